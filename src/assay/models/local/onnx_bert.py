@@ -1,4 +1,4 @@
-"""The weights of a BERT that was exported to ONNX, under the names of `weights.py`."""
+"""The weights of a BERT that was exported to ONNX, under the names of `weights_file.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from assay.models.local.onnx_tensors import read_tensors
-from assay.models.local.weights import Weights, quantised
+from assay.models.local.weights_file import Weights, quantised
 
 # An export keeps the names of biases and norms, but not those of the six matrices of a layer: they come in this order.
 LINEAR = {
