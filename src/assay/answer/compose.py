@@ -75,6 +75,8 @@ def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[
     name of the question that no citation mentions."""
     if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
+    if any(claim.derived for claim in delivered):  # it accounts for every part of the question
+        return ()
     found = missing_words(run.question, run.evidence, delivered, titles)
     if draft.by == RULES and not draft.missing:
         return found

@@ -241,7 +241,12 @@ def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
         return [*heading, f"{OPINION}: {' '.join(lines)}"]
     if form == "prose":
         return [*heading, " ".join(lines)]
-    return [*heading, *(f"{'• ' if len(answer.claims) > 1 else ''}{line}" for line in lines)]
+    return [*heading, *(f"{'• ' if len(block.claims) > 1 or _is_listed(answer) else ''}{line}" for line in lines)]
+
+
+def _is_listed(answer: Answer) -> bool:
+    """Whether single claims are items of a list: there are several, and none of them is the answer itself."""
+    return len(answer.claims) > 1 and not any(claim.derived for claim in answer.claims)
 
 
 # Markdown syntax, and whatever a viewer would autolink: an address in a document stays plain text.

@@ -182,9 +182,37 @@ class Verdict(StrEnum):
     uncited = "uncited"
 
 
+class Derivation(StrEnum):
+    """The rule by which a statement follows from quotations."""
+
+    cell = "cell"  # a cell of a table
+    rows = "rows"  # cells of the rows that meet the conditions
+    extreme = "extreme"  # the row with the largest or smallest value: cell and value in turn
+    count = "count"  # how many rows
+    total = "total"  # the sum of cells
+    yes = "yes"
+    no = "no"
+    choice = "choice"  # one of the alternatives in the question
+    documents = "documents"  # from the catalogue: what the documents are called
+    number = "number"  # how many documents
+    date = "date"
+    authors = "authors"
+    title = "title"
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """How a statement was computed: the rule, and the quotations it starts from. `detail` says what they are of."""
+
+    rule: Derivation
+    operands: tuple[Quote, ...]
+    detail: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One statement of an answer. `quote` is set when the statement is only a quotation; then `text` is empty."""
+    """One statement of an answer. `quote` is set when the statement is only a quotation; then `text` is empty. `derived`
+    is set when rules computed it from quotations."""
 
     text: str
     cites: tuple[str, ...]
@@ -192,6 +220,7 @@ class Claim:
     why: str = ""
     quote: Quote | None = None
     edited: str | None = None  # the reviewer who rewrote it
+    derived: Derived | None = omitted_when_empty(None)  # noqa: RUF009
 
     @property
     def words(self) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import snowballstemmer
 
-from assay.language.words import stop_words
+from assay.language.words import stop_words, word_list
 
 _STEMMER = snowballstemmer.stemmer("english")
 
@@ -31,6 +31,12 @@ def content_terms(text: str) -> list[str]:
     """Stems of the content words, in order and with repetitions."""
     ignored = stop_words()
     return [stem_word(word) for word in re.findall(r"[^\W_]+", fold_case(text)) if word not in ignored]
+
+
+@cache
+def asking_stems() -> frozenset[str]:
+    """Stems of words that only shape a question."""
+    return frozenset(map(stem_word, word_list("asking_words")))
 
 
 def uncovered_words(text: str, covered: Collection[str]) -> str:

@@ -39,7 +39,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     open_: list[tuple[int, Claim]] = []
     for place, claim in _before_checks(run).unchecked:
         opinion = place in opinions
-        if claim.quote is not None:
+        if claim.quote is not None or claim.derived is not None:
             ruled = context.judge.verify(claim, run.evidence, document)
         else:
             ruled = context.judge.by_rule(claim, standing, sources, opinion=opinion)

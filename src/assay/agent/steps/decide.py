@@ -13,11 +13,15 @@ from assay.agent.hops import leads as rules
 from assay.agent.hops.scoring import Lead
 from assay.agent.past_searches import build_calls, past_searches
 from assay.agent.tool import checked, schema_of
+from assay.agent.toolbox.catalogue import catalogue
+from assay.agent.toolbox.read_rows import read_rows
+from assay.answer.catalogue import parse as parse_catalogue
+from assay.answer.tables.lookup import look_up
 from assay.core.errors import ToolError
 from assay.core.events import RULES, Call, Decided, Event, Route, StopReason
 from assay.core.events.describe import format_call
 from assay.core.run import Run
-from assay.core.types import Scalar
+from assay.core.types import Document, Scalar
 from assay.language.terms import content_terms, fold_case
 from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
@@ -27,6 +31,7 @@ WIDE, WIDTH = (
     20,
 )  # passages: of the search for the question, also a sample of word frequencies; of other searches
 AT_ONCE = 6  # calls per round, at most
+TABLED = 8  # documents whose tables are read
 
 
 def decide(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -156,14 +161,59 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Scalar | list[str]]:
     return {name: list(value) if isinstance(value, list | tuple) else value for name, value in given.items()}
 
 
+COMPUTED = {
+    catalogue.name: "the question is about the collection",
+    read_rows.name: "a table answers it",
+    "answer": "what was asked for was looked up",
+}
+
+
+def computed_call(run: Run, context: RunContext) -> Call | None:
+    """The call for a question that the catalogue or a table answers: the catalogue before anything is searched, tables
+    once, in the documents that the first search found."""
+    number = f"c{len(run.calls) + 1}"
+    used = {call.tool for call in run.calls}
+    if not used and parse_catalogue(run.question):
+        return Call(number, catalogue.name, {"question": run.question})
+    if used <= {catalogue.name} or read_rows.name in used or run.rounds > len(used) or computes(run):
+        return None
+    found = look_up(run.question, table_documents(run, context))
+    if found is None:
+        return None
+    rows = " ".join(f"{row.start}-{row.end}" for row in found.rows)
+    return Call(number, read_rows.name, {"document": found.document, "rows": rows})
+
+
+def table_documents(run: Run, context: RunContext) -> list[Document]:
+    """The documents of the best passages found so far, best first."""
+    ids = dict.fromkeys(found.passage.doc_id for found in sorted(run.found, key=lambda found: found.rank))
+    found = (context.document(each) for each in list(ids)[:TABLED])
+    return [each for each in found if each is not None]
+
+
+def computes(run: Run) -> Call | None:
+    """The call that found what an answer is computed from."""
+    tools = {catalogue.name, read_rows.name}
+    return next(
+        (call for call in run.calls if call.tool in tools and call.id in run.results and run.results[call.id].found),
+        None,
+    )
+
+
 async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """First the question verbatim, then the most promising names; otherwise the reason why nothing is worth trying."""
     again = prompt_window.reopening_request(run)
     if again and again not in {str(call.arguments.get("query")) for call in run.calls}:
         yield Decided(build_calls(run, [Lead(again, "", context.hops.width)]), "what the search was opened again for")
         return
+    if call := computed_call(run, context):
+        yield Decided((call,), COMPUTED[call.tool])
+        return
+    if computes(run):
+        yield Decided((), COMPUTED["answer"], stop=StopReason.sufficient)
+        return
     done = await past_searches(run, context, recalled=False)
-    if run.rounds and not done:
+    if any("query" in call.arguments for call in run.calls) and not done:
         yield Decided(
             (), "nothing new", stop=StopReason.nothing_new
         )  # every call was refused: there are no results to continue from

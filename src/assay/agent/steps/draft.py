@@ -9,8 +9,12 @@ from assay.agent.context import RunContext, mark
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.prompt_window import evidence_documents
+from assay.agent.steps.decide import computes
+from assay.agent.toolbox.read_rows import read_rows
+from assay.answer import catalogue, derived, greetings
 from assay.answer import draft as drafting
 from assay.answer.extractive import completion, extract
+from assay.answer.tables.lookup import look_up
 from assay.core.events import (
     RULES,
     Drafted,
@@ -18,7 +22,7 @@ from assay.core.events import (
     Route,
 )
 from assay.core.run import Run
-from assay.core.types import Shape, Verdict
+from assay.core.types import Block, Derivation, Shape, Verdict
 from assay.evidence import weigh
 from assay.models.llm import Role
 from assay.models.meter import NoReply
@@ -78,6 +82,8 @@ def fallback_due(run: Run) -> bool:
 
 async def _draft_direct(run: Run, context: RunContext) -> Drafted:
     """An answer that is not from the documents, labelled as such."""
+    if not run.asked.has_model:
+        return Drafted((), Shape.prose, said=greetings.reply(run.question))
     reply = await context.ask(
         Role.write, "direct", drafting.Direct, lambda room: {"question": run.question}, max_tokens=300
     )
@@ -85,7 +91,11 @@ async def _draft_direct(run: Run, context: RunContext) -> Drafted:
 
 
 async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]:
-    """The sentences that answer, verbatim; if there are none, the closest ones."""
+    """What the catalogue or a table gives; otherwise the sentences that answer, verbatim; if there are none, the closest
+    ones."""
+    if not run.asked.has_model and (blocks := _computed(run, context)):
+        yield Drafted(blocks, Shape.sentence)
+        return
     done = await past_searches(run, context)
     ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
@@ -93,3 +103,25 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, context.titles(run))
     vectors = await context.tool_context.search_context.embedder.queries([run.question, *(each.said for each in found)])
     yield extract.draft(run.question, found, vectors)
+
+
+def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
+    """The answer from the catalogue or from a table, if that is where the search ended."""
+    call = computes(run)
+    if call is None:
+        return ()
+    result = run.results[call.id]
+    if call.tool == read_rows.name:
+        document = context.document(str(call.arguments["document"]))
+        found = look_up(run.question, [document] if document else [])
+        return derived.table_claims(found, run.evidence, document) if found and document else ()
+    asked = catalogue.parse(run.question)
+    ids = {each.passage.id for each in result.found}
+    own = [each for each in run.evidence if each.passage.id in ids]
+    by_document = {each.passage.doc_id: each for each in own}
+    chosen = [by_document[each] for each in result.documents if each in by_document]
+    if asked is None or not chosen:
+        return ()
+    rule = Derivation(asked.wanted.value)
+    claim = derived.derive(rule, [each.quote for each in chosen], [each.key for each in chosen], context.document)
+    return (Block((claim,)),)

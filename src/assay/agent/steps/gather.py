@@ -11,9 +11,12 @@ from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
+from assay.agent.toolbox.catalogue import catalogue
+from assay.agent.toolbox.read_rows import read_rows
 from assay.core.errors import ModelError
 from assay.core.events import (
     RULES,
+    Call,
     Event,
     Failed,
     Found,
@@ -22,8 +25,10 @@ from assay.core.events import (
     Resumed,
 )
 from assay.core.run import Run
+from assay.core.types import Evidence
 from assay.evidence import assess, weigh
 from assay.evidence.assess import BatchLimits, Weighed, Weights
+from assay.language.injection import is_suspicious
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -124,9 +129,37 @@ def _gathered(weighed: Weighed, by: str) -> Gathered:
 
 
 async def gather_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Weigh the results by rule: quote what is relevant to the question, skip the rest."""
+    """Weigh the results by rule: quote what is relevant to the question, skip the rest. What was looked up for a
+    computation is evidence as it is."""
+    if looked_up := _looked_up(run):
+        yield Gathered(looked_up)
+        return
     ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
     evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in ranked], run.evidence)
     kept = {each.passage.id for each in evidence} | {each.passage.id for each in run.evidence}
     dropped = tuple(found.passage.id for found in run.unweighed if found.passage.id not in kept)
     yield Gathered(evidence, dropped)
+
+
+def _looked_up(run: Run) -> tuple[Evidence, ...]:
+    """Evidence from the last call, if it looked something up for a computation: the rows it was for, or the sentence
+    that speaks of the question most."""
+    call = run.calls[-1] if run.calls else None
+    if call is None or call.tool not in {catalogue.name, read_rows.name} or call.id not in run.results:
+        return ()
+    rows = [(int(start), int(end)) for start, _, end in (each.partition("-") for each in _rows(call))]
+    found = run.results[call.id].found
+    rare = weigh.rarity(run.question, [each.passage.text for each in found])
+    evidence: list[Evidence] = []
+    for passage in (each.passage for each in found):
+        inside = [row for row in rows if passage.start <= row[0] and row[1] <= passage.end]
+        words = weigh.best_sentence(passage, rare)
+        if inside:
+            words = weigh.quote(passage, inside[0][0] - passage.start, inside[0][1] - passage.start)
+        key, flagged = weigh.evidence_key(passage), is_suspicious(passage.text)
+        evidence.append(Evidence(key, passage, words, 10.0, run.question, flagged=flagged))
+    return tuple(evidence)
+
+
+def _rows(call: Call) -> list[str]:
+    return str(call.arguments.get("rows", "")).split()

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
+from assay.answer import greetings
 from assay.answer.conflicts.question_kind import asks_for_several
 from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed
 from assay.core.run import Run
@@ -48,6 +49,9 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     days = dates.find_date_range(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
     since, until = (days[0].since, days[0].until) if days else (None, None)
     limited = f"; no documents dated outside {since} to {until}, since it says {days[1]!r}" if days else ""
+    if not asked.has_model and greetings.is_greeting(run.question):
+        yield Routed(Route.direct, "a greeting asks for nothing")
+        return
     if not asked.has_model:
         yield Routed(asked.route or Route.research, f"no model: researched by rule{limited}", since, until)
         return

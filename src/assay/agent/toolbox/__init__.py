@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.agent.tool import Tool
+from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.compare_documents import compare_documents
 from assay.agent.toolbox.custom import admit_tool, load_tools
 from assay.agent.toolbox.extract_entities import extract_entities
@@ -13,6 +14,7 @@ from assay.agent.toolbox.follow import follow
 from assay.agent.toolbox.get_document import get_document
 from assay.agent.toolbox.list_sources import list_sources
 from assay.agent.toolbox.read_on import read_on
+from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.toolbox.recall import recall
 from assay.agent.toolbox.search import search, search_in
 from assay.agent.toolbox.search_all import search_all
@@ -39,7 +41,8 @@ TOOLS: dict[str, Tool] = {
     )
 }
 
-RULE_TOOLS: dict[str, Tool] = {**TOOLS, recall.name: recall}  # tools the rules may use
+# Tools the rules may use.
+RULE_TOOLS: dict[str, Tool] = {**TOOLS, **{each.name: each for each in (recall, catalogue, read_rows)}}
 
 
 def tools_for(

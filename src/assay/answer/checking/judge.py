@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from assay.answer import derived
 from assay.answer.checking import claim_rules, model_rulings
 from assay.answer.evidence_text import Sources
 from assay.core.events import RULES, Mode
@@ -95,6 +96,13 @@ class RulesThenModel:
             return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
         if len(cited) < len(set(claim.cites)):
             return _unsupported(claim, "it cites evidence that this run did not gather")
+        if claim.derived is not None:
+            wrong = derived.fault(claim, evidence, document)
+            if wrong:
+                return _unsupported(claim, wrong)
+            return note_taint(
+                replace(claim, verdict=Verdict.supported, why="computed by rule from what it cites"), evidence
+            )
         if quote is None:
             if len(unchanged_evidence(tuple(cited.values()), document)) < len(cited):
                 return _unsupported(claim, "the document does not say what it cites")

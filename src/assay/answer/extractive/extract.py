@@ -17,7 +17,7 @@ from assay.core.types import Block, Claim, Conflict, Evidence, Shape
 from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.names import find_names
-from assay.language.terms import content_terms, stem_word
+from assay.language.terms import asking_stems, content_terms, stem_word
 
 DEFAULT = Extraction()
 NEAR = 2  # sentences shown if none is an answer
@@ -127,26 +127,6 @@ def _conflicts(question: str, of: Field, chosen: Sequence[int]) -> tuple[Conflic
 
 # --- gaps -----------------------------------------------------------------------------------------------------------
 
-# Words that ask, relate or qualify: a document can answer without using them.
-ASKING = frozenset(
-    (
-        "accord actually add also apart ask average base become begin belong best better big bring call can "
-        "cause change come compare concern consider contain correct cover current date day describe different "
-        "difference do early end exact example exist expect explain fact far fast few find first follow "
-        "forward full general get give go good great happen hear help high hold important include instead "
-        "involve keep kind know large last late latest lead least leave level list little live long look lot "
-        "low main mean mention month name need new next nothing number often old open order part people "
-        "person place please point possible present prevent previous provide raise rate rather reach reason "
-        "recent recommend refer relate respect result right say second see serve set several short show "
-        "similar small soon specific start state stay still stop sure take tell thing third time today total "
-        "true try turn type use usual want way well wide work write wrong year brought came gave gone got "
-        "held kept knew known led left made meant met saw seen sent shown spoke stood taken told took went "
-        "written wrote born based called named found both two three four five six seven eight nine ten "
-        "various common later original besides alongside fellow relevant responsible familiar real begin began occur meet "
-        "perform participate instance basis share attend amount"
-    ).split()
-)
-ASKING_STEMS = frozenset(stem_word(word) for word in ASKING)
 WORD = re.compile(r"[^\W_]+(?:[-'’.][^\W_]+)*")
 FORM = re.compile(r"(?:ed|ing|ly|est|[gd]er|ier|nger)$")
 
@@ -181,7 +161,7 @@ def question_names(question: str) -> frozenset[str]:
     names = {word for name in find_names(question) for word in WORD.findall(name.text)}
     dated = {word for word in words if word[0].isupper() and word.lower() in MONTHS}
     names |= {word for word in words if any(sign.isdigit() for sign in word)} | dated
-    names -= {word for word in words[:1] if stem_word(word.lower()) in ASKING_STEMS}
+    names -= {word for word in words[:1] if stem_word(word.lower()) in asking_stems()}
     return frozenset(word for word in names if word[0].isdigit() or (word[0].isupper() and len(word) > 1))
 
 
@@ -198,7 +178,7 @@ def _all_terms(texts: Iterable[str]) -> frozenset[str]:
 def _is_searchable(word: str) -> bool:
     """Whether the word is worth searching for. Words that end like a verb, an adverb or a comparative only shape the
     question."""
-    return len(word) > 1 and stem_word(word.lower()) not in ASKING_STEMS and not FORM.search(word)
+    return len(word) > 1 and stem_word(word.lower()) not in asking_stems() and not FORM.search(word)
 
 
 def _has_term(term: str, spoken: frozenset[str]) -> bool:

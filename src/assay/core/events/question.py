@@ -20,7 +20,7 @@ from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Exchange,
 # The version of the decision code. Raise it when a change makes recorded runs come out differently: replay then takes
 # the
 # conclusions of older runs as recorded. Runs without a version have version 0.
-DECIDES = 1
+DECIDES = 2
 
 
 class Mode(StrEnum):

@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from assay.answer.extractive.extract import ASKING_STEMS
 from assay.core.formats import format_named
 from assay.core.types import Document
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, stem_word
+from assay.language.terms import asking_stems, content_terms, stem_word
 from assay.language.words import stop_words
 from assay.synthesis.questioning.abstracts import ASIDE
 
@@ -271,7 +270,7 @@ def _terms(words: str) -> Iterator[str]:
 
 
 def _is_plain(word: str) -> bool:
-    common = word in stop_words() or word in PASSING or (stem_word(word) in ASKING_STEMS and word not in QUALIFIES)
+    common = word in stop_words() or word in PASSING or (stem_word(word) in asking_stems() and word not in QUALIFIES)
     return len(word) > 2 and word.islower() and word[0].isalpha() and not common
 
 

@@ -13,13 +13,12 @@ from pydantic import BaseModel, ConfigDict
 from assay.answer import claims
 from assay.answer.checking import facts
 from assay.answer.checking.source import REPORTING_STEMS
-from assay.answer.extractive.extract import ASKING_STEMS
 from assay.core.account import Theme
 from assay.core.types import Evidence
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, fold_case, stem_word
+from assay.language.terms import asking_stems, content_terms, fold_case, stem_word
 from assay.language.words import stop_words
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
@@ -66,7 +65,7 @@ def groups(vectors: np.ndarray) -> list[tuple[int, ...]]:
 def subject_stems(words: str) -> frozenset[str]:
     """The stems of the content words of a text."""
     found = (stem_word(fold_case(word)) for word in WORD.findall(words) if word.lower() not in stop_words())
-    return frozenset(stem for stem in found if stem not in REPORTING_STEMS and stem not in ASKING_STEMS)
+    return frozenset(stem for stem in found if stem not in REPORTING_STEMS and stem not in asking_stems())
 
 
 def spell_stem(stem: str, texts: Sequence[str]) -> str:

@@ -1,0 +1,259 @@
+"""Questions about the collection itself: how many documents, which of them, and their dates, authors and titles.
+
+A question is parsed into what is asked (`Wanted`) and which documents it is asked of. It is about the collection only if
+the whole question is understood this way; everything else is searched for in the texts. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from assay.language.terms import content_terms, fold_case
+
+
+class Wanted(StrEnum):
+    number = "number"
+    documents = "documents"
+    date = "date"
+    authors = "authors"
+    title = "title"
+
+
+class Limit(StrEnum):
+    """How documents are selected."""
+
+    everything = "everything"
+    mention = "mention"  # the text contains the words
+    about = "about"  # the title contains the words, or the text does
+    author = "author"
+    dated = "dated"
+    named = "named"  # title or file name contain the words
+    newest = "newest"
+    oldest = "oldest"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueQuestion:
+    """What is asked, and of which documents. `kinds` are formats; `words` go with `limit`."""
+
+    wanted: Wanted
+    limit: Limit
+    words: str = ""
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A document as the catalogue has it."""
+
+    id: str
+    name: str
+    title: str
+    authors: tuple[str, ...]
+    date: str | None
+    kind: str
+
+
+# What documents are called. A word that names a format selects it.
+KINDS = {
+    "pdf": ("pdf",),
+    "e-mail": ("email",),
+    "email": ("email",),
+    "mail": ("email",),
+    "message": ("email",),
+    "spreadsheet": ("xlsx", "csv"),
+    "workbook": ("xlsx",),
+    "presentation": ("pptx",),
+    "slide deck": ("pptx",),
+    "web page": ("html",),
+    "webpage": ("html",),
+    "e-book": ("epub",),
+    "ebook": ("epub",),
+    "word document": ("docx",),
+}
+PLAIN = "document|file|source|text|paper|article|item|publication|record"
+NOUN = rf"(?P<noun>(?:pdf |word |text )?(?:{PLAIN})|{'|'.join(map(re.escape, KINDS))})s?"
+PLACE = (
+    r"(?: (?:are|is|were) (?:there|here|available|indexed|stored|known)| (?:do|can|did) (?:you|we|i) (?:have|know|see|hold)"
+    r"| have (?:you|we|i)(?: got)?| exist)?"
+    r"(?: (?:in|of) (?:the|this|my|our|your) (?:\w+ )?(?:collection|library|base|workspace|folder|corpus|set))?"
+)
+OPEN = (
+    r"(?:(?:please )?(?:list|show me|show|name|give me)(?: (?:all|every|each))?(?: of)?(?: the| my| our)?"
+    r"|which(?: of (?:the|my|our))?|what|(?:are there|do you have|do we have|is there)(?: any| a| an)?)"
+)
+SPEAK = (
+    r"(?:mention(?:s|ed|ing)?|discuss(?:es)?|refer(?:s)? to|talk(?:s)? about|speak(?:s)? (?:of|about)|contain(?:s)?"
+    r"|name(?:s)?)"
+)
+TOPIC = r"(?:(?:are|is|were) )?(?:about|on|concerning|dealing with|deal with|cover(?:ing)?)"
+WRITTEN = r"(?:(?:were|was|are|is|have been) )?(?:written|authored|sent|published|issued|prepared|created)"
+YEAR = r"(?P<day>(?:[a-z]+ )?(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?)"
+THIS = r"(?:the |that |this |our |my )?(?P<about>.+)"
+WRITE = r"(?:written|published|issued|dated|sent|created|released|prepared)"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form of a question about the collection."""
+
+    pattern: re.Pattern[str]
+    wanted: Wanted
+    limit: Limit
+
+
+def _form(pattern: str, wanted: Wanted, limit: Limit) -> Form:
+    return Form(re.compile(rf"{pattern}\W*", re.I), wanted, limit)
+
+
+FORMS = (
+    _form(rf"how many {NOUN} {SPEAK} (?P<words>.+)", Wanted.number, Limit.mention),
+    _form(rf"how many {NOUN} {TOPIC} (?P<words>.+)", Wanted.number, Limit.about),
+    _form(rf"how many {NOUN} {WRITTEN} by {THIS}", Wanted.number, Limit.author),
+    _form(
+        rf"how many {NOUN} (?:(?:{WRITTEN} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}",
+        Wanted.number,
+        Limit.dated,
+    ),
+    _form(rf"how many {NOUN}{PLACE}", Wanted.number, Limit.everything),
+    _form(rf"{OPEN} {NOUN} {SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
+    _form(rf"{OPEN} {NOUN} that {SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
+    _form(rf"{OPEN} {NOUN}(?: do (?:you|we) have)? {TOPIC} (?P<words>.+)", Wanted.documents, Limit.about),
+    _form(rf"{OPEN} {NOUN} {WRITTEN} by {THIS}", Wanted.documents, Limit.author),
+    _form(rf"{OPEN} {NOUN} (?:by|from) (?P<about>(?!\d).+)", Wanted.documents, Limit.author),
+    _form(rf"(?:what|which {NOUN}) did (?P<about>.+) (?:write|author|send|publish)", Wanted.documents, Limit.author),
+    _form(
+        rf"{OPEN} {NOUN} (?:(?:{WRITTEN} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}",
+        Wanted.documents,
+        Limit.dated,
+    ),
+    _form(rf"{OPEN} (?:are |is )?(?:the )?{NOUN}{PLACE}", Wanted.documents, Limit.everything),
+    _form(
+        rf"(?:what|which)(?: is|'s)? (?:the |our |my )?(?:newest|latest|most recent|youngest) {NOUN}(?: is this)?{PLACE}",
+        Wanted.documents,
+        Limit.newest,
+    ),
+    _form(rf"which {NOUN} is (?:the )?(?:newest|latest|most recent)", Wanted.documents, Limit.newest),
+    _form(
+        rf"(?:what|which)(?: is|'s)? (?:the |our |my )?(?:oldest|earliest|first) {NOUN}{PLACE}",
+        Wanted.documents,
+        Limit.oldest,
+    ),
+    _form(rf"which {NOUN} is (?:the )?(?:oldest|earliest)", Wanted.documents, Limit.oldest),
+    _form(rf"who (?:wrote|authored|sent|prepared|published|issued) {THIS}", Wanted.authors, Limit.named),
+    _form(rf"who (?:is|are|was|were) the (?:authors?|writers?|senders?) of {THIS}", Wanted.authors, Limit.named),
+    _form(rf"by whom (?:is|was|were) {THIS} (?:written|sent|published)", Wanted.authors, Limit.named),
+    _form(rf"when (?:was|were|is) {THIS} {WRITE}", Wanted.date, Limit.named),
+    _form(rf"(?:what|which) (?:is|was) the date of {THIS}", Wanted.date, Limit.named),
+    _form(rf"(?:what|which) date (?:is|was|does) {THIS}(?: {WRITE}| have| bear| carry)", Wanted.date, Limit.named),
+    _form(rf"how old is {THIS}", Wanted.date, Limit.named),
+    _form(rf"what (?:is|was) the (?:full |exact )?title of {THIS}", Wanted.title, Limit.named),
+    _form(rf"what is {THIS} (?:called|titled|entitled)", Wanted.title, Limit.named),
+)
+PRONOUNS = frozenset("it they them this that these those".split())
+
+
+def parse(question: str) -> CatalogueQuestion | None:
+    """The question as one about the collection; None if it is not wholly of a known form."""
+    plain = " ".join(question.strip().rstrip("?.! ").split())
+    for form in FORMS:
+        match = form.pattern.fullmatch(plain)
+        if match is None:
+            continue
+        parts = match.groupdict()
+        words = (parts.get("words") or parts.get("about") or parts.get("day") or "").strip(" \"“”'‘’")
+        if form.limit in {Limit.mention, Limit.about, Limit.author, Limit.named} and not _names_something(words):
+            continue
+        if form.limit in {Limit.mention, Limit.about} and re.search(r"\b(?:and|or|but|not|which|that|who)\b", words):
+            continue  # more than one condition
+        return CatalogueQuestion(form.wanted, form.limit, words, _kinds(parts.get("noun") or ""))
+    return None
+
+
+def _names_something(words: str) -> bool:
+    return bool(content_terms(words)) and fold_case(words) not in PRONOUNS
+
+
+def _kinds(noun: str) -> tuple[str, ...]:
+    plain = fold_case(noun)
+    named = next((kinds for word, kinds in KINDS.items() if plain.startswith(word)), ())
+    return named or (("pdf",) if plain.startswith("pdf") else ())
+
+
+# --- selecting ------------------------------------------------------------------------------------------------------
+
+
+def select(asked: CatalogueQuestion, documents: Sequence[Listed], mentioning: Sequence[str] = ()) -> list[Listed]:
+    """The documents that the question is about, oldest first where dates matter; `mentioning` are the ids of those whose
+    text contains its words. Empty if it names none, or a single one is asked for and several fit."""
+    among = [each for each in documents if not asked.kinds or each.kind in asked.kinds]
+    match asked.limit:
+        case Limit.everything:
+            return among
+        case Limit.mention:
+            return [each for each in among if each.id in mentioning]
+        case Limit.about:
+            titled = [each for each in among if _has_all(f"{each.title} {_spaced(each.name)}", asked.words)]
+            return titled or [each for each in among if each.id in mentioning]
+        case Limit.author:
+            return [each for each in among if any(_has_all(author, asked.words) for author in each.authors)]
+        case Limit.dated:
+            return [each for each in among if (each.date or "").startswith(_iso(asked.words))]
+        case Limit.newest | Limit.oldest:
+            dated = sorted((each for each in among if each.date), key=lambda each: (each.date or "", each.name))
+            return dated[-1:] if asked.limit is Limit.newest else dated[:1]
+        case Limit.named:
+            return _named(asked, documents)
+
+
+def _named(asked: CatalogueQuestion, documents: Sequence[Listed]) -> list[Listed]:
+    """The one document that the words name by its title and file name, best of all; empty if two fit as well."""
+    kinds = next((found for word, found in KINDS.items() if re.search(rf"\b{word}s?\b", asked.words, re.I)), ())
+    plain = re.sub(rf"\b(?:{PLAIN}|{'|'.join(map(re.escape, KINDS))})s?\b", " ", asked.words, flags=re.I)
+    wanted = set(
+        content_terms(re.sub(r"\b(?:about|entitled|titled|called|named|with the (?:title|subject))\b", " ", plain))
+    )
+    if not wanted:
+        return []
+    fitting: list[tuple[float, Listed]] = []
+    for each in documents:
+        if kinds and each.kind not in kinds:
+            continue
+        title, name = set(content_terms(each.title)), set(content_terms(_spaced(each.name)))
+        if wanted <= title | name:
+            fitting.append((len(wanted) / max(1, len(title)), each))
+    fitting.sort(key=lambda pair: -pair[0])
+    if len(fitting) > 1 and fitting[0][0] < 1.2 * fitting[1][0]:
+        return []
+    valued = [each for _, each in fitting[:1]]
+    if asked.wanted is Wanted.date:
+        return [each for each in valued if each.date]
+    return [each for each in valued if asked.wanted is not Wanted.authors or each.authors]
+
+
+def _spaced(name: str) -> str:
+    return re.sub(r"[-_.]+", " ", name)
+
+
+def _has_all(text: str, words: str) -> bool:
+    wanted = set(content_terms(words))
+    return bool(wanted) and wanted <= set(content_terms(text))
+
+
+MONTHS = "january february march april may june july august september october november december".split()
+
+
+def _iso(words: str) -> str:
+    """2022, 2022-05 or "May 2022" as the beginning of a date."""
+    plain = fold_case(words)
+    month, _, year = plain.rpartition(" ")
+    return f"{year}-{MONTHS.index(month) + 1:02}" if month in MONTHS else year
+
+
+def mentions(text: str, words: str) -> bool:
+    """Whether a text contains the words as a phrase, whatever their case and form."""
+    wanted, there = content_terms(words), content_terms(text)
+    return any(there[place : place + len(wanted)] == wanted for place in range(len(there) - len(wanted) + 1))

@@ -1,0 +1,133 @@
+"""Statements that rules compute from quotations, and their check: the statement must come out the same again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from assay.answer.tables.lookup import TableAnswer, as_number
+from assay.answer.tables.question import Operation
+from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
+from assay.language.clean import clean_text
+
+Documents = Callable[[str], Document | None]
+
+RULES = {
+    Operation.cell: Derivation.cell,
+    Operation.rows: Derivation.rows,
+    Operation.largest: Derivation.extreme,
+    Operation.smallest: Derivation.extreme,
+    Operation.count: Derivation.count,
+    Operation.total: Derivation.total,
+}
+LISTED = 25  # documents named in one statement
+QUOTED = 8  # quotations of rows below a statement
+
+
+def statement(derived: Derived, document: Documents) -> str:
+    """The statement that follows from the operands."""
+    said = [" ".join(clean_text(each.text).split()) for each in derived.operands]
+    sources = [found for each in derived.operands if (found := document(each.doc_id))]
+    match derived.rule:
+        case Derivation.yes | Derivation.no:
+            return "Yes." if derived.rule is Derivation.yes else "No."
+        case Derivation.cell | Derivation.rows | Derivation.choice:
+            value = "; ".join(said)
+        case Derivation.extreme:
+            pairs = zip(said[::2], said[1::2], strict=False)
+            value = "; ".join(f"{one} ({other})" for one, other in pairs)
+        case Derivation.count:
+            value = str(len(said))
+        case Derivation.total:
+            total = sum(as_number(each) or 0.0 for each in said)
+            value = f"{total:,.2f}".removesuffix(".00")
+        case Derivation.number:
+            value = f"{len(sources)} document{'s' if len(sources) != 1 else ''}"
+            return f"{value}: {_named(sources)}" if len(sources) <= LISTED else value
+        case Derivation.documents:
+            return _named(sources)
+        case Derivation.title:
+            value = "; ".join(each.title for each in sources)
+        case Derivation.date:
+            value = "; ".join(each.date or "" for each in sources)
+        case Derivation.authors:
+            value = "; ".join(", ".join(each.authors) for each in sources)
+    if derived.rule in {Derivation.title, Derivation.date, Derivation.authors}:
+        return f"{value} — {_named(sources)}"
+    return f"{value} — {derived.detail}" if derived.detail else value
+
+
+def _named(sources: Sequence[Document]) -> str:
+    """Titles and file names."""
+    named = [_name(each) for each in sources[:LISTED]]
+    more = f" and {len(sources) - LISTED} more" if len(sources) > LISTED else ""
+    return "; ".join(named) + more
+
+
+def _name(document: Document) -> str:
+    name = file_name(document.uri)
+    title = " ".join(clean_text(document.title).split())
+    return f"{title} ({name})" if title and title != name and title not in name else name
+
+
+def derive(
+    rule: Derivation, operands: Sequence[Quote], cites: Sequence[str], document: Documents, detail: str = ""
+) -> Claim:
+    derived = Derived(rule, tuple(operands), detail)
+    return Claim(statement(derived, document), tuple(dict.fromkeys(cites)), derived=derived)
+
+
+def fault(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> str:
+    """Why a derived statement does not hold; empty if it does. Each operand must be in what is cited, and the statement
+    must be what the rule makes of them."""
+    assert claim.derived is not None
+    cited = [each.passage for each in evidence if each.key in claim.cites]
+    for quote in claim.derived.operands:
+        source = document(quote.doc_id)
+        if source is None or source.text[quote.start : quote.end] != quote.text:
+            return "the document does not say this at that place"
+        if not any(
+            each.doc_id == quote.doc_id and each.start <= quote.start and quote.end <= each.end for each in cited
+        ):
+            return "its words are not in the passage it cites"
+    return "" if statement(claim.derived, document) == claim.text else "it does not follow from what it cites"
+
+
+# --- from tables ----------------------------------------------------------------------------------------------------
+
+
+def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Document) -> tuple[Block, ...]:
+    """The answer that a table gives: the statement, then its rows. Empty if some row is not in the evidence."""
+
+    def key(start: int, end: int) -> str:
+        fitting = (each.key for each in evidence if _within(each, document.id, start, end))
+        return next(fitting, "")
+
+    operands = [_quote(document, each.start, each.end) for each in found.cells]
+    if found.operation is Operation.count:
+        operands = [_quote(document, row.start, row.end) for row in found.rows]
+    keys = [key(each.start, each.end) for each in operands]
+    rows = [(row, key(row.start, row.end)) for row in found.rows[:QUOTED]]
+    if not all(keys) or not operands:
+        return ()
+    first = derive(RULES[found.operation], operands, keys, lambda _: document, _detail(found))
+    quotes = tuple(Claim("", (own,), quote=_quote(document, row.start, row.end)) for row, own in rows if own)
+    return (Block((first,)), Block(quotes)) if quotes else (Block((first,)),)
+
+
+def _within(evidence: Evidence, document: str, start: int, end: int) -> bool:
+    passage = evidence.passage
+    return passage.doc_id == document and passage.start <= start and end <= passage.end
+
+
+def _quote(document: Document, start: int, end: int) -> Quote:
+    return Quote(document.id, start, end, document.text[start:end])
+
+
+def _detail(found: TableAnswer) -> str:
+    """What the value is of: row, column and units."""
+    rows: Sequence[TableRow] = found.rows
+    label = rows[0].label if found.operation is Operation.cell and len(rows) == 1 else ""
+    counted = "rows" if found.operation is Operation.count else ""
+    column = found.column if found.operation is not Operation.count else ""
+    parts = (counted, label, " ".join(column.split()), found.table.units)
+    return ", ".join(" ".join(each.split()) for each in parts if each)

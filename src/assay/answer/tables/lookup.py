@@ -1,0 +1,552 @@
+"""Finds what a table says in answer to a question: cells by row and column, rows by condition, counts and extremes.
+
+An interpretation assigns every content word of the question to the table, a column, a row or the operation. A table
+answers only if no noun of the question is left over. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from assay.answer.tables.question import (
+    DETERMINING,
+    MEASURES,
+    Operation,
+    TableQuestion,
+    Word,
+    parse,
+    stems,
+    tokens,
+)
+from assay.core.tables import table_rows
+from assay.core.types import Document, Table, TableCell, TableRow
+from assay.language.dates import parse_written_date
+from assay.language.terms import asking_stems, fold_case, stem_word
+
+ROWS = 5000  # of a table that is read
+LISTED = 40  # rows of an answer
+YES, NO = frozenset({"yes", "y", "true", "x", "✓", "✔", "ja"}), frozenset({"no", "n", "false", "-", "–", "nein", ""})
+SUMS = frozenset({"total", "totals", "sum", "subtotal", "average", "mean", "overall", "grand"})
+LONG = 8  # words of a cell that is text, not a value
+
+
+@dataclass(frozen=True, slots=True)
+class TableAnswer:
+    """What a table says: the cells that are the answer, the rows they are in, and the words of the question they account
+    for. `value` is set where it is computed."""
+
+    operation: Operation
+    document: str
+    table: Table
+    rows: tuple[TableRow, ...]
+    cells: tuple[TableCell, ...]
+    column: str = ""
+    value: str = ""
+    score: float = 0.0
+
+
+@dataclass(eq=False)
+class Grid:
+    """A table with the words of its parts."""
+
+    document: Document
+    table: Table
+
+    @cached_property
+    def rows(self) -> list[TableRow]:
+        return table_rows(self.table, self.document.text)[:ROWS]
+
+    @cached_property
+    def heads(self) -> list[frozenset[str]]:
+        return [stems(name.replace("_", " ")) for name in self.table.columns]
+
+    @cached_property
+    def about(self) -> frozenset[str]:
+        """The words above and around the table: what the rows are, and where they are from."""
+        document, table = self.document, self.table
+        name = document.uri.rpartition("/")[2].replace("_", " ")
+        above = document.text[max(0, table.start - 300) : table.start].rsplit("\n\n", 2)[-1] if table.start else ""
+        return stems(
+            " ".join((document.title, name, document.heading_at(table.start), table.caption, table.units, above))
+        )
+
+    @cached_property
+    def cells(self) -> list[list[frozenset[str]]]:
+        return [[stems(self.value(row, column)) for column in range(len(self.table.columns))] for row in self.rows]
+
+    def value(self, row: TableRow, column: int) -> str:
+        return row.label if column == 0 else row.cells[column].text
+
+    @cached_property
+    def types(self) -> list[str]:
+        """The kind of values in each column: number, date, flag, text or name."""
+        return [_type([self.value(row, column) for row in self.rows]) for column in range(len(self.table.columns))]
+
+
+def _type(values: Sequence[str]) -> str:
+    filled = [value for value in values if value.strip()]
+    if not filled:
+        return "empty"
+    if all(fold_case(value.strip()) in YES | NO for value in filled) and len(filled) > 1:
+        return "flag"
+    most = 0.7 * len(filled)
+    if sum(as_date(value) is not None for value in filled) >= most:
+        return "date"
+    if sum(as_number(value) is not None for value in filled) >= most:
+        return "number"
+    return "text" if sum(len(value.split()) for value in filled) / len(filled) > LONG else "name"
+
+
+FIGURE = re.compile(
+    r"^(?:[$€£¥~<>≤≥]|max\.?|min\.?|ca\.?|USD|EUR|CHF|GBP)?\s*([-−+(]?)\s*[$€£¥]?\s*(\d[\d,. ’']*)(.*)$", re.S | re.I
+)
+
+
+def as_number(value: str) -> float | None:
+    """The number that a cell consists of, with its sign; a unit may follow, as in "37 m" and "(81)"."""
+    match = FIGURE.match(value.strip())
+    if not match or len(match[3].split()) > 3 or re.match(r"[-:/]\s*\d", match[3].strip()):
+        return None
+    digits = re.sub(r"[ ’']", "", match[2]).rstrip(".,")
+    if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits) or "," not in digits:
+        digits = digits.replace(",", "")
+    else:
+        digits = digits.replace(".", "").replace(",", ".") if digits.count(",") == 1 else digits.replace(",", "")
+    try:
+        return -float(digits) if match[1] and match[1] != "+" else float(digits)
+    except ValueError:
+        return None
+
+
+YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
+
+
+def as_date(value: str) -> str | None:
+    """The day, month or year that a cell consists of, as ISO 8601."""
+    words = value.strip()
+    if re.fullmatch(r"\d{4}(-\d\d(-\d\d)?)?", words):
+        return words if YEAR.match(words) else None
+    if match := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", words):
+        return f"{match[3].zfill(4) if len(match[3]) == 4 else '20' + match[3]}-{match[1].zfill(2)}-{match[2].zfill(2)}"
+    found = parse_written_date(words) if len(words) < 40 else None
+    return found[0] if found else None
+
+
+# --- words and parts ------------------------------------------------------------------------------------------------
+
+
+def has_word(word: Word, there: frozenset[str]) -> bool:
+    """Whether one of these stems is the word, or another form of it; numbers and codes must be equal."""
+    if word.stem in there or stem_word(MEASURES.get(word.text, "")) in there:
+        return True
+    if any(sign.isdigit() for sign in word.text) or len(word.stem) < 4:
+        return False
+    least = max(4, len(word.stem) - 3)
+    return any(
+        len(other) >= 4 and (other.startswith(word.stem) or (len(other) >= least and word.stem.startswith(other)))
+        for other in there
+    )
+
+
+def covered(words: Iterable[Word], there: frozenset[str]) -> frozenset[int]:
+    return frozenset(word.place for word in words if has_word(word, there))
+
+
+PARTICIPLE = re.compile(r"(?:ed|ing|wn|en|ught|ilt|old|ent|eld|ept|elt|ade)$")
+
+
+def leftover(asked: TableQuestion, accounted: frozenset[int]) -> list[Word]:
+    """The words that nothing accounts for. A verb needs no account: it follows a noun, where a noun follows an article, a
+    preposition or the word that asks."""
+    known = {word.text for word in asked.words if word.place in accounted}
+    left: list[Word] = []
+    for word in asked.words:
+        if word.place in accounted | asked.ordering or (word.stem in asking_stems() and not word.named):
+            continue
+        follows = word.before in known and (asked.auxiliary or word in asked.subject)
+        if not word.named and word.before not in DETERMINING and (follows or PARTICIPLE.search(word.text)):
+            continue
+        left.append(word)
+    return left
+
+
+# --- interpretations ------------------------------------------------------------------------------------------------
+
+
+def look_up(question: str, documents: Sequence[Document]) -> TableAnswer | None:
+    """The best answer that the tables of these documents give; None if none accounts for the whole question. Documents
+    are in order of relevance, which decides between equals."""
+    asked = parse(question)
+    best: TableAnswer | None = None
+    for document in documents:
+        for table in document.tables:
+            grid = Grid(document, table)
+            if not grid.rows or len(table.columns) < 2:
+                continue
+            for found in interpretations(asked, grid):
+                if best is None or found.score > best.score:
+                    best = found
+    return best
+
+
+def interpretations(asked: TableQuestion, grid: Grid) -> Iterable[TableAnswer]:
+    readings: list[Callable[[TableQuestion, Grid], TableAnswer | None]] = []
+    match asked.operation:
+        case Operation.largest | Operation.smallest:
+            readings = [_extreme, _cell]
+        case Operation.count:
+            readings = [_cell, _selected]
+        case Operation.rows:
+            readings = [_cell, _selected]
+        case Operation.total:
+            readings = [_cell, _total]
+        case _:
+            readings = [_cell]
+    for reading in readings:
+        if found := reading(asked, grid):
+            yield found
+
+
+def _cell(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
+    """One cell: the row that the question names, and the column that it asks for."""
+    words = [word for word in asked.words if word.place not in asked.ordering]
+    keys = [_row_keys(words, grid, place) for place in range(len(grid.rows))]
+    weights = [sum(2 if word.named else 1 for word in row) for row in keys]
+    most = max(weights, default=0)
+    if not most and len(grid.rows) > 1:  # the row of a table with one row needs no name
+        return None
+    best = [place for place, weight in enumerate(weights) if weight == most]
+    named = keys[best[0]]
+    columns = _target_columns(asked, grid, best[0], named)
+    found: TableAnswer | None = None
+    for column, said in columns:
+        values = {grid.value(grid.rows[place], column) for place in best}
+        rows = [grid.rows[place] for place in best]
+        if len(values) != 1 or not "".join(values).strip():
+            continue
+        accounted = frozenset(word.place for word in named) | said | covered(words, grid.about | grid.heads[0])
+        if leftover(asked, accounted):
+            continue
+        score = most + 2 * len(said) - 0.1 * (len(best) - 1) + 0.5 * _fits(asked.kind, grid.types[column])
+        answer = TableAnswer(
+            Operation.cell, grid.document.id, grid.table, (rows[0],), (_cell_of(rows[0], column),),
+            grid.table.columns[column], score=score,
+        )  # fmt: skip
+        if found is None or score > found.score:
+            found = answer
+    return found
+
+
+def _cell_of(row: TableRow, column: int) -> TableCell:
+    return row.cells[column]
+
+
+def _row_keys(words: Sequence[Word], grid: Grid, place: int) -> tuple[Word, ...]:
+    """The words of the question that name this row: those in cells that they mostly fill."""
+    found: dict[int, Word] = {}
+    for column, cell in enumerate(grid.cells[place]):
+        inside = [word for word in words if has_word(word, cell)]
+        if not inside or len(cell) > 3 * LONG:
+            continue
+        filled = 2 * len(inside) >= len(cell) or any(word.named for word in inside)
+        if filled and not all(word.place in covered([word], grid.heads[column]) for word in inside):
+            found.update({word.place: word for word in inside})
+    return tuple(found.values())
+
+
+def _target_columns(
+    asked: TableQuestion, grid: Grid, place: int, named: Sequence[Word]
+) -> list[tuple[int, frozenset[int]]]:
+    """The columns that may be asked for, each with the words that name it."""
+    used = {column for column, cell in enumerate(grid.cells[place]) if any(has_word(word, cell) for word in named)}
+    rest = [word for word in asked.words if word not in named and word.place not in asked.ordering]
+    every = [word for word in asked.words if word.place not in asked.ordering]
+    scored = [
+        (column, covered(rest, head) | (covered(every, head) if covered(rest, head) else frozenset()))
+        for column, head in enumerate(grid.heads)
+        if column not in used and grid.types[column] != "empty"
+    ]
+    spoken = [(column, said) for column, said in scored if said]
+    if spoken:
+        most = max(len(said) for _, said in spoken)
+        return [(column, said) for column, said in spoken if len(said) == most]
+    dates = [(column, said) for column, said in scored if grid.types[column] == "date"]
+    if len(dates) == 1 and asked.kind == "date":
+        return dates
+    return scored if len(scored) == 1 and len(grid.table.columns) == 2 else []
+
+
+def _fits(kind: str, type_: str) -> bool:
+    return {"number": "number", "date": "date", "name": "name"}.get(kind) == type_
+
+
+# --- conditions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What rows must meet: the words of the question that say it, the column, and the test."""
+
+    words: frozenset[int]
+    column: int
+    holds: Callable[[TableRow], bool]
+
+
+def conditions(asked: TableQuestion, grid: Grid, subject: int, taken: frozenset[int]) -> list[Condition]:
+    """The conditions that the question sets, whole values first."""
+    found: list[Condition] = []
+    used = set(taken)
+    for column, head in enumerate(grid.heads):
+        if grid.types[column] == "flag":
+            said = covered(asked.words, head)
+            if said and len(said) >= 0.6 * len([each for each in head if len(each) > 3]) and not said <= used:
+                wanted = not said & asked.negated
+                found.append(Condition(said, column, _flagged(grid, column, wanted=wanted)))
+                used |= said
+    spoken = f" {' '.join(tokens(asked.text))} "
+    values: list[tuple[int, str, int]] = []
+    for column in range(len(grid.table.columns)):
+        if grid.types[column] in {"flag", "empty", "text"}:
+            continue
+        for value in {" ".join(tokens(grid.value(row, column))) for row in grid.rows}:
+            if value and f" {value} " in spoken:
+                values.append((len(value.split()), value, column))
+    for _, value, column in sorted(values, key=lambda each: (-each[0], each[1] != "", each[2])):
+        own = _places_of(asked, value)
+        if not own or own <= used or column in {each.column for each in found}:
+            continue
+        beside = covered(asked.words, grid.heads[column])
+        if value.replace(".", "").isdigit() and not beside and _in_columns(grid, value) > 1:
+            continue
+        found.append(Condition(own | beside, column, _valued(grid, column, value, negated=bool(own & asked.negated))))
+        used |= own | beside
+    for word in leftover(asked, frozenset(used) | covered(asked.words, grid.about)):
+        for column in range(len(grid.table.columns)):
+            if column == subject or grid.types[column] in {"flag", "empty", "number", "date", "text"}:
+                continue
+            if has_word(word, grid.heads[column]) or column in {each.column for each in found}:
+                continue
+            if any(has_word(word, cells[column]) for cells in grid.cells):
+                found.append(
+                    Condition(frozenset({word.place}), column, _worded(grid, column, word, word.place in asked.negated))
+                )
+                used.add(word.place)
+                break
+    return found
+
+
+def _places_of(asked: TableQuestion, value: str) -> frozenset[int]:
+    inside = set(value.split())
+    return frozenset(word.place for word in asked.words if word.text in inside)
+
+
+def _in_columns(grid: Grid, value: str) -> int:
+    return sum(
+        any(" ".join(tokens(grid.value(row, column))) == value for row in grid.rows)
+        for column in range(len(grid.table.columns))
+    )
+
+
+def _flagged(grid: Grid, column: int, *, wanted: bool) -> Callable[[TableRow], bool]:
+    return lambda row: (fold_case(grid.value(row, column).strip()) in YES) == wanted
+
+
+def _valued(grid: Grid, column: int, value: str, *, negated: bool) -> Callable[[TableRow], bool]:
+    return lambda row: (" ".join(tokens(grid.value(row, column))) == value) != negated
+
+
+def _worded(grid: Grid, column: int, word: Word, negated: bool) -> Callable[[TableRow], bool]:
+    return lambda row: has_word(word, stems(grid.value(row, column))) != negated
+
+
+COMPARED = re.compile(
+    r"\b(more than|over|above|greater than|longer than|at least|less than|under|below|fewer than|at most"
+    r"|before|after|later than|earlier than|since)\s+([$€£]?\d[\d.,/-]*)",
+    re.I,
+)
+ABOVE = frozenset("more than|over|above|greater than|longer than|at least|after|later than|since".split("|"))
+INCLUSIVE = frozenset({"at least", "at most", "since"})
+
+
+def compared(asked: TableQuestion, grid: Grid) -> Condition | None:
+    """A condition like "more than 20", on the column that the question names or the only one that fits."""
+    match = COMPARED.search(asked.text)
+    if match is None:
+        return None
+    day = as_date(match[2]) if match[1].lower() in {"before", "after", "later than", "earlier than", "since"} else None
+    kind = "date" if day else "number"
+    fitting = [column for column, type_ in enumerate(grid.types) if type_ == kind]
+    spoken = [column for column in fitting if covered(asked.words, grid.heads[column])] or fitting
+    bound = day or as_number(match[2])
+    if len(spoken) != 1 or bound is None:
+        return None
+    column, sign = spoken[0], match[1].lower()
+
+    def holds(row: TableRow) -> bool:
+        value = as_date(grid.value(row, column)) if day else as_number(grid.value(row, column))
+        if value is None:
+            return False
+        if sign in INCLUSIVE and value == bound:
+            return True
+        return (value > bound) == (sign in ABOVE) and value != bound  # type: ignore[operator]
+
+    said = frozenset(word.place for word in asked.words if word.text in tokens(match[2]))
+    return Condition(said | covered(asked.words, grid.heads[column]), column, holds)
+
+
+def _subject_column(asked: TableQuestion, grid: Grid) -> tuple[int, frozenset[int]] | None:
+    """The column of what is asked for, and the words that name it; the labels of the rows, if the table is about it."""
+    for count in range(len(asked.subject), 0, -1):
+        said = asked.subject[:count]
+        for column, head in enumerate(grid.heads):
+            exact = all(has_word(word, head) for word in said) and len(head - {"id", "name", "no"}) <= count
+            if exact and grid.types[column] in {"name", "date", "text", "number"}:
+                return column, frozenset(word.place for word in said)
+    if not asked.subject:
+        return (0, frozenset()) if asked.operation is not Operation.rows or asked.kind == "name" else None
+    first = asked.subject[0]
+    places = frozenset({first.place})
+    if has_word(first, grid.heads[0]) or has_word(first, grid.about):
+        return 0, places
+    labels = sum(has_word(first, stems(row.label)) for row in grid.rows)
+    if labels > 1 or any(has_word(first, head) for head in grid.heads):
+        return 0, places
+    return None
+
+
+def _counted_rows(grid: Grid) -> list[TableRow]:
+    """The rows without totals."""
+    return [row for row in grid.rows if not SUMS & set(tokens(row.label)[:2])]
+
+
+def _rows_of_subject(asked: TableQuestion, grid: Grid) -> list[TableRow]:
+    """The rows; only those that the subject names, if it names some by their labels: zones, not the total."""
+    rows = _counted_rows(grid)
+    first = asked.subject[:1]
+    if first and not has_word(first[0], grid.heads[0]):
+        named = [row for row in rows if has_word(first[0], stems(row.label))]
+        if len(named) > 1:
+            return named
+    return rows
+
+
+def _selected(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
+    """The rows that meet every condition, or their number."""
+    subject = _subject_column(asked, grid)
+    if subject is None or grid.types[subject[0]] == "empty":
+        return None
+    column, said = subject
+    comparison = compared(asked, grid)
+    taken = said | (comparison.words if comparison else frozenset())
+    wanted = [*conditions(asked, grid, column, taken), *([comparison] if comparison else [])]
+    accounted = said.union(covered(asked.words, grid.about), *(each.words for each in wanted))
+    bare = asked.operation is Operation.count and not wanted
+    if leftover(asked, accounted) or (not wanted and not bare):
+        return None
+    rows = [row for row in _rows_of_subject(asked, grid) if all(each.holds(row) for each in wanted)]
+    if not rows or (len(rows) > LISTED and asked.operation is not Operation.count):
+        return None
+    cells = tuple(_cell_of(row, column) for row in rows if grid.value(row, column).strip())
+    distinct = tuple({cell.text: cell for cell in cells}.values())
+    score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted) - 0.5
+    if asked.operation is Operation.count:
+        return TableAnswer(
+            Operation.count, grid.document.id, grid.table, tuple(rows), cells, grid.table.columns[column],
+            str(len(rows)), score - (1 if bare else 0),
+        )  # fmt: skip
+    return TableAnswer(
+        Operation.rows, grid.document.id, grid.table, tuple(rows), distinct, grid.table.columns[column], score=score
+    )
+
+
+def _extreme(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
+    """The row with the largest or the smallest value of the column that the question names."""
+    subject = _subject_column(asked, grid)
+    if subject is None:
+        return None
+    column, said = subject
+    rest = [word for word in asked.words if word.place not in said]
+    ordered = [word for word in asked.words if word.place in asked.ordering]
+    measures = [
+        (len(covered(rest, head)), place, covered(rest, head))
+        for place, head in enumerate(grid.heads)
+        if place != column and grid.types[place] in ({"date"} if asked.dates else {"number", "date"})
+    ]
+    if asked.dates and not any(count for count, _, _ in measures):
+        measures = [
+            (len(covered(rest, head)), place, covered(rest, head))
+            for place, head in enumerate(grid.heads)
+            if place != column and grid.types[place] in {"number", "date"}
+        ]
+    spoken = [each for each in measures if each[0] or _measured(ordered, grid.heads[each[1]])]
+    if not spoken and len(measures) == 1:
+        spoken = measures
+    if not spoken:
+        return None
+    most = max(count for count, _, _ in spoken)
+    best = [each for each in spoken if each[0] == most]
+    if len(best) > 1:  # the name that has least beside what was said
+        best = sorted(best, key=lambda each: len(grid.heads[each[1]]))[:1]
+    _, measure, named = best[0]
+    wanted = [
+        each
+        for each in conditions(asked, grid, column, said | named | asked.ordering)
+        if each.column != measure and not each.words <= named
+    ]
+    accounted = said.union(named, covered(asked.words, grid.about), *(each.words for each in wanted))
+    if leftover(asked, accounted):
+        return None
+    read = as_date if grid.types[measure] == "date" else as_number
+    rows = [row for row in _rows_of_subject(asked, grid) if all(each.holds(row) for each in wanted)]
+    values = [(value, row) for row in rows if (value := read(grid.value(row, measure))) is not None]
+    if len(values) < 2:
+        return None
+    pick = max if asked.operation is Operation.largest else min
+    top = pick(value for value, _ in values)  # type: ignore[type-var]
+    chosen = [row for value, row in values if value == top]
+    if len(chosen) > 3:
+        return None
+    score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted) + len(named)
+    cells = tuple(cell for row in chosen for cell in (_cell_of(row, column), _cell_of(row, measure)))
+    return TableAnswer(
+        asked.operation, grid.document.id, grid.table, tuple(chosen), cells, grid.table.columns[measure], score=score
+    )
+
+
+def _measured(ordering: Sequence[Word], head: frozenset[str]) -> bool:
+    """Whether "highest" asks for this column, as "height" does."""
+    roots = {re.sub(r"(?:i?est)$", "", word.text) for word in ordering}
+    return any(stem_word(MEASURES.get(root, "")) in head for root in roots if root)
+
+
+def _total(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
+    """The sum of a column over the rows that meet every condition, if no row gives the total itself."""
+    words = [word for word in asked.words if word.place not in asked.ordering]
+    measures = [
+        (covered(words, head), place)
+        for place, head in enumerate(grid.heads)
+        if grid.types[place] == "number" and covered(words, head)
+    ]
+    if not measures:
+        return None
+    most = max(len(said) for said, _ in measures)
+    best = [each for each in measures if len(each[0]) == most]
+    if len(best) != 1:
+        return None
+    named, column = best[0]
+    wanted = [each for each in conditions(asked, grid, 0, named) if each.column != column]
+    sums = frozenset(word.place for word in asked.words if word.text in {"total", "sum", "altogether"})
+    accounted = (named | sums).union(covered(asked.words, grid.about), *(each.words for each in wanted))
+    rows = [row for row in _counted_rows(grid) if all(each.holds(row) for each in wanted)]
+    values = [as_number(grid.value(row, column)) for row in rows]
+    if leftover(asked, accounted) or len(rows) < 2 or any(value is None for value in values):
+        return None
+    total = sum(value for value in values if value is not None)
+    score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted)
+    return TableAnswer(
+        Operation.total, grid.document.id, grid.table, tuple(rows), tuple(_cell_of(row, column) for row in rows),
+        grid.table.columns[column], f"{total:g}" if total < 1e6 else f"{total:.2f}".removesuffix(".00"), score,
+    )  # fmt: skip

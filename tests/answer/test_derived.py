@@ -1,0 +1,56 @@
+"""Statements computed by rule: they are delivered only if they come out the same from what they cite."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.answer.test_table_lookup import document
+
+from assay.answer.checking.judge import JUDGE
+from assay.answer.derived import derive, table_claims
+from assay.answer.tables.lookup import look_up
+from assay.core.types import Derivation, Document, Evidence, Passage, Quote, Verdict
+
+
+def evidence(source: Document) -> Evidence:
+    passage = Passage("p", source.id, source.text, 0, len(source.text))
+    return Evidence("k", passage, Quote(source.id, 0, 6, source.text[:6]), 10.0, "?")
+
+
+def test_the_statement_comes_first_and_its_rows_after_it():
+    source = document()
+    found = look_up("Which ferry's contract ends first?", [source])
+    assert found is not None
+    first, rows = table_claims(found, [evidence(source)], source)
+    assert first.claims[0].text == "Petrel (2025-12-31) — Contract ends"
+    assert [claim.words for claim in rows.claims] == [source.text[row.start : row.end] for row in found.rows]
+
+
+def test_a_computed_statement_is_supported_and_a_changed_one_is_not():
+    source = document()
+    found = look_up("How many ferries are in Skelby?", [source])
+    assert found is not None
+    claim = table_claims(found, [evidence(source)], source)[0].claims[0]
+    assert claim.text.startswith("2")
+    assert JUDGE.verify(claim, [evidence(source)], lambda _: source).verdict is Verdict.supported
+    changed = replace(claim, text=claim.text.replace("2", "3"))
+    assert JUDGE.verify(changed, [evidence(source)], lambda _: source).verdict is Verdict.unsupported
+    elsewhere = replace(source, text=source.text.replace("Gannet", "Puffin"))
+    assert JUDGE.verify(claim, [evidence(source)], lambda _: elsewhere).verdict is Verdict.unsupported
+
+
+def test_a_date_from_the_catalogue_must_be_the_documents_own():
+    source = replace(document(), date="2024-05-17")
+    claim = derive(Derivation.date, [evidence(source).quote], ["k"], lambda _: source)
+    assert claim.text == "2024-05-17 — Ferries of the sound (ferries.csv)"
+    assert JUDGE.verify(claim, [evidence(source)], lambda _: source).verdict is Verdict.supported
+    assert (
+        JUDGE.verify(claim, [evidence(source)], lambda _: replace(source, date="2023")).verdict is not Verdict.supported
+    )
+
+
+def test_an_answer_without_its_rows_in_the_evidence_is_not_given():
+    source = document()
+    found = look_up("What is the speed of the Petrel?", [source])
+    assert found is not None
+    assert table_claims(found, [], source) == ()

@@ -1,0 +1,91 @@
+"""Questions that a table answers: by row and column, by condition, by count and by order; and those that it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.answer.tables.lookup import TableAnswer, as_date, as_number, look_up
+from assay.core.types import Document
+from assay.ingest.formats.delimited import parse
+from assay.ingest.parsed import FileLimits
+
+FERRIES = b"""Ferry,Port,Built,Capacity (cars),Speed,Contract ends,Restaurant on board,Remark
+Gannet,Skelby,1998,120,18 kn,2026-03-31,yes,Sails to Aldersay.
+Petrel,Marl Quay,2004,85,22 kn,2025-12-31,no,Reserve ship.
+Skua,Skelby,1987,40,14 kn,2027-06-30,no,Oldest of the fleet.
+Tern,Ostrey,2019,210,25 kn,2028-01-31,yes,New engines.
+"""
+
+
+def document(data: bytes = FERRIES, name: str = "ferries.csv", title: str = "Ferries of the sound") -> Document:
+    parsed = parse(data, name, FileLimits())
+    return Document("d", "b", name, "", title, parsed.text, kind="csv", tables=tuple(parsed.tables))
+
+
+def ask(question: str) -> TableAnswer | None:
+    return look_up(question, [document()])
+
+
+def said(question: str) -> list[str]:
+    found = ask(question)
+    return [] if found is None else [found.value] if found.value else [cell.text for cell in found.cells]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What is the speed of the Petrel?", ["22 kn"]),
+        ("When was the Skua built?", ["1987"]),
+        ("When does the contract of the Tern end?", ["2028-01-31"]),
+        ("Which port is the Tern in?", ["Ostrey"]),
+        ("Which ferries are in Skelby?", ["Gannet", "Skua"]),
+        ("List all ferries without a restaurant on board.", ["Petrel", "Skua"]),
+        ("How many ferries have a restaurant on board?", ["2"]),
+        ("How many ferries are in Skelby?", ["2"]),
+        ("Which ferry's contract ends first?", ["Petrel", "2025-12-31"]),
+        ("Which ferry has the largest capacity?", ["Tern", "210"]),
+        ("Which ferries have a capacity of more than 100 cars?", ["Gannet", "Tern"]),
+        ("What is the total capacity in cars?", ["455"]),
+    ],
+)
+def test_a_table_answers_by_row_column_condition_and_order(question: str, expected: list[str]):
+    assert said(question) == expected
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the speed of the Albatross?",  # no such row
+        "What is the fuel consumption of the Petrel?",  # no such column
+        "How tall is the Petrel tower?",
+        "What was the speed of the Petrel in 1950?",  # no such value
+        "Which bank owns the ferries in Skelby?",
+        "Who is the captain of the Tern?",
+    ],
+)
+def test_a_table_does_not_answer_what_it_does_not_account_for(question: str):
+    assert ask(question) is None
+
+
+def test_every_answer_has_its_rows():
+    found = ask("Which ferries are in Skelby?")
+    assert found is not None
+    assert [row.label for row in found.rows] == ["Gannet", "Skua"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [("37 m", 37), ("$12,500.00", 12500), ("(81)", -81), ("-4", -4), ("1 234", 1234), ("3,5", 3.5)],
+)
+def test_a_cell_is_read_as_a_number_with_its_sign(cell: str, number: float):
+    assert as_number(cell) == number
+
+
+@pytest.mark.parametrize("cell", ["NP-201", "A-12", "Zone 4 of the northern and the southern coast", "", "12/20-12/25"])
+def test_a_code_or_a_text_is_no_number(cell: str):
+    assert as_number(cell) is None
+
+
+def test_dates_are_read_in_several_forms():
+    assert (as_date("2025-12-31"), as_date("1987"), as_date("12/20/24")) == ("2025-12-31", "1987", "2024-12-20")
+    assert as_date("890") is None
