@@ -187,7 +187,7 @@ def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> s
     tidy = _tidy(extract_citations(clean_text(words), {each.key for each in evidence}).words).strip("#*: ").strip()
     if not tidy or len(tidy.split()) > HEADING_WORDS * (tidy.count("|") + 1):
         return ""
-    said = [_phrase(question), *(_phrase(f"{each.passage.heading} . {each.passage.text}") for each in evidence)]
+    said = [_phrase(question), *(_phrase(f"{each.passage.above} . {each.passage.text}") for each in evidence)]
     parts = [part for cell in tidy.split("|") for part in re.split(r"(?<!\s)\s++(?:and|or|of|for|by)\s+|[,:/–-]", cell)]
     return tidy if all(_is_known_phrase(part, said) for part in parts) else ""
 
@@ -211,7 +211,7 @@ def accept_gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
     if not terms or len(tidy.split()) > GAP_WORDS or len(split_sentences(tidy)) > 1:
         return ""
     asked = set(content_terms(question))
-    known = f"{question}\n" + "\n".join(f"{each.passage.heading}\n{each.passage.text}" for each in evidence)
+    known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
     if not terms & asked or len(terms & (asked | set(content_terms(known)))) * 2 < len(terms):
         return ""
     return "" if facts.missing_facts(tidy, known, facts.lowercase_stems(known)) else tidy

@@ -261,7 +261,7 @@ def _clash(question: str, claim: Claim, ours: Evidence, other: Evidence, sources
     """What a claim and the quotation of another document disagree about."""
     if ours.passage.doc_id == other.passage.doc_id:
         return ""
-    left, right = (f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}" for each in (ours, other))
+    left, right = (f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.above}" for each in (ours, other))
     return pair.between(question, (claim.text, left), (other.quote.text, right), 1.0)
 
 

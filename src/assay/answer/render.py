@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
+from assay.core.tables import TableExcerpt, markdown_table, table_excerpt
 from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
 from assay.language.clean import clean_text
 
@@ -32,6 +33,7 @@ class Citation:
     page: int | None
     quote: Quote
     flagged: bool = False  # the passage reads like an instruction to a model
+    table: TableExcerpt | None = None  # the rows of a table that the quotation is from, with their header
 
 
 OUTCOME_TEXT = {
@@ -94,6 +96,7 @@ def citations(
                     source.page_at(quote.start),
                     quote,
                     by_key[key].flagged,
+                    table_excerpt(source, quote.start, quote.end),
                 ),
             )
     return found
@@ -219,7 +222,10 @@ def as_text(answer: Answer, cited: Cited) -> str:
         lines += ["", "Sources"]
         for each in cited.values():
             lines.append(f"[{each.number}] {source_line(each)}")
-            lines += [] if each.quote in quoted else [f"    “{one_line(each.quote.text)}”"]
+            if each.table is not None:
+                lines += [f"    {line}" for line in markdown_table(each.table)]
+            elif each.quote not in quoted:
+                lines.append(f"    “{one_line(each.quote.text)}”")
     return clean_text("\n".join(lines))
 
 

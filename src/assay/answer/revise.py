@@ -160,7 +160,7 @@ def closest_sentence(
     terms, asked = claim_terms(claim.words), frozenset(content_terms(question))
     best: tuple[float, Claim] | None = None
     for each in evidence:
-        above = f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.heading}"
+        above = f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.above}"
         for start, end in split_statements(each.passage.text):
             words = each.passage.text[start:end]
             spoken = frozenset(content_terms(words))

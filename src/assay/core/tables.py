@@ -22,7 +22,7 @@ _SIGNS = re.compile(
 )  # blanks between a number and its signs
 BETWEEN = " › "  # between a group and a row label
 MOST_BYTES = 200_000_000  # of an unpacked layout
-SHOWN_ROWS = 8  # of a quotation
+SHOWN_ROWS = 20  # of a quotation; a longer one is shown as text
 SHOWN_NAME = 160  # characters of a caption, or of a column name, where it stands for a table
 
 
@@ -141,6 +141,12 @@ def row_count(table: Table) -> int:
     return len(_unpack(table.layout, table.start).starts)
 
 
+def row_spans(table: Table) -> list[tuple[int, int]]:
+    """Where each row is in the text."""
+    layout = _unpack(table.layout, table.start)
+    return list(zip(layout.starts, layout.ends, strict=True))
+
+
 def table_rows(table: Table, text: str, start: int = 0, end: int | None = None) -> list[TableRow]:
     """The rows of a table, in order; with `start` and `end`, only those that touch `text[start:end]`."""
     layout = _unpack(table.layout, table.start)
@@ -230,9 +236,8 @@ def table_excerpt(document: Document, start: int, end: int) -> TableExcerpt | No
     """The small table that shows the quotation `text[start:end]`; None if it is not from the rows of one table."""
     for table in tables_within(document.tables, start, end):
         rows = table_rows(table, document.text, start, end)
-        if not rows or start < table.start or end > table.end:
+        if not 0 < len(rows) <= SHOWN_ROWS or start < table.start or end > table.end:
             continue
-        rows = rows[:SHOWN_ROWS]
         shown = [(row.label, *(cell.text for cell in row.cells[1:])) for row in rows]
         used = [place for place, name in enumerate(table.columns) if name or any(row[place] for row in shown)]
         return TableExcerpt(

@@ -126,7 +126,12 @@ class Passage:
     end: int
     heading: str = ""
     page: int | None = None
-    context: str = omitted_when_empty("")  # caption, units and header of a table that began before this passage
+    context: str = omitted_when_empty("")  # caption, units and header of its table, as far as they are outside it
+
+    @property
+    def above(self) -> str:
+        """What stands above the passage: the headings, and the context of its table."""
+        return "\n".join(filter(None, (self.heading, self.context)))
 
 
 @dataclass(frozen=True, slots=True)

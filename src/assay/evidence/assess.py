@@ -21,7 +21,7 @@ from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
-from assay.prompts.fence import fence
+from assay.prompts.fence import fence, table_label
 
 SAYS = 3  # minimum words of a quotation
 LABEL = 40  # tokens of a title, and of the headings, above a passage
@@ -71,7 +71,7 @@ def batches(found: Sequence[Found], room: int, width: BatchLimits) -> Iterator[t
     batch: list[Found] = []
     used = 0
     for each in found:
-        cost = estimate_tokens(each.passage.text) + 40
+        cost = estimate_tokens(each.passage.text) + 40 + estimate_tokens(each.passage.context)
         if batch and (used + cost > most or len(batch) >= width.together):
             yield tuple(batch)
             batch, used = [], 0
@@ -90,7 +90,7 @@ def build_prompt(
         fence(
             mark,
             f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
-            f"{fit_to_tokens(each.passage.heading, LABEL)}",
+            f"{fit_to_tokens(each.passage.heading, LABEL)}{table_label(each.passage)}",
             fit_to_tokens(each.passage.text, own),
         )
         for place, each in enumerate(batch, 1)
@@ -147,7 +147,13 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
             span = None  # a heading or a lone name: a sentence says more
         words = quote(passage, *span) if span else best_sentence(passage, rare)
         evidence[weight.id] = Evidence(
-            key, passage, words, float(weight.score), question, weight.note.strip(), is_suspicious(passage.text)
+            key,
+            passage,
+            words,
+            float(weight.score),
+            question,
+            weight.note.strip(),
+            is_suspicious(f"{passage.context}\n{passage.text}"),
         )
     kept = {each.passage.id for each in evidence.values()}
     dropped = tuple(each.id for each in passages.values() if each.id not in kept)

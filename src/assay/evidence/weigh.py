@@ -26,7 +26,7 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
             quote=best_sentence(hit.passage, rare),
             score=score_from_worth(worth),
             question=question,
-            flagged=is_suspicious(hit.passage.text),
+            flagged=is_suspicious(f"{hit.passage.context}\n{hit.passage.text}"),
         )
         for hit, worth in ranked[:KEPT]
     )

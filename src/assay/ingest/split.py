@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from assay.core.tables import table_context
+from assay.core.tables import row_spans, table_context
 from assay.core.types import Document, Passage, Section
 from assay.language.sentences import split_sentences
 
@@ -25,7 +26,8 @@ OVERLAP = 40
 
 def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap: int = OVERLAP) -> list[Passage]:
     """The document's passages in order. The same document, size and overlap give the same ids."""
-    spans = split_text(document.text, document.sections, document.pages, tokens, size, overlap)
+    rows = [span for table in document.tables for span in row_spans(table)]
+    spans = split_text(document.text, document.sections, document.pages, tokens, size, overlap, rows)
     headings = _headings(document.sections, [start for start, _ in spans])
     return [
         Passage(
@@ -53,14 +55,16 @@ def split_text(
     tokens: Tokens,
     size: int = SIZE,
     overlap: int = OVERLAP,
+    rows: Sequence[Span] = (),
 ) -> list[Span]:
-    """Spans without surrounding white space that together cover all of `text`, none over `size` tokens.
+    """Spans without surrounding white space that together cover all of `text`, none over `size` tokens. `rows` are the
+    rows of tables: text is cut between them, and inside a row only if it is too long.
 
     The end of a page is not a boundary: sentences continue across it. A heading stays with what follows it.
     """
     size = max(1, size)
     overlap = max(0, min(overlap, size // 2))
-    units = _units(text, sections, tokens, size)
+    units = _units(text, sections, tokens, size, rows)
     spans: list[Span] = []
     for region in _regions(units, size // 4):
         for first, last in _packed(region, size, overlap):
@@ -94,11 +98,12 @@ class _Unit:
     soft: bool = False  # a lower-level section begins here
 
 
-def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int) -> list[_Unit]:
+def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int, rows: Sequence[Span] = ()) -> list[_Unit]:
     top = _top_level(sections)
     begins = {section.start: section for section in sections}
     ends = {match.end() for section in sections if (match := _BLANKS.match(text, section.end))}
-    edges = sorted({0, len(text), *begins, *ends, *_sentence_starts(text, sorted(begins))})
+    sentences = _outside_rows(_sentence_starts(text, sorted(begins)), rows)
+    edges = sorted({0, len(text), *begins, *ends, *sentences, *(start for start, _ in rows)})
     units: list[_Unit] = []
     lead = 0  # tokens of the headings directly above
     for start, end in pairwise(edges):
@@ -122,6 +127,12 @@ def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int) ->
             )
         lead = lead + count if section else 0
     return units
+
+
+def _outside_rows(starts: Sequence[int], rows: Sequence[Span]) -> list[int]:
+    """The sentence starts that are not inside a row of a table."""
+    inside = [bisect_left(rows, start, key=lambda row: row[0]) - 1 for start in starts]
+    return [start for start, row in zip(starts, inside, strict=True) if row < 0 or rows[row][1] <= start]
 
 
 _BLANKS = re.compile(r"\s*")

@@ -95,8 +95,8 @@ COLUMN_VALUE = re.compile(r"(?:^|; )([^;:|]{1,40}): ")
 
 
 def is_table_row(line: str) -> bool:
-    """Whether a line is a table row: cells between bars, or `column: value` pairs."""
-    return line.count(" | ") >= 2 or len(COLUMN_VALUE.findall(line)) >= 3
+    """Whether a line is a table row: cells between bars or tabs, or `column: value` pairs."""
+    return line.count(" | ") >= 2 or "\t" in line.strip() or len(COLUMN_VALUE.findall(line)) >= 3
 
 
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")

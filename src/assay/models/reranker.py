@@ -184,8 +184,8 @@ def _score(item: Any) -> tuple[int, float]:
 
 
 def reading(hit: Hit) -> str:
-    """The text given to a reranker: the document's title and the passage's text."""
-    return f"{hit.title}\n{hit.passage.text}" if hit.title else hit.passage.text
+    """The text given to a reranker: the document's title, the context of a table, and the passage's text."""
+    return "\n".join(filter(None, (hit.title, hit.passage.context, hit.passage.text)))
 
 
 def max_sim(query: np.ndarray, passage: np.ndarray) -> float:

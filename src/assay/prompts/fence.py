@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from assay.core.codec import digest
+from assay.core.types import Passage
 from assay.language.clean import clean_text
 
 _BRACKETS = re.compile("[⟦⟧\u301a\u301b]")  # the fence's own brackets and lookalikes
@@ -34,3 +35,8 @@ def fence(mark: str, label: str, words: str) -> str:
 def _neutralise(words: str, mark: str) -> str:
     seen = _BRACKETS.sub("|", clean_text(words))
     return _TEMPLATE.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")
+
+
+def table_label(passage: Passage) -> str:
+    """What a label says of a passage that is part of a table: the caption, units and header that are outside it."""
+    return f" · table: {' / '.join(passage.context.splitlines())}" if passage.context else ""

@@ -67,7 +67,7 @@ def _matches(hit: Hit, wanted: frozenset[str], best: float) -> bool:
         return True
     if not wanted or "lexical" not in hit.scores:  # a passage with all query words is always a lexical hit
         return False
-    words = f"{hit.title} {hit.passage.heading} {hit.passage.text}"
+    words = f"{hit.title} {hit.passage.above} {hit.passage.text}"
     if words.isascii() and not all(stem[:3] in words.casefold() for stem in wanted):  # ten times as fast as stemming
         return False
     return wanted <= set(content_terms(words))

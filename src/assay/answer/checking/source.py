@@ -140,7 +140,7 @@ class Source:
 
 def _titles(evidence: Evidence, sources: Sources) -> str:
     doc = evidence.passage.doc_id
-    return f"{sources.titles.get(doc, '')}\n{evidence.passage.heading}\n{sources.dates.get(doc, '')}".strip()
+    return f"{sources.titles.get(doc, '')}\n{evidence.passage.above}\n{sources.dates.get(doc, '')}".strip()
 
 
 def remove_commands(passage: str) -> str:

@@ -60,6 +60,8 @@ def search(
         heading = f" › {hit.passage.heading}" if hit.passage.heading else ""
         out.print(plain(f"{hit.rank:>2}  {hit.title}{heading}{page}"), style="bold", markup=False)
         out.print(plain(f"    {PurePath(str(hit.fields.get('source', ''))).name}"), style="dim", markup=False)
+        if hit.passage.context:
+            out.print(plain("    " + " · ".join(hit.passage.context.splitlines())), style="dim", markup=False)
         out.print(plain("    " + " ".join(hit.passage.text.split())), markup=False)
 
 
@@ -68,4 +70,5 @@ def as_json(hit: Hit) -> dict[str, Any]:
     return {
         "rank": hit.rank, "document": passage.doc_id, "title": hit.title, "path": hit.fields.get("source", ""),
         "heading": passage.heading, "page": passage.page, "start": passage.start, "end": passage.end, "text": passage.text,
+        "context": passage.context,
     }  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 
 from assay.core.types import Hit, Outcome
-from assay.prompts.fence import fence, fence_mark
+from assay.prompts.fence import fence, fence_mark, table_label
 from assay.serve.attached_run import RunReply
 from assay.serve.schemas.run_schemas import CitationView, ResponseModel
 from assay.store.documents import Entry
@@ -68,7 +68,9 @@ def render_hits(hits: list[Hit]) -> str:
     if not hits:
         return "Nothing was found. Try other words, or `sources` to see what there is."
     mark = new_mark()
-    found = [fence(mark, f"passage {hit.rank}, {_place(hit)}", hit.passage.text) for hit in hits]
+    found = [
+        fence(mark, f"passage {hit.rank}, {_place(hit)}{table_label(hit.passage)}", hit.passage.text) for hit in hits
+    ]
     return "\n\n".join([f"{len(hits)} passages, best first. {DATA}", *found])
 
 

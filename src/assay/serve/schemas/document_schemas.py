@@ -182,6 +182,7 @@ class HitView(ResponseModel):
     start: int
     end: int
     text: str
+    context: str = ""  # caption, units and header of the passage's table, as far as they are outside it
 
 
 class SearchResponse(ResponseModel):

@@ -192,6 +192,15 @@ class ApprovalView(ResponseModel):
     note: str
 
 
+class TableView(ResponseModel):
+    """The rows of a table that a quotation is from, with the header: the first cell of a row is its label."""
+
+    caption: str
+    units: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 class CitationView(ResponseModel):
     """Where a claim's words stand: the quotation is `text[start:end]` of the document."""
 
@@ -207,6 +216,7 @@ class CitationView(ResponseModel):
     end: int
     quote: str
     flagged: bool  # the passage looks like an instruction to a model
+    table: TableView | None = None
 
 
 class ClaimView(ResponseModel):
@@ -286,7 +296,9 @@ class EvidenceView(ResponseModel):
     quote: str
     passage: str
     passage_start: int
+    context: str = ""  # caption, units and header of the passage's table, as far as they are outside it
     cited: bool
+    table: TableView | None = None
 
 
 class RunView(RunSummary):

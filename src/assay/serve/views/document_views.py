@@ -64,6 +64,7 @@ def hit_view(hit: Hit, bases: Mapping[str, str]) -> HitView:
         start=passage.start,
         end=passage.end,
         text=passage.text,
+        context=passage.context,
     )
 
 

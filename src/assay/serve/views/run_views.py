@@ -8,6 +8,7 @@ from functools import cache
 from assay.answer import render
 from assay.core.events import Mode
 from assay.core.run import Run
+from assay.core.tables import TableExcerpt, table_excerpt
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
 from assay.serve.live import CANCELLED, run_state
 from assay.serve.schemas.run_schemas import (
@@ -27,6 +28,7 @@ from assay.serve.schemas.run_schemas import (
     RunSummary,
     RunView,
     SearchView,
+    TableView,
     UsageView,
 )
 from assay.store.runs import budgets, history, records, visibility
@@ -198,7 +200,14 @@ def _citation(cited: render.Citation) -> CitationView:
         end=cited.quote.end,
         quote=cited.quote.text,
         flagged=cited.flagged,
+        table=_table(cited.table),
     )
+
+
+def _table(found: TableExcerpt | None) -> TableView | None:
+    if found is None:
+        return None
+    return TableView(caption=found.caption, units=found.units, columns=found.columns, rows=found.rows)
 
 
 def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceView, ...]:
@@ -221,7 +230,9 @@ def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Li
             quote=each.quote.text,
             passage=each.passage.text,
             passage_start=each.passage.start,
+            context=each.passage.context,
             cited=each.key in cited,
+            table=_table(table_excerpt(source, each.quote.start, each.quote.end)),
         )
         for each in found
         if (source := library(each.passage.doc_id)) is not None

@@ -204,7 +204,7 @@ def _misattributes(couple: InsightPair, reason: str) -> bool:
     """Whether a reason misattributes: it names a third document, or assigns to one side a name, number or date that
     only the other has."""
     ours, theirs = (
-        "\n".join(f"{each.passage.heading}\n{each.passage.text}" for each in side)
+        "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in side)
         for side in (couple.ours, couple.theirs)
     )
     sides = {couple.labels[0]: (ours, theirs), couple.labels[1]: (theirs, ours)}

@@ -131,7 +131,7 @@ def _piece(place: int, claim: Claim, cited: Sequence[Evidence], titles: Mapping[
     words = claim.words.strip()
     body = "\n\n".join(dict.fromkeys((words, *(each.quote.text for each in cited))))
     names = [name for each in cited for name in titles[each.quote.doc_id]]
-    above = dict.fromkeys(part for part in (*names, *(each.passage.heading for each in cited)) if part)
+    above = dict.fromkeys(part for part in (*names, *(each.passage.above for each in cited)) if part)
     doc = cited[0].quote.doc_id if cited else ""
     passage = Passage(_key(place), doc, body, 0, len(body), " · ".join(above))
     flagged = any(each.flagged for each in cited)

@@ -1,6 +1,6 @@
 // An answer as it is read: claims with citations and verdicts, what disagrees, and what was tried where the answer is no.
 
-import { citeButton, flaggedNote, verdictMark, VERDICTS } from "./citations.js";
+import { citeButton, flaggedNote, quotation, verdictMark, VERDICTS } from "./citations.js";
 import { add, count, el, oneLine, plural } from "../lib/dom.js";
 import { editedMark, reviewedBy } from "./review_status.js";
 import { badge, icon } from "../lib/ui.js";
@@ -184,7 +184,7 @@ function quotation(source, desk, lead = "") {
   return el(
     "figure",
     { class: "quoted-side card" },
-    el("blockquote", { class: "quote" }, lead, `“${oneLine(source.quote)}”`),
+    quotation(source, lead),
     source.flagged ? flaggedNote() : null,
     el(
       "figcaption",

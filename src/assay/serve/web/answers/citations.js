@@ -38,6 +38,25 @@ export function flaggedNote() {
   );
 }
 
+/** The words of a source: a quotation, or the rows of a table that it is from, with their header. */
+export function quotation(source, ...lead) {
+  if (!source.table) return el("blockquote", { class: "quote" }, ...lead, `“${oneLine(source.quote)}”`);
+  const { caption, units, columns, rows } = source.table;
+  const cell = (tag) => (words) => el(tag, { dir: "auto" }, words);
+  return el(
+    "div",
+    { class: "table-quote table-wrap", tabindex: "0", role: "region", "aria-label": caption || "Rows of a table" },
+    ...lead,
+    el(
+      "table",
+      {},
+      caption || units ? el("caption", {}, [caption, units].filter(Boolean).join(" — ")) : null,
+      el("thead", {}, el("tr", {}, ...columns.map((name) => el("th", { scope: "col", dir: "auto" }, name)))),
+      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map(cell("td"))))),
+    ),
+  );
+}
+
 /** The button of a citation. `open(source)` shows the document. */
 export function citeButton(source, open) {
   const warned = source.flagged ? ". Reads like an instruction" : "";
@@ -50,7 +69,7 @@ export function citeButton(source, open) {
   hints(
     node,
     () => [
-      el("blockquote", { class: "quote" }, `“${oneLine(source.quote)}”`),
+      quotation(source),
       el("p", { class: "stands" }, placeOf(source)),
       source.flagged ? flaggedNote() : null,
       button("Open the page", { kind: "small", icon: "document", on: () => (hide(), open(source, node)) }),
