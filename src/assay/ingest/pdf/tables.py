@@ -220,7 +220,8 @@ def _tables_of_column(
             one = _table(lines, floor, index, end, last, offset, all_lines)
         if one is None:
             end = _text_region_end(lines, index)
-            one = _text_table(lines, floor, index, end, offset) if end > index else None
+            heads_numbers = any(line.has_number for line in lines[end : end + 3])  # then it is the header of that table
+            one = _text_table(lines, floor, index, end, offset) if end > index and not heads_numbers else None
         if one is None:
             index += 1
             continue
@@ -562,12 +563,21 @@ def _spans(cells: Sequence[_Cell], columns: list[tuple[float, float]]) -> list[t
         nearest[min(range(len(cells)), key=lambda place: abs(cells[place].centre - (low + high) / 2))].append(at)
     if all(_centred(cell, [columns[at] for at in group]) for cell, group in zip(cells, nearest, strict=True)):
         return [(place, group[0], group[-1]) for place, group in enumerate(nearest)]
-    found: list[tuple[int, int, int]] = []
-    for place, cell in enumerate(cells):
-        over = [at for at, (low, high) in enumerate(columns) if min(cell.x1, high) - max(cell.x0, low) > 0]
-        group = over if over else nearest[place][:1]
-        found += [(place, group[0], group[-1])] if group else []
-    return found
+    return [(place, *_group(cell, columns)) for place, cell in enumerate(cells)]
+
+
+def _group(cell: _Cell, columns: Sequence[tuple[float, float]]) -> tuple[int, int]:
+    """The column below a header cell, or the fewest columns that it is centred above."""
+    over = [at for at, (low, high) in enumerate(columns) if min(cell.x1, high) - max(cell.x0, low) > 0]
+    if over and any(columns[at][0] - 6 <= cell.centre <= columns[at][1] + 6 for at in over):
+        return over[0], over[-1]
+    for size in range(2, len(columns) + 1):
+        for first in range(len(columns) - size + 1):
+            middle = (columns[first][0] + columns[first + size - 1][1]) / 2
+            if abs(middle - cell.centre) < 12:
+                return first, first + size - 1
+    nearest = min(range(len(columns)), key=lambda at: abs(sum(columns[at]) / 2 - cell.centre))
+    return nearest, nearest
 
 
 def _centred(cell: _Cell, columns: Sequence[tuple[float, float]]) -> bool:
