@@ -20,6 +20,7 @@ from assay.core.types import Document, Table, TableCell, TableRow
 _SIGNS = re.compile(
     r"(?<=[($€£¥]) (?=[\d(.])|(?<=[\d—–-]) (?=[)%])|(?<=\)) (?=%)"
 )  # blanks between a number and its signs
+_UNTIDY = re.compile(r"[^\S ]|  |[$€£¥()%]")
 BETWEEN = " › "  # between a group and a row label
 MOST_BYTES = 200_000_000  # of an unpacked layout
 SHOWN_ROWS = 20  # of a quotation; a longer one is shown as text
@@ -168,8 +169,12 @@ def _row(table: Table, text: str, layout: _Layout, index: int) -> TableRow:
 def _cell(text: str, layout: _Layout, parts: Sequence[int], at: int) -> TableCell:
     if not parts:
         return TableCell("", at, at)
-    words = " ".join(text[layout.cell_starts[part] : layout.cell_ends[part]] for part in parts)
-    return TableCell(_SIGNS.sub("", " ".join(words.split())), layout.cell_starts[parts[0]], layout.cell_ends[parts[0]])
+    start, end = layout.cell_starts[parts[0]], layout.cell_ends[parts[0]]
+    words = text[start:end]
+    if len(parts) > 1 or _UNTIDY.search(words):  # most cells are tidy, and there may be a million
+        words = " ".join(text[layout.cell_starts[part] : layout.cell_ends[part]] for part in parts)
+        words = _SIGNS.sub("", " ".join(words.split()))
+    return TableCell(words, start, end)
 
 
 def _groups(text: str, layout: _Layout, index: int) -> list[str]:

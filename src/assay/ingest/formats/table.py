@@ -120,15 +120,19 @@ def _named(cells: list[str], names: list[str]) -> tuple[str, Spans]:
     """A row with its column names, and where its cells are."""
     if not names or len(set(filter(None, cells))) < 2:
         return _bars(cells)
-    line, spans = "", []
-    before = ""
-    for column, (name, cell) in enumerate(zip(*_padded([names, cells]), strict=True)):
+    parts: list[str] = []
+    spans: Spans = []
+    at, before = 0, ""
+    for column, cell in enumerate(cells):
+        name = names[column] if column < len(names) else ""
         if cell and (name or cell != before):  # an unnamed repetition is one cell merged across columns
-            line += ("; " if line else "") + (f"{name.rstrip(': ')}: " if name else "")
-            spans.append((column, len(line), len(line) + len(cell)))
-            line += cell
+            lead = ("; " if parts else "") + (f"{name.rstrip(': ')}: " if name else "")
+            at += len(lead)
+            spans.append((column, at, at + len(cell)))
+            at += len(cell)
+            parts += (lead, cell)
         before = cell
-    return line, spans
+    return "".join(parts), spans
 
 
 def _bars(cells: Sequence[str]) -> tuple[str, Spans]:
