@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from assay.answer import render
+from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import (
     Answer,
     Block,
@@ -19,6 +20,7 @@ from assay.core.types import (
     Quote,
     Searched,
     Shape,
+    Table,
     Usage,
     Verdict,
 )
@@ -160,3 +162,48 @@ def test_what_it_cost_is_in_the_data_only():
     answer, cited = written(Block((WRITTEN,)), usage=Usage(3, 1000, 200, 0.0123, 4.5))
     assert render.as_json(answer, cited)["usage"]["money"] == 0.0123
     assert all("0.0123" not in write(answer, cited) for write in WRITERS)
+
+
+# --- quotations from tables -------------------------------------------------------------------------------------------
+
+SHEET = "Sales\n\tQ1 <b>\nNorth | East\t12\nSouth\t7"
+
+
+def quoted_row() -> tuple[Answer, render.Cited]:
+    """An answer that cites one row of a table."""
+    start = SHEET.index("North")
+    rows = [
+        RowSpan(start, start + 15, ((0, start, start + 12), (1, start + 13, start + 15))),
+        RowSpan(start + 16, len(SHEET), ((0, start + 16, start + 21), (1, start + 22, len(SHEET)))),
+    ]
+    table = Table(6, len(SHEET), ("", "Q1 <b>"), "Sales", "in *tons*", pack_rows(rows, 6))
+    document = Document("d1", "b", "/a.pdf", "0", "Report", SHEET, kind="pdf", tables=(table,))
+    found = Quote("d1", start, start + 15, SHEET[start : start + 15])
+    evidence = (Evidence("k1", Passage("p1", "d1", SHEET, 0, len(SHEET)), found, 9.0, "q"),)
+    answer = Answer("How much?", (Block((Claim("North sold 12.", ("k1",)),)),), Outcome.answered)
+    return answer, render.citations(answer, evidence, lambda _: document)
+
+
+def test_a_quotation_from_a_table_is_its_row_under_the_header():
+    text = render.as_text(*quoted_row())
+    assert text.splitlines()[-4:] == [
+        "    Sales — in *tons*",
+        "    |  | Q1 <b> |",
+        "    | --- | --- |",
+        "    | North \\| East | 12 |",
+    ]
+    assert "South" not in text
+
+
+def test_a_table_is_escaped_in_every_file():
+    page, text = render.as_html(*quoted_row()), render.as_markdown(*quoted_row())
+    assert "<th>Q1 &lt;b&gt;</th>" in page and "<td>North | East</td><td>12</td>" in page
+    assert "    |  | Q1 \\<b\\> |\n    | --- | --- |\n    | North \\| East | 12 |" in text
+    assert "(in \\*tons\\*)" in text
+
+
+def test_json_has_the_table_of_a_quotation():
+    (citation,) = render.as_json(*quoted_row())["citations"]
+    assert citation["table"]["columns"] == ["", "Q1 <b>"]
+    assert citation["table"]["rows"] == [["North | East", "12"]]
+    assert "table" not in render.as_json(*made())["citations"][0]
