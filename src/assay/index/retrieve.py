@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -28,6 +28,8 @@ from assay.models.reranker import Reranker
 from assay.store import documents
 from assay.store.database import Store
 
+NAMED_DEPTH = 4  # times the pool, inside the documents that a question names
+NAMED_LEXICAL = 0.15  # the weight of the lexical score there: the words of its name occur in all passages of a document
 MOST_SENTENCES = 6  # of a query, searched by meaning one by one
 
 
@@ -59,25 +61,16 @@ async def retrieve(
     indexes = [search_context.indexes[base.id] for base in scope.bases if base.id in search_context.indexes]
     depth = max(search_context.pool, k)
     names = weigh_named(query, _names(search_context, scope))
-    wanted = [allowed, both(allowed, In("doc", names.named))] if names.named else [allowed]
-    # Lexical first: an engine may run it on its own threads while this thread multiplies vectors.
-    lexical, dense = await asyncio.gather(
-        _channels(
-            [[partial(index.lexical, query, depth, each) for index in indexes] for each in wanted], "lexical", depth
-        ),
-        _channels(
-            [
-                [partial(index.dense, near, depth, each) for index in indexes]
-                for each in wanted
-                for near in (vector, *parts)
-            ],
-            "dense",
-            depth,
-        ),
-    )
-    channels = {"dense": dense, "lexical": lexical}
+    pools = [_pool(indexes, query, [vector, *parts], allowed, depth)]
+    if names.named:  # on their own, and deeper: most passages of a long report have words of the question
+        only = both(allowed, In("doc", names.named))
+        pools.append(_pool(indexes, query, [vector, *parts], only, NAMED_DEPTH * depth))
+    found = await asyncio.gather(*pools)
+    channels = {name: _once(pool[name] for pool in found) for name in ("dense", "lexical")}
     # Reports of one organisation are alike page by page: their best hits confirm each other without being better.
-    ranking = replace(search_context.ranking, feedback=0.0) if names.named else search_context.ranking
+    ranking = (
+        replace(search_context.ranking, feedback=0.0, lexical=NAMED_LEXICAL) if names.named else search_context.ranking
+    )
     fused = fuse(channels, vector, ranking, names.weights, parts)
     fused = permitted(search_context.store, fused, scope)
     if search_context.reranker is not None:
@@ -96,6 +89,20 @@ async def query_vectors(search_context: SearchContext, queries: Sequence[str]) -
     return [search_context.vectors[query] for query in queries]
 
 
+async def _pool(
+    indexes: Sequence[Index], query: str, vectors: Sequence[np.ndarray], where: Filter, depth: int
+) -> dict[str, list[Hit]]:
+    """The hits of both channels. Lexical first: an engine may run it on its own threads while this one multiplies vectors."""
+    lexical, *dense = await asyncio.gather(
+        _channel([partial(index.lexical, query, depth, where) for index in indexes], "lexical", depth),
+        *(
+            _channel([partial(index.dense, vector, depth, where) for index in indexes], "dense", depth)
+            for vector in vectors
+        ),
+    )
+    return {"lexical": lexical, "dense": _once(dense)}
+
+
 async def _channel(searches: Sequence[Callable[[], Awaitable[list[Hit]]]], name: str, depth: int) -> list[Hit]:
     """One channel over all bases, best first."""
     if len(searches) == 1:
@@ -104,12 +111,13 @@ async def _channel(searches: Sequence[Callable[[], Awaitable[list[Hit]]]], name:
     return sorted(hits, key=lambda hit: (-hit.scores[name], hit.passage.id))[:depth]
 
 
-async def _channels(
-    searches: Sequence[Sequence[Callable[[], Awaitable[list[Hit]]]]], name: str, depth: int
-) -> list[Hit]:
-    """The hits of several searches of one channel, each hit once."""
-    found = await asyncio.gather(*(_channel(each, name, depth) for each in searches))
-    return list({hit.passage.id: hit for hits in reversed(found) for hit in hits}.values())
+def _once(channels: Iterable[Sequence[Hit]]) -> list[Hit]:
+    """The hits of several searches of one channel, each once."""
+    found: dict[str, Hit] = {}
+    for hits in channels:
+        for hit in hits:
+            found.setdefault(hit.passage.id, hit)
+    return list(found.values())
 
 
 def query_sentences(query: str) -> list[str]:
