@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.identity import KIND, ORGANISATION, PERIOD, file_words, labelled_title, searched_identity
+from assay.core.identity import KIND, ORGANISATION, PERIOD, file_words, identified_title, searched_identity
 from assay.ingest.metadata.document_date import find_date_in_file_name, find_document_date
 from assay.ingest.metadata.fill import fill_metadata
 from assay.ingest.metadata.front_matter import find_title_line
@@ -129,6 +129,8 @@ def test_what_is_searched_of_an_identity_repeats_nothing_of_the_title():
 
 
 def test_a_title_is_shown_with_the_file_name_where_they_differ():
-    assert labelled_title("Annual report", "/a/harrow_2021.pdf") == "Annual report (harrow_2021.pdf)"
-    assert labelled_title("harrow_2021", "/a/harrow_2021.pdf") == "harrow_2021"
-    assert labelled_title("Article", "collection:4983") == "Article"
+    assert identified_title("Annual report", "/a/harrow_2021.pdf", {}) == "Annual report (harrow_2021.pdf)"
+    assert identified_title("harrow 2021", "/a/harrow_2021.pdf", {}) == "harrow 2021"
+    assert identified_title("Article", "collection:4983", {}) == "Article"
+    meta = {ORGANISATION: "Harrow Tides plc", PERIOD: "FY2021"}
+    assert identified_title("harrow", "harrow.pdf", meta) == "harrow (Harrow Tides plc, FY2021)"

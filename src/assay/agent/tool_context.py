@@ -109,8 +109,8 @@ class ToolContext:
         return found if matches(self.where, _fields(found, found.meta)) else None
 
     def titles(self, ids: Sequence[str]) -> dict[str, str]:
-        """Titles of those of these documents that this person may read now."""
-        return documents.titles(self.search_context.store, ids, self.scope())
+        """Titles of those of these documents that this person may read now, each with the rest of its identity."""
+        return documents.identified_titles(self.search_context.store, ids, self.scope())
 
     def dates(self, ids: Sequence[str]) -> dict[str, str]:
         """Dates of those of these documents that this person may read now."""

@@ -37,8 +37,9 @@ def searched_identity(title: str, uri: str, meta: Mapping[str, str]) -> str:
     return " ".join(word for word in words if not (word.casefold() in known or known.add(word.casefold())))
 
 
-def labelled_title(title: str, uri: str) -> str:
-    """The title with the file name beside it, where the two differ."""
+def identified_title(title: str, uri: str, meta: Mapping[str, str]) -> str:
+    """The title with what else identifies the document, for prompts and checks: `Results (acme_q2.pdf; Acme, minutes)`."""
     name = file_name(uri)
-    stem = PurePath(name).stem
-    return title if not title or not file_words(uri) or title in (name, stem) else f"{title} ({name})"
+    plain = {re.sub(r"[-_\s]+", " ", each).casefold() for each in (title, PurePath(name).stem)}
+    beside = "; ".join(part for part in (name if len(plain) > 1 and file_words(uri) else "", describe(meta)) if part)
+    return f"{title} ({beside})" if beside else title

@@ -55,6 +55,7 @@ from assay.core.events import (
     fallbacks,
 )
 from assay.core.events.upgrade import read_event
+from assay.core.identity import identified_title
 from assay.core.run import Run
 from assay.core.types import Answer, Document, Usage, Verdict
 from assay.evidence.quotation import stands
@@ -464,11 +465,15 @@ def _event(line: dict[str, Any]) -> Event:
     return read_event(line.pop("event"), line)
 
 
+def _title(document: Document) -> str:
+    return identified_title(document.title, document.uri, document.meta)
+
+
 def _offline_context(documents: Mapping[str, Document]) -> RunContext:
     nowhere: Any = NoSearch()  # steps that need a search are not recomputed
     return RunContext(
         tool_context=ToolContext(nowhere, lambda: Scope("nobody", (), frozenset())),
         record=Run.then,
         document=documents.get,
-        titled=lambda ids: {doc: documents[doc].title for doc in ids if doc in documents},
+        titled=lambda ids: {doc: _title(documents[doc]) for doc in ids if doc in documents},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert, select, update
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert
 from assay.core.access import Base, Scope
 from assay.core.codec import Texts, from_json, to_json
 from assay.core.formats import format_named
+from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
 from assay.core.tables import table_context
 from assay.core.types import Document, Section, Table, file_name
 from assay.store.database import Store
@@ -45,6 +46,16 @@ class Entry:
     passages: int
     added: str
     warnings: tuple[str, ...]
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def description(self) -> str:
+        """Organisation, kind of document and period, as far as they are known."""
+        return describe(self.meta)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return {key: self.meta.get(key, "") for key in (ORGANISATION, KIND, PERIOD)}
 
     @property
     def name(self) -> str:
@@ -52,13 +63,14 @@ class Entry:
         return file_name(self.uri)
 
 
-LINE = [column for column in documents.c if column.name not in {"sections", "abstract", "meta"}]
+LINE = [column for column in documents.c if column.name not in {"sections", "abstract"}]
 
 
 def entry_of(row: RowMapping | Mapping[str, Any]) -> Entry:
     values: dict[str, Any] = {str(name): value for name, value in row.items()}
     values["authors"] = tuple(values["authors"])
     values["warnings"] = tuple(values["warnings"])
+    values["meta"] = values["meta"] or {}
     paged = format_named(values["kind"]).paged or len(values["pages"]) > 1
     values["pages"] = len(values["pages"]) if paged else 0
     return Entry(**values)
@@ -91,6 +103,20 @@ def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     with store.read() as connection:
         for part in _parts(sorted(set(ids))):
             found |= {row.id: row.title for row in connection.execute(_TITLES, {"wanted": part, **may})}
+    return found
+
+
+def identified_titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
+    """The same, with file name, organisation, kind and period: for prompts and checks."""
+    found: dict[str, str] = {}
+    with store.read() as connection:
+        for part in _parts(sorted(set(ids))):
+            rows = connection.execute(
+                select(documents.c.id, documents.c.title, documents.c.uri, documents.c.meta).where(
+                    documents.c.id.in_(part), within(scope), documents.c.state == READY
+                )
+            )
+            found |= {row.id: identified_title(row.title, row.uri, row.meta) for row in rows}
     return found
 
 

@@ -21,7 +21,7 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
             [
                 {
                     "id": entry.id, "base": names[entry.base], "path": entry.uri, "status": entry.status,
-                    "state": entry.state, "title": entry.title, "authors": entry.authors, "date": entry.date,
+                    "state": entry.state, "title": entry.title, **entry.identity, "authors": entry.authors, "date": entry.date,
                     "type": entry.kind, "language": entry.language, "pages": entry.pages,
                     "characters": entry.characters, "passages": entry.passages, "added": entry.added, "why": entry.why,
                 }
@@ -31,11 +31,12 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
         return
     from rich.table import Table
 
-    table = Table("File", "Title", "Date", "Base", "Pages", "Passages", "Status", box=None, pad_edge=False)
+    table = Table("File", "Title", "About", "Date", "Base", "Pages", "Passages", "Status", box=None, pad_edge=False)
     for entry in entries:
         status = "ready" if entry.state == "ready" else entry.why or entry.state
         table.add_row(
-            *cells(entry.name, entry.title, entry.date or "", names[entry.base], str(entry.pages or "")),
+            *cells(entry.name, entry.title, entry.description, entry.date or "", names[entry.base]),
+            *cells(str(entry.pages or "")),
             *cells(str(entry.passages or ""), status), style="" if entry.state == "ready" else "yellow",
         )  # fmt: skip
     console().print(table if entries else "There are no documents yet. `assay add PATH` adds some.")
@@ -49,6 +50,7 @@ def show(
 ) -> None:
     """Show what was read of a document: title, authors, date, abstract, headings and the text itself."""
     from assay.core.errors import UserError
+    from assay.core.identity import describe
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
@@ -61,7 +63,13 @@ def show(
         return
     out = console()
     out.print(plain(document.title), style="bold", markup=False)
-    for label, value in (("Authors", ", ".join(document.authors)), ("Date", document.date), ("File", document.uri)):
+    facts = (
+        ("About", describe(document.meta)),
+        ("Authors", ", ".join(document.authors)),
+        ("Date", document.date),
+        ("File", document.uri),
+    )
+    for label, value in facts:
         if value:
             out.print(plain(f"{label}: {value}"), markup=False)
     if document.abstract:

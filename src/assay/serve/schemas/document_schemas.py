@@ -55,9 +55,12 @@ class DocumentSummary(ResponseModel):
     name: str
     uri: str
     title: str
+    organisation: str = ""
+    kind_of_document: str = ""  # annual report, minutes, invoice, …
+    period: str = ""  # that it covers
     authors: tuple[str, ...]
     date: str | None
-    kind: str
+    kind: str  # the format
     language: str | None
     state: str  # ready, pending, unreadable
     why: str

@@ -36,6 +36,7 @@ def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
         name=entry.name,
         uri=entry.uri if entry.uri.startswith(UPLOAD) else entry.name,  # the location on this machine is not exposed
         title=entry.title or entry.name,
+        **entry.identity,
         authors=entry.authors,
         date=entry.date,
         kind=entry.kind,

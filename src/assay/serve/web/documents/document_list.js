@@ -146,6 +146,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
 function under(document, known) {
   return [
     document.title && document.title !== document.name ? document.name : "",
+    [document.organisation, document.kind_of_document, document.period].filter(Boolean).join(", "),
     document.authors.join(", "),
     known ? "" : `in ${document.base}`,
   ].filter(Boolean).join(" · ");

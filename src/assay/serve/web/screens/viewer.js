@@ -139,6 +139,7 @@ async function owned(about, document_, app) {
 
 function details(document_, view) {
   const facts = [
+    ["About", [document_.organisation, document_.kind_of_document, document_.period].filter(Boolean).join(", ")],
     ["By", document_.authors.join(", ")],
     ["Dated", document_.date],
     [
