@@ -42,7 +42,7 @@ def random_weights(layers: int = 2) -> dict[str, np.ndarray]:
     for name in norms:
         floats(f"{name}.weight", 384, around=1.0)
         floats(f"{name}.bias", 384)
-    for head, rows in (("answers", 1), ("yesno", 3), ("span", 2)):
+    for head, rows in (("answers", 1), ("span", 2)):
         floats(f"heads.{head}.weight", rows, 384)
         floats(f"heads.{head}.bias", rows)
     return found
@@ -80,7 +80,7 @@ def plain_bert(w: weights_file.Weights, ids: list[int], types: list[int]) -> np.
         up = linear(layer + "up", x)
         gelu = up * 0.5 * (1 + np.vectorize(math.erf)(up / math.sqrt(2)))
         x = norm(f"{layer}down.norm", x + linear(layer + "down", gelu))
-    heads = [x @ w[f"heads.{name}.weight"].T + w[f"heads.{name}.bias"] for name in ("answers", "yesno", "span")]
+    heads = [x @ w[f"heads.{name}.weight"].T + w[f"heads.{name}.bias"] for name in ("answers", "span")]
     return np.concatenate(heads, axis=1)
 
 
@@ -89,12 +89,10 @@ def test_the_readings_are_those_of_the_network_in_numpy(model: BertAnswers):
     first = [bundled.START, *asked.ids, bundled.END]
     ids = [*first, *text.ids, bundled.END]
     numbers = plain_bert(model.weights(), ids, [0] * len(first) + [1] * (len(text.ids) + 1))
-    expected = reading(numbers[0, :4], numbers[len(first) : -1, 4:], text.offsets)
+    expected = reading(numbers[0, 0], numbers[len(first) : -1, 1:], text.offsets)
     found = model.readings(QUESTION, TEXTS)[0]
     assert found.span == expected.span
-    assert [found.answers, found.yes, found.no, found.span_score] == pytest.approx(
-        [expected.answers, expected.yes, expected.no, expected.span_score], abs=2e-3
-    )
+    assert [found.answers, found.span_score] == pytest.approx([expected.answers, expected.span_score], abs=2e-3)
 
 
 async def test_a_text_reads_the_same_alone_and_in_company_and_spans_lie_in_it(model: BertAnswers):
@@ -103,7 +101,7 @@ async def test_a_text_reads_the_same_alone_and_in_company_and_spans_lie_in_it(mo
         (alone,) = await model.read(QUESTION, [text])
         assert alone.answers == pytest.approx(one.answers, abs=1e-3) and alone.span == one.span
         assert 0 <= one.span[0] <= one.span[1] <= len(text)
-        assert 0 <= one.answers <= 1 and one.yes + one.no <= 1
+        assert 0 <= one.answers <= 1
     assert together[1].span == (0, 0)
     assert await model.read(QUESTION, []) == []
 

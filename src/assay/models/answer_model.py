@@ -12,14 +12,11 @@ class Reading:
     """What a text says about a question.
 
     answers: the probability that the text answers the question
-    yes, no: the probabilities that it answers a yes/no question with yes, and with no; the rest is neither
     span: the characters of the text that most likely are the answer; (0, 0) for a text without words
     span_score: the probability of that span among those of the text
     """
 
     answers: float
-    yes: float = 0.0
-    no: float = 0.0
     span: tuple[int, int] = (0, 0)
     span_score: float = 0.0
 

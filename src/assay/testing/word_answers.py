@@ -20,4 +20,4 @@ class WordAnswers:
     def _reading(self, asked: set[str], text: str) -> Reading:
         words = list(re.finditer(r"\w+", text))
         share = len(asked & {word[0].lower() for word in words}) / max(1, len(asked))
-        return Reading(share, share, 0.0, words[-1].span() if words else (0, 0), share)
+        return Reading(share, words[-1].span() if words else (0, 0), share)

@@ -19,8 +19,8 @@ from assay.models.local import bert_graph, bundled, weights_file
 from assay.models.local.openvino_runner import Runner, runner_for
 
 FILE = weights_file.WEIGHTS / "answer-int8.safetensors"
-WINDOW, QUESTION = 384, 96  # tokens of an input, and of the question in it
-LONGEST = 32  # tokens of a span
+WINDOW, QUESTION = 384, 64  # tokens of an input, and of the question in it
+LONGEST = 31  # tokens of a span
 SHARED = ("embeddings.word", "embeddings.word.scale")  # with gte-small
 
 
@@ -56,8 +56,8 @@ class BertAnswers:
         found: list[Reading] = [Reading(0.0)] * len(texts)
         for places, _, output in self.runner().run(rows, inputs):
             for place, numbers in zip(places, output, strict=True):
-                spans = numbers[len(start) : len(rows[place]) - 1, 4:]
-                found[place] = reading(numbers[0, :4], spans, encoded[place].offsets[:room])
+                spans = numbers[len(start) : len(rows[place]) - 1, 1:]
+                found[place] = reading(float(numbers[0, 0]), spans, encoded[place].offsets[:room])
         return found
 
     def runner(self) -> Runner:
@@ -74,14 +74,13 @@ class BertAnswers:
         return own if SHARED[0] in own else {name: bundled.GTE_SMALL.weights()[name] for name in SHARED} | own
 
 
-def reading(whole: np.ndarray, spans: np.ndarray, offsets: Sequence[tuple[int, int]]) -> Reading:
-    """From the numbers of the model: answers, yes, no and neither of the whole text, start and end of each token."""
-    yes, no, _ = softmax(whole[1:])
-    answers = 1 / (1 + math.exp(-float(np.clip(whole[0], -60, 60))))
+def reading(logit: float, spans: np.ndarray, offsets: Sequence[tuple[int, int]]) -> Reading:
+    """From the numbers of the model: the log-odds of the text, and start and end of each token."""
+    answers = 1 / (1 + math.exp(-min(max(logit, -60), 60)))
     if not len(spans):
-        return Reading(answers, float(yes), float(no))
+        return Reading(answers)
     first, last, score = best_span(softmax(spans[:, 0]), softmax(spans[:, 1]))
-    return Reading(answers, float(yes), float(no), (offsets[first][0], offsets[last][1]), score)
+    return Reading(answers, (offsets[first][0], offsets[last][1]), score)
 
 
 def best_span(starts: np.ndarray, ends: np.ndarray) -> tuple[int, int, float]:

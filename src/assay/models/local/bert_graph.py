@@ -4,7 +4,7 @@ Built by hand, because exported int8 graphs dequantise at every call: the float 
 
 Names of the weights (`weights_file.py` has the format): embeddings.word, embeddings.position, embeddings.type, embeddings.norm,
 and for each layer N: layers.N.query, key, value, mix, mix.norm, up, down, down.norm, each with weight and bias. Optional:
-`centre`, and heads.answers, heads.yesno, heads.span.
+`centre`, and heads.answers, heads.span.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HEADS, DIM = 12, 384
 EPSILON = 1e-12
 MASKED = -1e4  # finite, so that half-precision arithmetic has no infinities; exp() of it is zero
-ANSWER_HEADS = ("answers", "yesno", "span")
+ANSWER_HEADS = ("answers", "span")
 
 Output = Literal["mean", "tokens", "heads"]
 
@@ -32,7 +32,7 @@ def build_graph(weights: Weights, output: Output, window: int) -> openvino.Model
 
     mean: a unit vector per text [batch, 384]; if the weights have a `centre`, it is subtracted and the rest normalised again
     tokens: a unit vector per token [batch, length, 384]
-    heads: the numbers of all answer heads for every token [batch, length, 6]
+    heads: the numbers of all answer heads for every token [batch, length, 3]
     window: the longest input in tokens
     """
     ov = load_openvino()
