@@ -39,7 +39,11 @@ KEPT_BEHIND = re.compile(
     "based|aware|driven|like|specific|level|free|scale|oriented|optimi[sz]ed|style|shot|trained|grained|dependent|known|the"
     "|of|to|art|end|independent|agnostic|guided|related|term|time|year|old|sized|shaped|wise"
 )
+CAPTION = re.compile(
+    r"(?:fig(?:ure|\.)?|table|tab\.|box|chart|exhibit|plate|abbildung|abb\.|tabelle)\s*\d", re.IGNORECASE
+)
 LONGEST_HEADING = 160
+MOST_BETWEEN = 12  # paragraphs: a table may be several
 
 
 @dataclass(slots=True)
@@ -98,7 +102,7 @@ def build_text(
 ) -> PdfText:
     """`turned` are lines that run up the page; `outline` is the file's own table of contents: (page, folded title) → level."""
     body = _body_size(pages)
-    paragraphs = _with_turned(list(group_paragraphs(pages, body)), turned)
+    paragraphs = _with_turned(join_interrupted(list(group_paragraphs(pages, body))), turned)
     levels = _levels(paragraphs, body, outline)
     vocabulary = Counter(
         word.strip(".,;:()[]“”\"'") for lines in pages for line in lines for word in line.text.casefold().split()[:-1]
@@ -257,6 +261,57 @@ def group_paragraphs(pages: Sequence[list[TextLine]], body: float) -> Iterator[P
         yield Paragraph(*zip(*current, strict=True))
 
 
+def _goes_on(before: TextLine, line: TextLine) -> bool:
+    """Whether a sentence that stops at the end of a column goes on in `line`, the first of another column."""
+    if ENDS.search(before.text) or BULLET.match(line.runs[0].words[0].text) or CAPTION.match(line.text):
+        return False
+    if before.text[-1:] in HYPHENS or before.text[-1:] == "," or line.text[:1].islower():
+        return True
+    is_full = before.right - before.x1 < 0.25 * (before.right - before.left) and len(before.text.split()) >= 3
+    return is_full and line.x0 - line.left < 0.5 * line.size
+
+
+def join_interrupted(paragraphs: list[Paragraph]) -> list[Paragraph]:
+    """Join the parts of a paragraph that a footnote, a caption or a table stands between.
+
+    What stands between follows the paragraph; on the page where the paragraph begins, if it ends on the next, it precedes it.
+    """
+    joined: list[Paragraph] = []
+    rest = list(reversed(paragraphs))
+    while rest:
+        paragraph = rest.pop()
+        after = _continuation(paragraph, rest)
+        if after is None:
+            joined.append(paragraph)
+            continue
+        between = [rest.pop() for _ in range(after)]
+        following = rest.pop()
+        rest.append(Paragraph(paragraph.lines + following.lines, paragraph.pages + following.pages))
+        if following.pages[0] == paragraph.pages[-1]:
+            rest[-1:-1] = reversed(between)
+        else:
+            joined += [other for other in between if other.pages[-1] == paragraph.pages[-1]]
+            rest[-1:-1] = reversed([other for other in between if other.pages[-1] != paragraph.pages[-1]])
+    return joined
+
+
+def _continuation(paragraph: Paragraph, rest: Sequence[Paragraph]) -> int | None:
+    """How many paragraphs (the next is the last of `rest`) stand between this one and its continuation, if it has one."""
+    last, page = paragraph.lines[-1], paragraph.pages[-1]
+    if last.cells or last.bold or ENDS.search(last.text):
+        return None
+    for count, other in enumerate(reversed(rest[-MOST_BETWEEN:])):
+        line = other.lines[0]
+        captioned = bool(CAPTION.match(line.text))
+        heads = line.size > 1.1 * last.size or (line.bold and not captioned and not line.cells)
+        if heads or other.pages[0] > page + 1:
+            return None
+        if abs(line.size - last.size) <= 0.25 and not line.cells and not captioned:
+            moved = line.column != last.column or other.pages[0] != page
+            return count if count and moved and _goes_on(last, line) else None
+    return None
+
+
 def _pitches(pages: Sequence[list[TextLine]]) -> dict[float, float]:
     """The usual line distance for each font size."""
     steps: dict[float, list[float]] = {}
@@ -286,7 +341,7 @@ def _begins(
         return True
     first = line.runs[0].words[0].text
     if page != before_page or line.column != before.column:
-        return ended or not (first[:1].islower() or before.text[-1:] in HYPHENS or before.text[-1:] == ",")
+        return not _goes_on(before, line)
     step = line.y0 - before.y0
     if (line.bold or large) and not ended and 0 < step < 1.7 * em and not BULLET.match(first):
         return bool(NUMBERED.match(line.text))  # a heading over several lines has ragged line ends

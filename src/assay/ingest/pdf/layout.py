@@ -9,18 +9,25 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from assay.ingest.pdf.page import PageContent, PdfWord
+import numpy as np
+
+from assay.ingest.pdf.page import Box, PageContent, PdfWord
 
 EDGE = 0.11  # of the page's height: the area of running heads and feet
 PAGE_NUMBER = re.compile(
     r"[-–—|\s]*(?:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxl]{1,6})(?:\s*(?:of|/|von|de)\s*\d{1,4})?[-–—|\s]*",
     re.IGNORECASE,
 )
+CLOSE = 0.45  # of the height of the type: words so close stand on one line of text
+WIDE = 0.9  # words so far apart are cells, unless their line is spaced like that throughout
+MOST_CANDIDATES = 6
+MIN_COLUMN = 60  # points
+MARGIN = 20  # points: what reaches so far over a gutter lies across it
 BULLET = re.compile(r"^(?:[•‣◦▪●○■□–—*·-]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]|\[\d{1,3}\])$")
 
 
@@ -70,150 +77,358 @@ def join_words(words: Sequence[PdfWord]) -> TextRun:
 
 
 def split_runs(words: Sequence[PdfWord]) -> list[TextRun]:
-    """Split the words, in file order, at every gap or change of position."""
+    """Words that stand close together on one row. The order of the file only decides where a script runs to the left."""
     runs: list[TextRun] = []
-    current: list[PdfWord] = []
-    for word in words:
-        if current and _jumps(current[-1], word):
-            runs.append(join_words(current))
-            current = []
-        current.append(word)
-    if current:
-        runs.append(join_words(current))
+    for row in _rows(_fragments(words)):
+        gaps = sorted(gap for gap in _word_gaps(row) if gap > 0)
+        usual = gaps[len(gaps) // 2] if len(gaps) >= 3 else 0.0
+        for chunk in _chunks(row, lambda em, usual=usual: min(max(CLOSE * em, 1.6 * usual), WIDE * em)):
+            runs.append(chunk[0] if len(chunk) == 1 else join_words([word for run in chunk for word in run.words]))
     return runs
 
 
-def _jumps(before: PdfWord, word: PdfWord) -> bool:
+def _fragments(words: Sequence[PdfWord]) -> list[TextRun]:
+    """Words that follow each other in the file and on the page."""
+    fragments: list[TextRun] = []
+    current: list[PdfWord] = []
+    for word in words:
+        if current and not _follows(current[-1], word):
+            fragments.append(join_words(current))
+            current = []
+        current.append(word)
+    if current:
+        fragments.append(join_words(current))
+    return fragments
+
+
+def _follows(before: PdfWord, word: PdfWord) -> bool:
     em = max(min(before.y1 - before.y0, word.y1 - word.y0), 2.0)
-    overlap = min(before.y1, word.y1) - max(before.y0, word.y0)
-    if overlap < 0.2 * em:
-        return True
-    gap = max(word.x0 - before.x1, before.x0 - word.x1)  # either side: some scripts run right to left
-    if before.line != word.line:
-        # the engine broke the line, but the word continues beside the last one: a change of font, or a new column
-        return not -0.3 * em < word.x0 - before.x1 < 0.6 * em
-    return gap > 0.9 * em or word.x0 < before.x0 - 4 * em
+    if min(before.y1, word.y1) - max(before.y0, word.y0) < 0.2 * em:
+        return False
+    gap = before.x0 - word.x1 if _is_from_the_right(word.text) else word.x0 - before.x1
+    return -0.3 * em < gap < CLOSE * em
+
+
+def _word_gaps(row: Sequence[TextRun]) -> list[float]:
+    words = sorted((word.x0, word.x1) for run in row for word in run.words)
+    return [after[0] - before[1] for before, after in pairwise(words)]
+
+
+def _chunks(row: Sequence[TextRun], widest: Callable[[float], float]) -> list[list[TextRun]]:
+    """The runs of a row, cut where the gap between two is wider than `widest` (of the height of the type)."""
+    chunks: list[list[TextRun]] = []
+    for run in row:
+        if chunks:
+            last = chunks[-1][-1]
+            em = max(min(last.y1 - last.y0, run.y1 - run.y0), 2.0)
+            if max(run.x0 - last.x1, last.x0 - run.x1) <= widest(em):
+                chunks[-1].append(run)
+                continue
+        chunks.append([run])
+    return chunks
 
 
 # --- columns --------------------------------------------------------------------------------------------------------
 
 
-def split_columns(runs: list[TextRun]) -> list[list[TextRun]]:
-    """The runs of a page, grouped into columns in reading order."""
-    if len(runs) < 6:
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A part of the page between two heights: what lies across a gutter, or what stands west and east of it."""
+
+    across: list[TextRun]
+    west: list[TextRun]
+    east: list[TextRun]
+
+
+def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[list[TextRun]]:
+    """The runs of a page, grouped into columns in reading order.
+
+    A gutter divides the page into bands: what lies across the gutter, and what stands on both of its sides. The gutter with
+    the most text beside it is taken first; then the parts are divided in the same way.
+    """
+    if len(runs) < 4:
         return [runs] if runs else []
-    gutter = _gutter(runs)
-    if gutter is None:
+    rows = _rows(runs)
+    pictures = [box for box in shapes if not any(_is_inside(run, box) for run in runs)]
+    region = Region(runs, rows, _tables(rows), _headings(rows), shapes, pictures)
+    found = {place: bands for place in _candidates(region) if (bands := _bands(region, place))}
+    if not found:
         return [runs]
-    wide = max(run.x1 for run in runs) - min(run.x0 for run in runs)
-    bands: list[tuple[bool, list[TextRun]]] = []
-    for run in sorted(runs, key=lambda run: run.middle):
-        over = _spans(run, gutter, wide)
-        if not bands or bands[-1][0] != over:
-            bands.append((over, []))
-        bands[-1][1].append(run)
+    sizes = {place: sum(len(band.west) + len(band.east) for band in bands) for place, bands in found.items()}
+    place = max(sizes, key=sizes.__getitem__)
+    others = [other for other in sizes if abs(other - place) > MIN_COLUMN and 2 * sizes[other] > sizes[place]]
     ordered: list[list[TextRun]] = []
-    beside = True  # whether the last band had columns, rather than lines across
-    extent = [run for run in runs if not _spans(run, gutter, wide)]
-    for over, band in bands:
-        west = [run for run in band if (run.x0 + run.x1) / 2 < gutter]
-        east = [run for run in band if (run.x0 + run.x1) / 2 >= gutter]
-        if over or not _pair(west, east, gutter, extent):
-            if ordered and not beside:
-                ordered[-1].extend(band)
-            else:
-                ordered.append(list(band))
-            beside = False
-        else:
-            ordered.extend(split_columns(west) + split_columns(east))
-            beside = True
+    for band in (others and _bands(region, place, others)) or found[place]:
+        for part in (band.across, band.west, band.east):
+            ordered += split_columns(part, shapes)
     return ordered
 
 
-def _pair(west: list[TextRun], east: list[TextRun], gutter: float, extent: list[TextRun]) -> bool:
-    """Whether these are columns, rather than scattered lines: names under a title, a table over both columns."""
-    if not west or not east or max(len(_prose(west)), len(_prose(east))) >= 2:
-        return True
-    halves = (
-        (west, gutter - min(run.x0 for run in extent)),
-        (east, max(run.x1 for run in extent) - gutter),
-    )
-    return all(sum(run.x1 - run.x0 > 0.7 * room for run in half) >= 0.5 * len(half) for half, room in halves)
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of the page that is to be divided, and what is known of it."""
+
+    runs: list[TextRun]
+    rows: list[list[TextRun]]
+    tables: list[list[list[TextRun]]]  # rows of cells
+    headings: list[TextRun]
+    shapes: Sequence[Box]
+    pictures: Sequence[Box]  # shapes without text in them
 
 
-def _prose(runs: list[TextRun]) -> list[TextRun]:
-    """Only the running text, without table cells and chart labels."""
-    return [run for run in runs if len(run.words) >= 4 or sum(len(word.text) for word in run.words) >= 20]
+def _is_inside(run: TextRun, box: Box) -> bool:
+    return box[0] <= (run.x0 + run.x1) / 2 <= box[2] and box[1] <= run.middle <= box[3]
 
 
-def _spans(run: TextRun, gutter: float, wide: float) -> bool:
-    """Whether a line spans both columns, rather than slightly exceeding its own."""
-    if not run.x0 < gutter < run.x1:
+def _candidates(region: Region) -> list[float]:
+    """Where the east side of a gutter may be: edges at which runs begin after white space."""
+    starts, ends = np.array([run.x0 for run in region.runs]), np.array([run.x1 for run in region.runs])
+    labels = {id(row[0]) for row in region.rows if len(row) > 1 and all(map(_has_digit, row[1:]))}
+    labels |= {id(cell) for table in region.tables for row in table for cell in row}
+    wordy = np.array([id(run) not in labels and _is_wordy(run) for run in region.runs])
+    left = float(starts.min())
+    clear: Counter[int] = Counter()
+    for row in region.rows:
+        reached = left
+        for run in sorted(row, key=lambda run: run.x0):
+            em = run.y1 - run.y0
+            if run.x0 - reached > CLOSE * em and run.x0 - left > 2 * em:
+                clear[round(run.x0)] += round(min(run.x0 - reached, 3 * em))
+            reached = max(reached, run.x1)
+    crossed: dict[int, int] = {}
+    for place in clear:
+        west, east = ends < place + 3, starts > place - 3
+        lines = int((west & wordy).sum()), int((east & wordy).sum())
+        if min(lines) >= 3 or (max(lines) >= 4 and west.any() and east.any()):
+            crossed[place] = len(starts) - int((west | east).sum())
+    often = sorted(crossed, key=lambda place: -clear[place])[:MOST_CANDIDATES]
+    rarely = sorted(crossed, key=lambda place: (crossed[place], -clear[place]))[:MOST_CANDIDATES]
+    return [place - 0.6 for place in dict.fromkeys([*often, *rarely])]
+
+
+def _bands(region: Region, place: float, others: Sequence[float] = ()) -> list[Band]:
+    """The runs from top to bottom; nothing if no columns stand on the two sides of the place."""
+    pieces = [piece for run in region.runs for piece in _divide(run, place)]
+    across = _across(region, pieces, place, others)
+    pieces.sort(key=lambda run: run.middle)
+    groups: list[tuple[list[TextRun], list[TextRun], list[TextRun]]] = []
+    pictures = sorted((y0 for x0, y0, x1, _ in region.pictures if x0 + MARGIN < place < x1 - MARGIN), reverse=True)
+    for piece in pieces:
+        over = id(piece) in across
+        below = bool(pictures) and pictures[-1] < piece.middle  # a picture across the place stands between
+        while pictures and pictures[-1] < piece.middle:
+            pictures.pop()
+        if not groups or bool(groups[-1][0]) != over or below:
+            groups.append(([], [], []))
+        groups[-1][0 if over else 1 if (piece.x0 + piece.x1) / 2 < place else 2].append(piece)
+    pairs = [_pair(west, east) for _, west, east in groups]
+    whites = [white for sure, white in pairs if sure]
+    if not whites:
+        return []
+    bands: list[Band] = []
+    for (over, west, east), (_, white) in zip(groups, pairs, strict=True):
+        if white >= 0.8 * min(whites):
+            bands.append(Band([], west, east))
+        elif bands and not bands[-1].west:
+            bands[-1].across.extend([*over, *west, *east])
+        else:
+            bands.append(Band([*over, *west, *east], [], []))
+    return bands
+
+
+def _crosses(run: TextRun, place: float) -> bool:
+    """Whether a run lies across the place: it fills the white space before it, or runs on behind it."""
+    em = run.y1 - run.y0
+    return run.x0 < place - 0.3 * em and run.x1 > place - 0.4 * em
+
+
+def _divide(run: TextRun, place: float) -> list[TextRun]:
+    """A run that was joined over a narrow gutter, as two."""
+    if run.x0 < place < run.x1 and _crosses(run, place):
+        for index in range(1, len(run.words)):
+            before, after = run.words[index - 1], run.words[index]
+            if before.x1 < place <= after.x0 and after.x0 - before.x1 > CLOSE * (run.y1 - run.y0):
+                return [join_words(run.words[:index]), join_words(run.words[index:])]
+    return [run]
+
+
+def _across(region: Region, pieces: list[TextRun], place: float, others: Sequence[float]) -> set[int]:
+    """Which pieces (by `id`) lie across the place: lines that run over it, rows of a table on both sides, headings.
+
+    A line over two of three columns, with nothing beside it in the third, is taken to lie over all (`others`: more gutters).
+    """
+    across = {id(piece) for piece in pieces if _crosses(piece, place)}
+    for table in region.tables:
+        spanning = [row for row in table if row[0].x0 < place < row[-1].x1]
+        if len(spanning) >= max(2, 0.6 * len(table)):
+            across.update(id(cell) for row in spanning for cell in row)
+    wide = [piece for piece in pieces if any(piece.x0 + MARGIN < other < piece.x1 - MARGIN for other in others)]
+    for piece in [*region.headings, *wide]:
+        if id(piece) not in across:
+            west = (piece.x0 + piece.x1) / 2 < place
+            boxes = [(other.y0, other.y1) for other in pieces if ((other.x0 + other.x1) / 2 < place) != west]
+            boxes += [(y0, y1) for x0, y0, x1, y1 in region.shapes if ((x0 + x1) / 2 < place) != west]
+            slack = 0.3 * (piece.y1 - piece.y0)
+            clear = all(y1 < piece.y0 - slack or y0 > piece.y1 + slack for y0, y1 in boxes)
+            if clear and (piece in wide or _divides(piece, boxes)):
+                across.add(id(piece))
+    return across
+
+
+def _headings(rows: Sequence[list[TextRun]]) -> list[TextRun]:
+    """Runs of large or bold type that stand alone."""
+    usual = median(run.words[0].size for row in rows for run in row)
+    alone = [row[0] for row in rows if len(row) == 1]
+    return [run for run in alone if run.words[0].size > 1.15 * usual or all(word.bold for word in run.words)]
+
+
+def _divides(run: TextRun, other: Sequence[tuple[float, float]]) -> bool:
+    """Whether what is on the other side stops above this run and goes on below it, as under a heading over both columns."""
+    above = max((y1 for y0, y1 in other if (y0 + y1) / 2 < run.middle), default=run.y0)
+    below = min((y0 for y0, y1 in other if (y0 + y1) / 2 > run.middle), default=None)
+    return below is not None and below - above < 5.5 * (run.y1 - run.y0)
+
+
+def _tables(rows: Sequence[list[TextRun]]) -> list[list[list[TextRun]]]:
+    """Rows of cells: several in succession, with numbers in them."""
+    found: list[list[list[TextRun]]] = []
+    table: list[list[TextRun]] = []
+    for row in [*rows, []]:
+        if _is_table_row(row):
+            table.append(row)
+            continue
+        cells = [cell for cells in table for cell in cells]
+        if len(table) >= 4 or (len(table) >= 2 and sum(_has_digit(cell) for cell in cells) >= 0.3 * len(cells)):
+            found.append(table)
+        table = []
+    return found
+
+
+def _is_table_row(row: list[TextRun]) -> bool:
+    """At least three cells on one base line; only the first may be more than a few words."""
+    if len(row) < 3:
         return False
-    reach = min(gutter - run.x0, run.x1 - gutter)
-    return reach > 0.08 * wide or abs((run.x0 + run.x1) / 2 - gutter) < 0.03 * wide
+    em = row[0].y1 - row[0].y0
+    if max(run.middle for run in row) - min(run.middle for run in row) > 0.15 * em:
+        return False
+    return all(map(_is_short, row[1:])) and (_is_short(row[0]) or row[1].x0 - row[0].x1 > 3 * em)
 
 
-def _gutter(runs: list[TextRun]) -> float | None:
-    """The position of the white space between two columns of running text; None in a table, whose rows belong together."""
-    runs = _prose(runs)
-    if len(runs) < 6:
-        return None
-    left, right = min(run.x0 for run in runs), max(run.x1 for run in runs)
-    wide = right - left
-    em = median(run.y1 - run.y0 for run in runs)
-    if wide < 12 * em:
-        return None
-    best: tuple[float, float] | None = None
-    for place in _candidates(runs, left + 0.15 * wide, right - 0.15 * wide):
-        west = [run for run in runs if run.x1 <= place + 0.1]
-        east = [run for run in runs if run.x0 >= place - 0.1]
-        across = len(runs) - len(west) - len(east)
-        if min(len(west), len(east)) < 3 or across > 0.6 * min(len(west), len(east)) + 2:
-            continue
-        west, east = _side_by_side(west, east)
-        if min(len(west), len(east)) < 3 or not (_flows(west) and _flows(east)):
-            continue
-        white = min(run.x0 for run in east) - max(run.x1 for run in west)
-        score = min(len(west), len(east)) - 1.5 * across + 0.1 * white / em
-        if best is None or score > best[0]:
-            best = (score, place)
-    return best[1] if best else None
+def _is_short(run: TextRun) -> bool:
+    return len(run.words) <= 3 and sum(len(word.text) for word in run.words) <= 18
 
 
-def _candidates(runs: list[TextRun], low: float, high: float) -> list[float]:
-    """Candidates: just left of where many runs begin, since the lines of a column begin at its edge."""
-    starts = Counter(round(run.x0) for run in runs if low <= run.x0 <= high)
-    places = [x for x, _ in starts.most_common(6)]
-    return sorted({min(run.x0 for run in runs if abs(run.x0 - x) <= 1) - 0.5 for x in places})
+def _has_digit(run: TextRun) -> bool:
+    return any(char.isdigit() for char in run.text)
 
 
-def _side_by_side(west: list[TextRun], east: list[TextRun]) -> tuple[list[TextRun], list[TextRun]]:
-    """The runs that are beside each other: only these distinguish columns from a list that changes its indent."""
-    top = max(min(run.y0 for run in west), min(run.y0 for run in east))
-    bottom = min(max(run.y1 for run in west), max(run.y1 for run in east))
-    return [run for run in west if top <= run.middle <= bottom], [run for run in east if top <= run.middle <= bottom]
+def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[bool, float]:
+    """Whether these are surely columns of text, and the white space between them; none if they cannot be columns.
+
+    Cells of a table, a label and its text, and the words of one wide column are no columns.
+    """
+    if not west or not east:
+        return False, 0.0
+    left, right = _facing(west, 1), _facing(east, -1)
+    em = median(run.y1 - run.y0 for run in [*left, *right])
+    white = min(run.x0 for run in right) - max(run.x1 for run in left)
+    if white < 0.5 * em or _are_values(left, right, em):
+        return False, 0.0
+    edged = white > 1.2 * em or _is_aligned(left, right, em)
+    solid = [run for run in left if _is_wordy(run)]
+    if _is_solid(solid) and max(run.x1 for run in left) - max(run.x1 for run in solid) < 2 * em:
+        return edged, white
+    solid = [run for run in right if _is_wordy(run)]
+    if _is_solid(solid) and min(run.x0 for run in solid) - min(run.x0 for run in right) < 2 * em:
+        return edged, white
+    if not (_is_prose(left) and _is_prose(right)):
+        return False, 0.0
+    return edged and min(len(left), len(right)) >= 3, white
 
 
-def _flows(runs: list[TextRun]) -> bool:
-    """Running text: most lines fill the column and have several words (or, in scripts without spaces, many letters)."""
-    left, right = min(run.x0 for run in runs), max(run.x1 for run in runs)
-    full = sum(run.x1 - run.x0 >= 0.6 * (right - left) for run in runs)
-    wordy = sum(len(run.words) >= 3 or sum(len(word.text) for word in run.words) >= 18 for run in runs)
-    return full >= 0.4 * len(runs) and wordy >= 0.5 * len(runs)
+def _facing(runs: list[TextRun], sign: int) -> list[TextRun]:
+    """The lines of the column next to the gutter, which is on their right (`sign` 1) or left: no other text is between."""
+    lines = [line for row in _rows(runs) for line in _join_close(sorted(row, key=lambda run: run.x0))]
+    facing: list[TextRun] = []
+    for index, run in enumerate(lines):
+        reach = 1.5 * (run.y1 - run.y0)
+        hidden = any(
+            (other.x0 >= run.x1 if sign > 0 else other.x1 <= run.x0) and abs(other.middle - run.middle) < reach
+            for other in lines[max(0, index - 8) : index + 9]
+        )
+        if not hidden:
+            facing.append(run)
+    return facing
+
+
+def _are_values(left: list[TextRun], right: list[TextRun], em: float) -> bool:
+    """Whether the right side holds a short value for many of the lines on the left, as a table does."""
+    short = [run for run in right if not _is_wordy(run)]
+    least = max(2, 0.6 * len(right), 0.4 * len(left))
+    if len(short) < least:
+        return False
+    return sum(any(abs(run.middle - other.middle) < 0.12 * em for other in left) for run in short) >= least
+
+
+def _is_aligned(left: list[TextRun], right: list[TextRun], em: float) -> bool:
+    """Whether most lines on the right begin at one edge; if there is one line only, whether it stands by itself."""
+    edge = min(run.x0 for run in right)
+    if len(right) > 1:
+        return sum(run.x0 - edge < 0.15 * em for run in right) >= max(2, 0.5 * len(right))
+    return all(edge - run.x1 > WIDE * em for run in left if abs(run.middle - right[0].middle) < 0.5 * em)
+
+
+def _is_prose(lines: list[TextRun]) -> bool:
+    return _fill(lines, 0.6) >= 0.4 and sum(map(_is_wordy, lines)) >= 0.5 * len(lines)
+
+
+def _is_solid(lines: list[TextRun]) -> bool:
+    """Paragraphs of several full lines: nothing beside them continues their lines."""
+    return len(lines) >= 4 and _fill(lines, 0.8) >= 0.55
+
+
+def _fill(lines: list[TextRun], share: float) -> float:
+    """The share of lines that fill `share` of their column."""
+    width = max(run.x1 for run in lines) - min(run.x0 for run in lines)
+    return sum(run.x1 - run.x0 >= share * width for run in lines) / len(lines)
+
+
+def _is_wordy(run: TextRun) -> bool:
+    """Several words, or many letters in scripts without spaces."""
+    return len(run.words) >= 3 or sum(len(word.text) for word in run.words) >= 18
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------
 
 
-def order_lines(sheet_runs: list[TextRun]) -> list[TextLine]:
-    """A page's lines in reading order."""
+def order_lines(sheet_runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[TextLine]:
+    """A page's lines in reading order; `shapes` are the pictures and frames on it."""
     lines: list[TextLine] = []
-    for number, column in enumerate(split_columns(sheet_runs)):
+    for number, column in enumerate(split_columns(sheet_runs, shapes)):
         left, right = min(run.x0 for run in column), max(run.x1 for run in column)
-        for row in _rows(column):
+        rows = [_join_close(row) for row in _rows(column)]
+        for index, row in enumerate(rows):
+            near = rows[max(0, index - 1) : index] + rows[index + 1 : index + 2]
+            if len(row) > 1 and _is_spaced_out(row, near, left, right):
+                row = [join_words([word for run in row for word in run.words])]
             lines.append(_line(row, left, right, number))
     return lines
+
+
+def _join_close(row: Sequence[TextRun]) -> list[TextRun]:
+    chunks = _chunks(row, lambda em: WIDE * em)
+    return [
+        chunk[0] if len(chunk) == 1 else join_words([word for run in chunk for word in run.words]) for chunk in chunks
+    ]
+
+
+def _is_spaced_out(row: list[TextRun], near: list[list[TextRun]], left: float, right: float) -> bool:
+    """Whether a line of justified text has wide spaces, all alike, from one edge of its column to the other."""
+    em = row[0].y1 - row[0].y0
+    gaps = _word_gaps(row)
+    alike = max(gaps) < 4 * em and max(gaps) - min(gaps) < 0.15 * max(gaps) + 0.1 * em
+    full = min(run.x0 for run in row) - left < 2 * em and right - max(run.x1 for run in row) < 0.5 * em
+    return alike and full and any(len(other) == 1 and _is_wordy(other[0]) for other in near)
 
 
 def _rows(runs: list[TextRun]) -> list[list[TextRun]]:
@@ -226,7 +441,14 @@ def _rows(runs: list[TextRun]) -> list[list[TextRun]]:
                 break
         else:
             rows.append([run])
-    return [sorted(row, key=lambda run: run.x0, reverse=_from_the_right(row)) for row in rows]
+    return [
+        sorted(
+            row,
+            key=lambda run: run.x0,
+            reverse=_is_from_the_right("".join([word.text[:4] for run in row for word in run.words[:3]])),
+        )
+        for row in rows
+    ]
 
 
 def _level(run: TextRun, other: TextRun) -> bool:
@@ -236,9 +458,11 @@ def _level(run: TextRun, other: TextRun) -> bool:
     return overlap > 0.5 * min(run.y1 - run.y0, other.y1 - other.y0) and beside
 
 
-def _from_the_right(row: list[TextRun]) -> bool:
-    letters = [char for run in row for word in run.words[:3] for char in word.text[:4] if char.isalpha()]
-    return bool(letters) and sum(unicodedata.bidirectional(char) in {"R", "AL"} for char in letters) > len(letters) / 2
+def _is_from_the_right(text: str) -> bool:
+    if text.isascii():
+        return False
+    letters = [char for char in text if char.isalpha()]
+    return sum(unicodedata.bidirectional(char) in {"R", "AL"} for char in letters) > len(letters) / 2
 
 
 def _line(row: list[TextRun], left: float, right: float, column: int) -> TextLine:

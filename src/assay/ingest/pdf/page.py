@@ -20,7 +20,11 @@ SMALLEST = 1.5  # points
 SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line
 WORD = re.compile(rf"[^\s\x00{SOFT_BREAK}]+{SOFT_BREAK}?")
 LAM_ALEF = re.compile("[اأإآ]ل")
+MOST_OBJECTS = 1500  # on a page that is searched for shapes
 BOLD_NAME = re.compile(r"bold|black|heavy|semibd|demi|cmbx|-bd|-medi(?!um)", re.IGNORECASE)
+
+
+Box = tuple[float, float, float, float]  # x0, y0, x1, y1 in points from the top left of the page as shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class PageContent:
     hidden: int = 0
     unmapped: int = 0  # glyphs without a mapping to characters
     picture: bool = False  # an image fills most of the page
+    shapes: tuple[Box, ...] = ()  # pictures and frames, but no lines, and nothing as large as the page
 
 
 @dataclass(slots=True)
@@ -84,6 +89,9 @@ class PdfEngine:
         self.font = _plain(raw.FPDFTextObj_GetFont, pointer, pointer)
         self.weight = _plain(raw.FPDFFont_GetWeight, whole, pointer)
         self.font_name = _plain(raw.FPDFFont_GetBaseFontName, ctypes.c_size_t, pointer, pointer, ctypes.c_size_t)
+        self.page_object = _plain(raw.FPDFPage_GetObject, pointer, pointer, whole)
+        self.kind = _plain(raw.FPDFPageObj_GetType, whole, pointer)
+        self.bounds = _plain(raw.FPDFPageObj_GetBounds, whole, pointer, pointer, pointer, pointer, pointer)
         self.four = (ctypes.c_uint * 4)()
         self.six = (ctypes.c_float * 6)()
         self.name = ctypes.create_string_buffer(128)
@@ -229,7 +237,29 @@ def _sheet(engine: PdfEngine, page: Any, handle: Any, frame: PageFrame) -> PageC
         hidden=int(hidden.sum()),
         unmapped=text.count("\0"),
         picture=len(words) < 40 and has_image(page, frame),
+        shapes=_shapes(engine, page, frame),
     )
+
+
+def _shapes(engine: PdfEngine, page: Any, frame: PageFrame) -> tuple[Box, ...]:
+    """The pictures and frames of a page. A page of very many objects is text set letter by letter, and is not searched."""
+    count = raw.FPDFPage_CountObjects(page)
+    if count > MOST_OBJECTS:
+        return ()
+    address = ctypes.cast(page, ctypes.c_void_p).value or 0
+    edges = (ctypes.c_float * 4)()
+    at = ctypes.addressof(edges)
+    found: list[tuple[float, ...]] = []
+    for index in range(count):
+        thing = engine.page_object(address, index)
+        if engine.kind(thing) != raw.FPDF_PAGEOBJ_TEXT and engine.bounds(thing, at, at + 4, at + 8, at + 12):
+            found.append(tuple(edges))
+    if not found:
+        return ()
+    boxes = frame.shown(np.array(found, dtype=np.float32))
+    width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
+    solid = (width > 20) & (height > 20) & (width * height < 0.3 * frame.size[0] * frame.size[1])
+    return tuple(map(tuple, boxes[solid].tolist()))
 
 
 def _ligatures_in_order(engine: PdfEngine, text_page: int, text: str) -> str:

@@ -108,7 +108,8 @@ def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReadi
     pages = [split_runs(sheet.words) for sheet in sheets]
     marked = find_running_heads(sheets, pages)
     lines = [
-        order_lines([run for run in runs if id(run) not in gone]) for runs, gone in zip(pages, marked, strict=True)
+        order_lines([run for run in runs if id(run) not in gone], sheet.shapes)
+        for sheet, runs, gone in zip(sheets, pages, marked, strict=True)
     ]
     heads = {run.text for runs, gone in zip(pages, marked, strict=True) for run in runs if id(run) in gone}
     heads = {head for head in heads if sum(map(str.isalpha, head)) > 3}
