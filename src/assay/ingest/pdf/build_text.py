@@ -300,9 +300,12 @@ def _continuation(paragraph: Paragraph, rest: Sequence[Paragraph]) -> int | None
     last, page = paragraph.lines[-1], paragraph.pages[-1]
     if last.cells or last.bold or ENDS.search(last.text):
         return None
+    caption: TextLine | None = None  # the last line of one
     for count, other in enumerate(reversed(rest[-MOST_BETWEEN:])):
         line = other.lines[0]
-        captioned = bool(CAPTION.match(line.text))
+        close = caption is not None and caption.column == line.column and line.y0 - caption.y1 < 0.5 * line.size
+        captioned = close or bool(CAPTION.match(line.text))
+        caption = other.lines[-1] if captioned else None
         heads = line.size > 1.1 * last.size or (line.bold and not captioned and not line.cells)
         if heads or other.pages[0] > page + 1:
             return None

@@ -26,6 +26,7 @@ PAGE_NUMBER = re.compile(
 CLOSE = 0.45  # of the height of the type: words so close stand on one line of text
 WIDE = 0.9  # words so far apart are cells, unless their line is spaced like that throughout
 MOST_CANDIDATES = 6
+LEAST_LINES = 5  # in two columns, for a gutter to be sure
 MIN_COLUMN = 60  # points
 MARGIN = 20  # points: what reaches so far over a gutter lies across it
 BULLET = re.compile(r"^(?:[•‣◦▪●○■□–—*·-]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]|\[\d{1,3}\])$")
@@ -148,25 +149,23 @@ def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[list[
     """
     if len(runs) < 4:
         return [runs] if runs else []
-    rows = _rows(runs)
-    pictures = [box for box in shapes if not any(_is_inside(run, box) for run in runs)]
-    region = Region(runs, rows, _tables(rows), _headings(rows), shapes, pictures)
+    region = _survey(runs, shapes)
     found = {place: bands for place in _candidates(region) if (bands := _bands(region, place))}
     if not found:
         return [runs]
     sizes = {place: sum(len(band.west) + len(band.east) for band in bands) for place, bands in found.items()}
-    place = max(sizes, key=sizes.__getitem__)
-    others = [other for other in sizes if abs(other - place) > MIN_COLUMN and 2 * sizes[other] > sizes[place]]
-    ordered: list[list[TextRun]] = []
-    for band in (others and _bands(region, place, others)) or found[place]:
-        for part in (band.across, band.west, band.east):
-            ordered += split_columns(part, shapes)
-    return ordered
+    for place in sorted(sizes, key=lambda place: -sizes[place]):
+        others = [other for other in sizes if abs(other - place) > MIN_COLUMN and 2 * sizes[other] > sizes[place]]
+        bands = _bands(region, place, others) if others else found[place]
+        if bands:
+            parts = [part for band in bands for part in (band.across, band.west, band.east)]
+            return [column for part in parts for column in split_columns(part, shapes)]
+    return [runs]
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A part of the page that is to be divided, and what is known of it."""
+    """A part of the page that is to be divided, and what is known of it. Arrays have the runs from top to bottom."""
 
     runs: list[TextRun]
     rows: list[list[TextRun]]
@@ -174,6 +173,28 @@ class Region:
     headings: list[TextRun]
     shapes: Sequence[Box]
     pictures: Sequence[Box]  # shapes without text in them
+    edges: np.ndarray  # x0, x1 and the height of the type
+    wordy: np.ndarray  # running text, rather than a cell or a label
+    loose: np.ndarray  # with a gap that may be a gutter
+
+
+def _survey(runs: list[TextRun], shapes: Sequence[Box]) -> Region:
+    runs = sorted(runs, key=lambda run: run.middle)
+    rows = _rows(runs)
+    tables = _tables(rows)
+    cells = {id(row[0]) for row in rows if len(row) > 1 and all(map(_has_digit, row[1:]))}
+    cells |= {id(cell) for table in tables for row in table for cell in row}
+    return Region(
+        runs,
+        rows,
+        tables,
+        _headings(rows),
+        shapes,
+        [box for box in shapes if not any(_is_inside(run, box) for run in runs)],
+        np.array([(run.x0, run.x1, run.y1 - run.y0) for run in runs]).T,
+        np.array([id(run) not in cells and _is_wordy(run) for run in runs]),
+        np.array([max(_word_gaps([run]), default=0.0) > CLOSE * (run.y1 - run.y0) for run in runs]),
+    )
 
 
 def _is_inside(run: TextRun, box: Box) -> bool:
@@ -181,12 +202,8 @@ def _is_inside(run: TextRun, box: Box) -> bool:
 
 
 def _candidates(region: Region) -> list[float]:
-    """Where the east side of a gutter may be: edges at which runs begin after white space."""
-    starts, ends = np.array([run.x0 for run in region.runs]), np.array([run.x1 for run in region.runs])
-    labels = {id(row[0]) for row in region.rows if len(row) > 1 and all(map(_has_digit, row[1:]))}
-    labels |= {id(cell) for table in region.tables for row in table for cell in row}
-    wordy = np.array([id(run) not in labels and _is_wordy(run) for run in region.runs])
-    left = float(starts.min())
+    """Where the east side of a gutter may be: edges at which runs begin after white space, with enough text beside them."""
+    left = min(run.x0 for run in region.runs)
     clear: Counter[int] = Counter()
     for row in region.rows:
         reached = left
@@ -195,15 +212,27 @@ def _candidates(region: Region) -> list[float]:
             if run.x0 - reached > CLOSE * em and run.x0 - left > 2 * em:
                 clear[round(run.x0)] += round(min(run.x0 - reached, 3 * em))
             reached = max(reached, run.x1)
-    crossed: dict[int, int] = {}
-    for place in clear:
-        west, east = ends < place + 3, starts > place - 3
-        lines = int((west & wordy).sum()), int((east & wordy).sum())
-        if min(lines) >= 3 or (max(lines) >= 4 and west.any() and east.any()):
-            crossed[place] = len(starts) - int((west | east).sum())
+    if not clear:
+        return []
+    crossed = {place: number for place in clear if (number := _number_across(region, place - 0.6)) is not None}
     often = sorted(crossed, key=lambda place: -clear[place])[:MOST_CANDIDATES]
     rarely = sorted(crossed, key=lambda place: (crossed[place], -clear[place]))[:MOST_CANDIDATES]
     return [place - 0.6 for place in dict.fromkeys([*often, *rarely])]
+
+
+def _number_across(region: Region, place: float) -> int | None:
+    """How many runs lie across the place; None if nowhere between them is enough text for columns."""
+    x0, x1, height = region.edges
+    reach = (x0 < place - 0.3 * height) & (x1 > place - 0.4 * height)
+    across = reach & ~region.loose
+    band = np.cumsum(across)
+    count = int(band[-1]) + 1
+    west, east = ~across & ((x0 + x1 < 2 * place) | reach), ~across & ((x0 + x1 >= 2 * place) | reach)
+    lines = [np.bincount(band[side], minlength=count) for side in (west, east)]
+    texts = [np.bincount(band[side & region.wordy], minlength=count) for side in (west, east)]
+    enough = (texts[0] >= 3) & (texts[1] >= 3)
+    enough |= (texts[0] >= 4) & (lines[1] > 0) | (texts[1] >= 4) & (lines[0] > 0)
+    return int(across.sum()) if enough.any() else None
 
 
 def _bands(region: Region, place: float, others: Sequence[float] = ()) -> list[Band]:
@@ -221,19 +250,55 @@ def _bands(region: Region, place: float, others: Sequence[float] = ()) -> list[B
         if not groups or bool(groups[-1][0]) != over or below:
             groups.append(([], [], []))
         groups[-1][0 if over else 1 if (piece.x0 + piece.x1) / 2 < place else 2].append(piece)
-    pairs = [_pair(west, east) for _, west, east in groups]
-    whites = [white for sure, white in pairs if sure]
-    if not whites:
+    for (before, west, east), (after, below_west, below_east) in pairwise(groups):
+        if west and east and after:
+            _release(west, east, after, 1)
+            _release(east, west, after, 1)
+        if before and below_west and below_east:
+            _release(below_west, below_east, before, -1)
+    sure: list[tuple[float, float]] = []  # white space, east edge
+    for _, west, east in groups:
+        if len(west) + len(east) >= LEAST_LINES:
+            known, white = _pair(west, east)
+            sure += [(white, min(run.x0 for run in east))] if known else []
+    if not sure:
         return []
+    widest, edge = 0.8 * min(white for white, _ in sure), min(edge for _, edge in sure)
     bands: list[Band] = []
-    for (over, west, east), (_, white) in zip(groups, pairs, strict=True):
-        if white >= 0.8 * min(whites):
+    for over, west, east in groups:
+        known, white = _pair(west, east)
+        if known or (white >= widest and abs(min(run.x0 for run in east) - edge) < 2):
             bands.append(Band([], west, east))
         elif bands and not bands[-1].west:
             bands[-1].across.extend([*over, *west, *east])
         else:
             bands.append(Band([*over, *west, *east], [], []))
     return bands
+
+
+def _release(side: list[TextRun], other: list[TextRun], across: list[TextRun], sign: int) -> None:
+    """Move the outermost lines of a column to the lines across it, if they stand with those and apart from their column.
+
+    `sign` is 1 for lines across below the column and -1 for lines across above it.
+    """
+    lines = side if sign > 0 else side[::-1]
+    end = max(sign * (run.y1 if sign > 0 else run.y0) for run in other)
+    next_line = across[0] if sign > 0 else across[-1]
+    gaps = [_white(before, after) for before, after in pairwise([*lines, next_line])]
+    outer = [index for index, run in enumerate(lines) if index and sign * (run.y0 if sign > 0 else run.y1) > end]
+    if not outer:
+        return
+    at = max(outer, key=lambda index: gaps[index - 1])
+    alike = all(abs(run.words[0].size - next_line.words[0].size) < 0.5 for run in lines[at:])
+    if alike and gaps[at - 1] > 0.8 * (next_line.y1 - next_line.y0) and max(gaps[at:]) < 0.6 * gaps[at - 1]:
+        moved = lines[at:]
+        across[:] = [*moved, *across] if sign > 0 else [*across, *moved[::-1]]
+        side[:] = [run for run in side if all(run is not other for other in moved)]
+
+
+def _white(run: TextRun, other: TextRun) -> float:
+    """The white space between two lines, one above the other."""
+    return max(run.y0 - other.y1, other.y0 - run.y1)
 
 
 def _crosses(run: TextRun, place: float) -> bool:
@@ -262,17 +327,31 @@ def _across(region: Region, pieces: list[TextRun], place: float, others: Sequenc
         spanning = [row for row in table if row[0].x0 < place < row[-1].x1]
         if len(spanning) >= max(2, 0.6 * len(table)):
             across.update(id(cell) for row in spanning for cell in row)
-    wide = [piece for piece in pieces if any(piece.x0 + MARGIN < other < piece.x1 - MARGIN for other in others)]
-    for piece in [*region.headings, *wide]:
-        if id(piece) not in across:
-            west = (piece.x0 + piece.x1) / 2 < place
-            boxes = [(other.y0, other.y1) for other in pieces if ((other.x0 + other.x1) / 2 < place) != west]
-            boxes += [(y0, y1) for x0, y0, x1, y1 in region.shapes if ((x0 + x1) / 2 < place) != west]
-            slack = 0.3 * (piece.y1 - piece.y0)
-            clear = all(y1 < piece.y0 - slack or y0 > piece.y1 + slack for y0, y1 in boxes)
-            if clear and (piece in wide or _divides(piece, boxes)):
+    for piece in pieces:
+        spans = any(piece.x0 + MARGIN < other < piece.x1 - MARGIN for other in others)
+        if spans and id(piece) not in across and _is_clear(piece, _beside(region, piece, place)):
+            across.add(id(piece))
+    for piece in region.headings:
+        if id(piece) not in across and _is_clear(piece, boxes := _beside(region, piece, place)):
+            over = any(
+                piece.x0 + 2 < other < piece.x1 - 2 or _divides(piece, _beside(region, piece, other))
+                for other in others
+            )
+            if over or _divides(piece, boxes):
                 across.add(id(piece))
     return across
+
+
+def _beside(region: Region, run: TextRun, place: float) -> list[tuple[float, float]]:
+    """The heights of what is on the other side of the place."""
+    west = (run.x0 + run.x1) / 2 < place
+    boxes = [(other.y0, other.y1) for other in region.runs if ((other.x0 + other.x1) / 2 < place) != west]
+    return boxes + [(y0, y1) for x0, y0, x1, y1 in region.shapes if ((x0 + x1) / 2 < place) != west]
+
+
+def _is_clear(run: TextRun, other: Sequence[tuple[float, float]]) -> bool:
+    slack = 0.15 * (run.y1 - run.y0)
+    return all(y1 < run.y0 - slack or y0 > run.y1 + slack for y0, y1 in other)
 
 
 def _headings(rows: Sequence[list[TextRun]]) -> list[TextRun]:
@@ -286,22 +365,25 @@ def _divides(run: TextRun, other: Sequence[tuple[float, float]]) -> bool:
     """Whether what is on the other side stops above this run and goes on below it, as under a heading over both columns."""
     above = max((y1 for y0, y1 in other if (y0 + y1) / 2 < run.middle), default=run.y0)
     below = min((y0 for y0, y1 in other if (y0 + y1) / 2 > run.middle), default=None)
-    return below is not None and below - above < 5.5 * (run.y1 - run.y0)
+    return below is not None and below - above < 5.5 * (run.y1 - run.y0) and _is_clear(run, other)
 
 
 def _tables(rows: Sequence[list[TextRun]]) -> list[list[list[TextRun]]]:
     """Rows of cells: several in succession, with numbers in them."""
-    found: list[list[list[TextRun]]] = []
-    table: list[list[TextRun]] = []
-    for row in [*rows, []]:
-        if _is_table_row(row):
-            table.append(row)
-            continue
-        cells = [cell for cells in table for cell in cells]
-        if len(table) >= 4 or (len(table) >= 2 and sum(_has_digit(cell) for cell in cells) >= 0.3 * len(cells)):
-            found.append(table)
-        table = []
-    return found
+    tables: list[list[list[TextRun]]] = []
+    for row in filter(_is_table_row, rows):
+        if tables and row[0].y0 - tables[-1][-1][0].y1 < 1.2 * (row[0].y1 - row[0].y0):
+            tables[-1].append(row)
+        else:
+            tables.append([row])
+    return [table for table in tables if _is_table(table, rows)]
+
+
+def _is_table(table: list[list[TextRun]], rows: Sequence[list[TextRun]]) -> bool:
+    cells = [cell for row in table for cell in row]
+    numeric = sum(map(_has_digit, cells)) >= 0.3 * len(cells)
+    first, last = table[0][0], table[-1][0]
+    return len(table) >= (2 if numeric else 4) and not (_touches(first, rows, -1) and _touches(last, rows, 1))
 
 
 def _is_table_row(row: list[TextRun]) -> bool:
@@ -312,6 +394,16 @@ def _is_table_row(row: list[TextRun]) -> bool:
     if max(run.middle for run in row) - min(run.middle for run in row) > 0.15 * em:
         return False
     return all(map(_is_short, row[1:])) and (_is_short(row[0]) or row[1].x0 - row[0].x1 > 3 * em)
+
+
+def _touches(cell: TextRun, rows: Sequence[list[TextRun]], sign: int) -> bool:
+    """Whether a line of text with the same left edge stands right above (`sign` -1) or below: the cell is part of that text."""
+    em = cell.y1 - cell.y0
+    return any(
+        abs(run.x0 - cell.x0) < 2 * em and 0 < sign * (run.middle - cell.middle) < 1.6 * em and _is_wordy(run)
+        for row in rows
+        for run in row
+    )
 
 
 def _is_short(run: TextRun) -> bool:
@@ -332,7 +424,7 @@ def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[bool, float]:
     left, right = _facing(west, 1), _facing(east, -1)
     em = median(run.y1 - run.y0 for run in [*left, *right])
     white = min(run.x0 for run in right) - max(run.x1 for run in left)
-    if white < 0.5 * em or _are_values(left, right, em):
+    if white < 0.5 * em or _are_values(left, right, em) or _are_values(right, left, em):
         return False, 0.0
     edged = white > 1.2 * em or _is_aligned(left, right, em)
     solid = [run for run in left if _is_wordy(run)]
@@ -340,6 +432,8 @@ def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[bool, float]:
         return edged, white
     solid = [run for run in right if _is_wordy(run)]
     if _is_solid(solid) and min(run.x0 for run in solid) - min(run.x0 for run in right) < 2 * em:
+        return edged, white
+    if min(len(left), len(right)) >= 4 and _is_independent(left, right, em):
         return edged, white
     if not (_is_prose(left) and _is_prose(right)):
         return False, 0.0
@@ -361,13 +455,21 @@ def _facing(runs: list[TextRun], sign: int) -> list[TextRun]:
     return facing
 
 
-def _are_values(left: list[TextRun], right: list[TextRun], em: float) -> bool:
-    """Whether the right side holds a short value for many of the lines on the left, as a table does."""
-    short = [run for run in right if not _is_wordy(run)]
-    least = max(2, 0.6 * len(right), 0.4 * len(left))
+def _are_values(lines: list[TextRun], values: list[TextRun], em: float) -> bool:
+    """Whether there is a short value, or a number or a name, for many of the lines, as in a table and in a list."""
+    short = [run for run in values if not _is_wordy(run)]
+    least = max(2, 0.6 * len(values), 0.4 * len(lines) if values[0].x0 > lines[0].x0 else 0)
     if len(short) < least:
         return False
-    return sum(any(abs(run.middle - other.middle) < 0.12 * em for other in left) for run in short) >= least
+    return sum(any(abs(run.middle - other.middle) < 0.12 * em for other in lines) for run in short) >= least
+
+
+def _is_independent(left: list[TextRun], right: list[TextRun], em: float) -> bool:
+    """Whether the lines on the two sides, words on one of them, have base lines of their own, as no rows of a table have."""
+    if max(sum(map(_is_wordy, lines)) / len(lines) for lines in (left, right)) < 0.6:
+        return False
+    few, many = sorted((left, right), key=len)
+    return sum(any(abs(run.middle - other.middle) < 0.12 * em for other in many) for run in few) <= 0.4 * len(few)
 
 
 def _is_aligned(left: list[TextRun], right: list[TextRun], em: float) -> bool:
@@ -408,7 +510,7 @@ def order_lines(sheet_runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[T
         left, right = min(run.x0 for run in column), max(run.x1 for run in column)
         rows = [_join_close(row) for row in _rows(column)]
         for index, row in enumerate(rows):
-            near = rows[max(0, index - 1) : index] + rows[index + 1 : index + 2]
+            near = rows[max(0, index - 3) : index] + rows[index + 1 : index + 4]
             if len(row) > 1 and _is_spaced_out(row, near, left, right):
                 row = [join_words([word for run in row for word in run.words])]
             lines.append(_line(row, left, right, number))
