@@ -85,7 +85,7 @@ def test_a_prior_moves_a_document_up_and_hides_no_other():
     hits = [hit("a", "other", 0.6), hit("b", "named", 0.5)]
     query = np.array([1, 0], np.float32)
     assert [each.passage.id for each in fuse({"dense": hits}, query, Ranking(feedback=0))] == ["a", "b"]
-    weighted = fuse({"dense": hits}, query, Ranking(feedback=0), {"named": 0.2})
+    weighted = fuse({"dense": hits}, query, Ranking(feedback=0), {"named": 3})
     assert [each.passage.id for each in weighted] == ["b", "a"]
 
 

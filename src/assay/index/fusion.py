@@ -58,25 +58,24 @@ def fuse(
 ) -> list[Hit]:
     """One list, best first, each passage once; ties break on passage id. Adds the score channel `fused`.
 
-    priors: added to the scores of a document's passages, by document
+    priors: added to the scores of a document's passages, by document, in units of the spread of the scores
     sentences: the vectors of the sentences of a query that has several
     """
     pool = pooled(channels, query_vector, sentences)
     if not pool.hits:
         return []
-    prior = np.array([priors.get(hit.passage.doc_id, 0.0) for hit in pool.hits])
     match ranking.by:
         case "scores":
-            scores = blend(pool, ranking.lexical) + prior
+            scores = with_priors(pool, blend(pool, ranking.lexical), priors)
             moved = refined(pool, scores, query_vector, ranking)
             scores = scores + (1 - ranking.lexical) * (pool.vectors @ moved - pool.cosine)
         case "minmax":
             words = stretched(pool.lexical, pool.found["lexical"])
             meaning = stretched(pool.meaning, pool.found["dense"])
-            scores = ranking.lexical * words + (1 - ranking.lexical) * meaning + prior
+            scores = with_priors(pool, ranking.lexical * words + (1 - ranking.lexical) * meaning, priors)
         case "ranks":
             scores = reciprocal(pool.lexical, pool.found["lexical"]) + reciprocal(pool.meaning, pool.found["dense"])
-            scores = scores + prior / RANK_OFFSET
+            scores = with_priors(pool, scores, priors)
     order = np.argsort(-scores, kind="stable")  # the pool is ordered by id, so ties break on id
     return [_scored(pool, int(place), float(scores[place])) for place in order]
 
@@ -113,6 +112,15 @@ def blend(pool: Pool, share: float) -> np.ndarray:
     best = float(pool.lexical.max(initial=0.0))
     words = pool.lexical / best if best > 0 else pool.lexical
     return share * words + (1 - share) * pool.meaning
+
+
+def with_priors(pool: Pool, scores: np.ndarray, priors: Mapping[str, float]) -> np.ndarray:
+    """Scores with those of whole documents added. The unit is the distance from the best score to the median, since
+    embedders differ in how far apart their cosines lie."""
+    if not priors:
+        return scores
+    unit = float(scores.max() - np.median(scores))
+    return scores + unit * np.array([priors.get(hit.passage.doc_id, 0.0) for hit in pool.hits])
 
 
 def refined(pool: Pool, scores: np.ndarray, query_vector: np.ndarray, ranking: Ranking) -> np.ndarray:

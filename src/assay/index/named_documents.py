@@ -14,7 +14,7 @@ from assay.core.identity import ORGANISATION, PERIOD, file_words
 from assay.language.terms import fold_case
 from assay.language.words import stop_words
 
-NAME_WEIGHT, PERIOD_WEIGHT = 0.15, 0.10  # in units of the fused score
+NAME_WEIGHT, PERIOD_WEIGHT = 0.6, 0.4  # in units of the spread of the fused scores
 MOST_NAMED = 24  # documents that are searched on their own
 RARE, COMMON = 0.25, 0.75  # a word in this share of the documents selects fully; not at all
 LOWER_CASE = 0.3  # of a word that the question does not write as a name, found in a file name only
