@@ -1,6 +1,6 @@
 """Which documents a question names: by organisation, file name and period. Pure; a search weights them and hides no others.
 
-docs/decisions/0022-finding-the-document.md has the effect of each part.
+docs/decisions/0022-finding-the-page.md has the effect of each part.
 """
 
 from __future__ import annotations
