@@ -61,6 +61,15 @@ def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_models_in_memory() -> Iterator[None]:
+    """A compiled model takes 200 MB. Of several that a file of tests compiled, none stays."""
+    yield
+    runner = sys.modules.get("assay.models.local.openvino_runner")
+    if runner is not None and len(runner._runners) > 2:
+        runner.forget_runners()
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Debian's Chromium, one for each file of tests."""

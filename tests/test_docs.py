@@ -138,6 +138,7 @@ def routes(folder: Path) -> set[str]:
     return {each for each in told if not each.startswith("HEAD ")}
 
 
+@pytest.mark.long
 def test_every_route_is_documented_and_no_other(tmp_path: Path):
     rows = set(re.findall(r"^\| `((?:[A-Z]+ )?/\S*)` \|", page("docs/reference/http.md"), re.MULTILINE))
     assert rows == routes(tmp_path / "workspace")
@@ -226,6 +227,7 @@ def test_a_command_in_the_documents_can_be_typed(where: str, line: str):
             command.make_context(name, list(words))  # raises on an unknown flag, a missing argument or a bad value
 
 
+@pytest.mark.long
 def test_the_page_on_troubleshooting_is_made_from_the_errors_in_the_code():
     text = page("docs/troubleshooting.md")
     assert troubleshooting.render(text) == text, "run: python scripts/troubleshooting.py"

@@ -142,6 +142,7 @@ def test_a_question_about_last_year_is_limited_to_last_year(filled: Workspace):
     assert dates and all(date is None or date.startswith("2025") for date in dates)
 
 
+@pytest.mark.long
 async def test_a_run_that_was_stopped_is_resumed_from_its_records(filled: Workspace):
     steps = filled.ask(QUESTION)
     for _ in range(6):

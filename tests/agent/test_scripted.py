@@ -73,6 +73,7 @@ def without_price(answer: Answer | None) -> Answer:
     return replace(answer, usage=Usage())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lacks", LEVELS.values(), ids=LEVELS)
 async def test_a_question_of_several_hops_takes_every_step_at_every_level_of_endpoint(
     folder: Path, lacks: tuple[str, ...]
@@ -129,6 +130,7 @@ def _cited(run: Run, keys: tuple[str, ...], workspace: Workspace) -> list[Any]:
     return [workspace.document(found[key]) for key in keys]
 
 
+@pytest.mark.long
 async def test_the_levels_of_endpoint_differ_in_form_and_not_in_what_is_done(folder: Path):
     seen = {}
     for level, lacks in LEVELS.items():

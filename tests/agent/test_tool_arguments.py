@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent.parent
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [

@@ -37,6 +37,7 @@ HUGE = {
 FITTING = {"string": "pump", "integer": 2, "array": ["pump", "valve"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(TOOLS))
 def test_no_argument_of_any_tool_is_too_much_for_it(plant: Library, name: str):
     tool_context = plant.tool_context()

@@ -230,6 +230,7 @@ def test_following_a_name_leads_to_other_documents(plant: Library):
 # --- everything that matches ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_search_for_everything_returns_every_match_and_not_the_best_few(library: Library):
     base = library.base("plant", ANN)
     for number in range(130):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from terminal import Typed
 
 from assay.core.access import Principal
@@ -18,6 +19,7 @@ def seen(noted: Workspace) -> set[str]:
     return {entry.name for entry in noted.for_principal(READER).sources()}
 
 
+@pytest.mark.long
 def test_access_is_given_and_taken_for_a_base_and_for_one_document(noted: Workspace, typed: Typed):
     members.add(noted.store, "reader")
     assert seen(noted) == set()

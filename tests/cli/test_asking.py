@@ -264,6 +264,7 @@ def test_the_remark_comes_after_the_tenth_look_up(typed: Typed, noted: Workspace
 # --- what is kept ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_runs_say_how_each_stands_and_what_it_took(typed: Typed, noted: Workspace, model):
     model(looked_up())
     typed("ask", QUESTION, "-q")

@@ -52,6 +52,7 @@ def test_a_second_place_can_be_named_whatever_the_settings_say(typed: Typed, ask
     assert done.code == 2 and "not mounted" in done.err
 
 
+@pytest.mark.long
 def test_a_run_is_exported_once_and_can_be_checked(typed: Typed, asked: str, tmp_path: Path):
     done = typed("export", asked, "-o", tmp_path / "run.zip")
     assert done.code == 0 and "check.py" in done.out

@@ -23,6 +23,7 @@ def test_add_prints_one_object_with_a_line_per_file(assay, corpus: Path, tmp_pat
     assert report["unreadable"] == 2 and done.returncode == 0
 
 
+@pytest.mark.long
 def test_standard_input_is_a_document_too(assay):
     done = assay("add", "-", "--name", "memo.md", stdin=b"# Memo\n\nThe spare key hangs behind the boiler.\n")
     assert done.returncode == 0
@@ -30,6 +31,7 @@ def test_standard_input_is_a_document_too(assay):
     assert "behind the boiler" in hits[0]["text"] and hits[0]["title"] == "Memo"
 
 
+@pytest.mark.long
 def test_search_can_be_limited(assay, filled):
     def search(*limits: str) -> list[dict]:
         return json.loads(assay("search", "turbidity alarm", "--json", "--workspace", filled.path, *limits).stdout)
@@ -47,6 +49,7 @@ def test_search_can_be_limited(assay, filled):
     assert search("--type", "md") == search("--type", "markdown") != []
 
 
+@pytest.mark.long
 def test_ask_answers_with_quotations_that_stand_in_their_files(assay, filled):
     done = assay("ask", "How much water can Brackwell treat in a day?", "--format", "json", "--workspace", filled.path)
     answer = json.loads(done.stdout)
@@ -58,6 +61,7 @@ def test_ask_answers_with_quotations_that_stand_in_their_files(assay, filled):
         assert document and document.text[cited["start"] : cited["end"]] == cited["quote"]
 
 
+@pytest.mark.long
 def test_a_quotation_from_a_pdf_comes_with_its_boxes(assay, filled):
     done = assay("ask", "How long is CCTV footage stored?", "-s", "retention", "-f", "json", "--workspace", filled.path)
     pages = [each for each in json.loads(done.stdout)["citations"] if each["path"].endswith(".pdf")]
@@ -71,6 +75,7 @@ def test_events_come_one_per_line_and_the_last_is_the_answer(assay, filled):
     assert [event["seq"] for event in events] == list(range(len(events)))
 
 
+@pytest.mark.long
 def test_what_the_documents_do_not_say_is_said_with_what_was_tried(assay, filled):
     done = assay("ask", "What is the boiling point of tungsten?", "--workspace", filled.path)
     assert done.returncode == 4
@@ -78,6 +83,7 @@ def test_what_the_documents_do_not_say_is_said_with_what_was_tried(assay, filled
     assert "inspection-record-brackwell-1998.pdf" in done.stdout
 
 
+@pytest.mark.long
 def test_a_run_is_listed_and_traced(assay, filled):
     assay("ask", "How much water can Brackwell treat in a day?", "--workspace", filled.path, "-q")
     (run,) = json.loads(assay("runs", "--json", "--workspace", filled.path).stdout)
@@ -85,6 +91,7 @@ def test_a_run_is_listed_and_traced(assay, filled):
     assert trace["whole"] and [record["seq"] for record in trace["records"]] == list(range(len(trace["records"])))
 
 
+@pytest.mark.long
 def test_backup_and_restore_give_the_same_answers(assay, filled, tmp_path: Path):
     assert assay("backup", tmp_path / "all.tar.gz", "--workspace", filled.path).returncode == 0
     assert assay("restore", tmp_path / "all.tar.gz", "--workspace", tmp_path / "second").returncode == 0

@@ -59,6 +59,7 @@ def test_a_run_goes_on_from_a_step_with_another_model_and_what_changed_is_shown(
     assert next(part["name"] for part in parts if not part["same"]) == "question"
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_said_in_a_line_and_reports_are_tables_json_and_csv(typed: Typed, noted: Workspace):
     assert "Nothing was recorded in this time." in typed("report", "runs").err
     typed("ask", QUESTION, "--quiet")

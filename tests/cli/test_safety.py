@@ -53,6 +53,7 @@ def hostile(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_brackets_and_escapes_in_documents_are_only_words(typed: Typed, hostile: Path, tmp_path: Path):
     listed = typed("sources")
     assert listed.code == 0 and "[red]pump[bold].md" in listed.out and "[/nothing]" in listed.out
@@ -139,6 +140,7 @@ def test_what_nobody_foresaw_is_one_line_with_a_way_to_see_more(typed: Typed, mo
         main.main()
 
 
+@pytest.mark.long
 def test_a_terminal_that_lacks_a_sign_gets_another_one(assay, hostile: Path):
     done = assay("sources", PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and "V?lve" in done.stdout, done.stderr

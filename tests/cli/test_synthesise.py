@@ -26,6 +26,8 @@ from assay.synthesis.forecast import SynthesisForecast, forecast, lasting, round
 from assay.testing.synthesis_replies import synthesis_model
 from assay.workspace.facade import Workspace, open_workspace
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent.parent
 FILES = {"account.html", "account.md", "account.json"}
 

@@ -55,6 +55,7 @@ def embedder(request: pytest.FixtureRequest, endpoint_url: str, tmp_path: Path) 
     return request.param(endpoint_url, tmp_path)
 
 
+@pytest.mark.long
 async def test_vectors_are_unit_float32_one_per_text(embedder: Embedder):
     for vectors in (await embedder.passages(TEXTS), await embedder.queries(TEXTS)):
         assert vectors.shape == (len(TEXTS), embedder.dim)
@@ -67,6 +68,7 @@ async def test_no_texts_give_no_vectors(embedder: Embedder):
     assert (await embedder.queries([])).shape == (0, embedder.dim)
 
 
+@pytest.mark.long
 async def test_a_vector_depends_on_its_text_and_on_nothing_else(embedder: Embedder):
     together = await embedder.passages(TEXTS)
     backwards = (await embedder.passages(TEXTS[::-1]))[::-1]

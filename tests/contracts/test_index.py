@@ -140,6 +140,7 @@ async def test_what_is_deleted_is_found_no_more(index):
     assert len(await index.dense(unit(0), 99, EVERYTHING)) == 20
 
 
+@pytest.mark.long
 async def test_a_search_sees_every_change_made_before_it(index):
     expected: set[str] = set()
     for i in range(12):
@@ -297,6 +298,7 @@ async def test_half_a_character_in_a_filter_matches_nothing_and_breaks_nothing(i
         )
 
 
+@pytest.mark.long
 async def test_large_filters_are_taken_in_their_stride(index):
     await index.upsert([row("a", title="x" * 1_000_000), row("b", title="y", doc="d7")])
     assert await index.count(Eq("title", "x" * 1_000_000)) == 1

@@ -200,6 +200,7 @@ def test_an_uploaded_page_is_handed_out_as_a_file_and_does_not_run_where_we_are(
     reader.foresees("frame-ancestors|Framing|refused to connect|ERR_BLOCKED_BY_RESPONSE")
 
 
+@pytest.mark.long
 def test_nothing_steers_the_terminal_of_whoever_asks_there(served: Desk, model: Model):
     asked = forked.run(
         [sys.executable, "-m", "assay.cli.main", "ask", QUESTION, "--workspace", str(served.folder)],

@@ -83,6 +83,7 @@ def test_the_same_runs_reviews_conversations_and_documents_are_listed(name: str,
     assert listed(seen(name)) == expected(name)["listed"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "label"), RUNS)
 def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen: Any):
     told = dict(as_seen_today(expected(name)["runs"][label]))
@@ -95,6 +96,7 @@ def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen
     assert now.keys() == told.keys()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "label"), UNFINISHED)
 def test_an_unfinished_run_is_finished_with_the_same_answer(name: str, label: str, carried: Any):
     folder, told = carried(name), expected(name)["finish"][label]

@@ -49,6 +49,7 @@ def held(typed: Any) -> str:
     return json.loads(done.stdout.splitlines()[0])["run"]
 
 
+@pytest.mark.long
 def test_an_answer_is_asked_for_held_edited_approved_and_then_read(typed: Any):
     run = held(typed)
     assert run in typed("review").stdout

@@ -89,6 +89,7 @@ async def test_a_run_arrives_as_spans_and_nothing_that_was_asked_found_or_said_i
         assert content not in words, content
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("away", ["http://127.0.0.1:1", "nonsense", "refuses"])
 async def test_a_collector_that_is_away_or_refuses_disturbs_no_run(tmp_path: Path, away: str):
     await filled(tmp_path / "w", {"tower": TALL})

@@ -15,6 +15,7 @@ SEQUENCES = 10_000 if os.environ.get("ASSAY_SOAK") else 40
 A_WORLD = 500  # sequences in one world: it is made once and used for many
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 async def test_no_byte_of_a_document_that_may_not_be_read_comes_back_over_any_sequence(tmp_path: Path):
     done = 0

@@ -168,6 +168,7 @@ CROWDED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900 if SOAK else 120)
 @pytest.mark.parametrize(("ceiling", "most"), CROWDED)
 async def test_many_whole_runs_at_once_pass_no_ceiling_and_each_ends_in_an_answer(

@@ -219,6 +219,7 @@ def test_without_the_original_files_everything_but_their_bytes_is_there(folder: 
         assert len(asyncio.run(workspace.remove([document.uri]))) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(30 if SOAK else 4))
 def test_an_index_with_a_damaged_file_is_named_with_its_remedy_or_answers_and_is_healed(folder: Path, seed: int):
     chance = random.Random(seed)

@@ -196,6 +196,7 @@ WAITING = (
 SHORT = 4.0  # seconds of a run whose requests may take longer than it
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_request_that_may_take_longer_than_the_run_ends_with_the_run(small: Workspace, role: str):
     """The rules write what the model had no time for; whoever is to write has the last quarter of the time."""

@@ -134,6 +134,7 @@ async def test_whatever_a_model_says_what_assay_promises_holds(poisoned: Workspa
 # --- each in its own way --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_model_that_never_has_enough_is_stopped_by_the_cap_and_reopens_once_at_most(poisoned: Workspace):
     for lacks in LEVELS.values():
         ended, _ = await run_of(poisoned, AlwaysContinue(), lacks, search_rounds=3)
@@ -173,6 +174,7 @@ async def test_a_call_that_is_nearly_the_same_is_refused_too(poisoned: Workspace
 REFUSED = ("There are: compare_documents, ", "should be the name of a tool")  # the latter where it has no name at all
 
 
+@pytest.mark.long
 async def test_a_tool_that_does_not_exist_is_never_called_and_the_model_is_told_which_there_are(poisoned: Workspace):
     for lacks in LEVELS.values():
         ended, server = await run_of(poisoned, UnknownTools(otherwise=AlwaysContinue().answer), lacks)
@@ -309,6 +311,7 @@ async def test_a_document_that_knows_how_fences_look_cannot_close_one(tmp_path: 
         assert words.count("⟦end ") == words.count(f"⟦end {mark}⟧") == words.count(f"⟦{mark} quoted: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("ceiling", [{"budget_run_calls": 6}, {"budget_run_tokens": 4000}])
 async def test_at_a_ceiling_a_model_that_talks_at_random_has_an_answer_written_for_it(

@@ -175,6 +175,7 @@ def loose(requests: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+@pytest.mark.long
 async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(tmp_path: Path):
     seen: set[str] = set()
     with small_workspace(await stocked(tmp_path, TEXTS)) as opened:

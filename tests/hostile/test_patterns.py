@@ -47,6 +47,7 @@ def test_every_pattern_is_looked_at(everything: list[Used]):
     }
 
 
+@pytest.mark.long
 def test_no_pattern_is_slow_on_words_that_are_made_for_it(everything: list[Used]):
     slow = [told for used in everything if used.where not in BOUNDED and (told := superlinear(used, wide=SOAK))]
     assert not slow, "\n".join(slow)

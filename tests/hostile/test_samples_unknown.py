@@ -7,6 +7,8 @@ import re
 from calendar import day_name, month_name
 from pathlib import Path
 
+import pytest
+
 import assay
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -48,6 +50,7 @@ def test_no_branch_prompt_or_rule_knows_a_name_of_the_samples():
     assert not found
 
 
+@pytest.mark.long
 def test_no_branch_prompt_or_rule_knows_a_question_of_the_samples():
     source = " ".join(re.findall(r"\w+", " ".join(source_files().values()).lower()))
     lines = (SAMPLES / "questions.jsonl").read_text("utf-8").splitlines()

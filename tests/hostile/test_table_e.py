@@ -26,6 +26,8 @@ from assay.testing import (
 )
 from assay.workspace.facade import Workspace
 
+pytestmark = pytest.mark.long
+
 # --- the search -----------------------------------------------------------------------------------------------------
 
 

@@ -61,6 +61,7 @@ STRIDE = 1 if os.environ.get("ASSAY_SOAK") else 4  # events between two moments 
 FORMS = ("text", "markdown", "html", "json", "bibtex")
 
 
+@pytest.mark.long
 async def test_an_old_run_shows_nothing_from_the_first_mention_on_of_a_document_that_was_taken_away(made: World):
     run = await asked(made.as_(READER))
     assert any(mark in shown(made, run) for mark in marks(made, "secret")), "it is there before"
@@ -90,6 +91,7 @@ async def test_access_that_is_given_again_shows_an_old_run_again(made: World):
     assert shown(made, run) == before
 
 
+@pytest.mark.long
 async def test_a_follow_up_knows_nothing_of_an_earlier_answer_that_is_withheld(made: World):
     seen = made.as_(READER)
     thread = ""

@@ -163,6 +163,7 @@ async def test_replaced_words_are_gone_from_the_disk_after_optimise(tmp_path):
     assert b"xylophonequartz" not in bytes_under(tmp_path)
 
 
+@pytest.mark.long
 async def test_a_reader_survives_a_writer_that_tidies_away_its_version(tmp_path):
     reader, writer = await opened(tmp_path), await opened(tmp_path)
     await writer.upsert([row(f"p{i:03d}") for i in range(100)])
@@ -223,6 +224,7 @@ async def test_a_second_writer_waits_and_then_says_why_it_gave_up(tmp_path, capl
     assert await index.count(EVERYTHING) == 1
 
 
+@pytest.mark.long
 async def test_writers_in_one_process_take_turns(tmp_path):
     indexes = [await opened(tmp_path) for _ in range(3)]
     await asyncio.gather(*(index.upsert([row(f"{n}-{i}")]) for i in range(4) for n, index in enumerate(indexes)))
@@ -261,6 +263,7 @@ async def test_a_damaged_table_says_how_to_build_it_again(tmp_path, part):
     assert await index.count(EVERYTHING) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "base", ["simple", "Mixed", "mixed", "../../etc", "", "日本", "a" * 500, "\ud800", "it's", "a/b"]
 )
@@ -380,6 +383,7 @@ async def test_hits_are_made_from_memory_without_reading(tmp_path, monkeypatch, 
     assert index._view and index._view.folded == folded
 
 
+@pytest.mark.long
 async def test_texts_in_memory_follow_a_writer_in_another_process(tmp_path):
     index = await opened(tmp_path)
     await index.upsert([row(f"p{i}", f"words {i}") for i in range(10)])

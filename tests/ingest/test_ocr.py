@@ -77,6 +77,7 @@ async def test_a_document_with_text_never_meets_the_program(sandbox: Sandbox, pr
     assert isinstance(answer, Parsed) and answer.text == "Some plain text."
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="needs a script that can be run")
 async def test_a_scan_becomes_text_with_pages_and_boxes(sandbox: Sandbox, pretend) -> None:
     pretend(f"assert sys.stdin.buffer.read(4) == b'\\x89PNG'\nsys.stdin.buffer.read()\nsys.stdout.write({TABLE!r})")
@@ -92,6 +93,7 @@ async def test_a_scan_becomes_text_with_pages_and_boxes(sandbox: Sandbox, preten
     assert [(box.page, box.x0, box.y0) for box in boxes] == [(2, 0.32, 0.1), (2, 0.1, 0.13)]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="needs a script that can be run")
 @pytest.mark.parametrize(
     ("body", "status"),
@@ -124,6 +126,7 @@ def test_words_that_are_hardly_read_are_left_out() -> None:
     assert [word.text for word in ocr.parse_table(TABLE)] == ["Evidence", "be-", "fore", "Writing."]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(ocr.find_tesseract() is None, reason="the tesseract program is not installed here")
 async def test_the_real_program_reads_a_scan(sandbox: Sandbox) -> None:
     parsed = await ocr.read_with_ocr(sandbox, scan(), "scan.pdf")

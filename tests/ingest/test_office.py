@@ -298,6 +298,7 @@ def xlsx(fill) -> Parsed:
     return xlsx_parser.parse(workbook(fill), "a.xlsx", FileLimits())
 
 
+@pytest.mark.long
 def test_each_row_repeats_its_column_names_and_values_look_as_in_excel():
     def fill(book):
         sheet = book.active
@@ -368,6 +369,7 @@ def test_the_last_result_of_a_formula_is_its_value():
     assert xlsx_parser.parse(data, "a.xlsx", FileLimits()).text == "S\n\nTOTAL | 2 | inline"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(30)
 def test_a_million_painted_blank_cells_cost_little():
     blanks = "".join(f'<row r="{row}">' + '<c s="1"/>' * 100 + "</row>" for row in range(2, 10_002))

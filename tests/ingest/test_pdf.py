@@ -567,6 +567,7 @@ def test_a_page_becomes_a_picture() -> None:
         page_image(data, 4)
 
 
+@pytest.mark.long
 def test_a_huge_page_gives_a_picture_of_bearable_size() -> None:
     out = io.BytesIO()
     canvas = Canvas(out, pagesize=(14_000, 14_000))
@@ -576,6 +577,7 @@ def test_a_huge_page_gives_a_picture_of_bearable_size() -> None:
     assert width * height <= 41_000_000
 
 
+@pytest.mark.long
 def test_reading_is_fast_enough_for_a_library() -> None:
     data = pdf(lambda canvas: two_columns(canvas, prose(1, 250), prose(2, 250)), pages=20)
     read(data, FileLimits())

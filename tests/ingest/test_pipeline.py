@@ -147,6 +147,7 @@ def test_a_file_that_was_moved_is_not_read_again(opened: Workspace, folder: Path
     assert not reader.read_files and found(opened, "chapel bell")[0] == "chapel.txt"
 
 
+@pytest.mark.long
 def test_sync_removes_what_is_gone_and_moves_what_was_moved(opened: Workspace, folder: Path):
     asyncio.run(opened.sync(folder))
     (folder / "orlen.md").unlink()
@@ -157,6 +158,7 @@ def test_sync_removes_what_is_gone_and_moves_what_was_moved(opened: Workspace, f
     assert {entry.name for entry in opened.sources()} == {"kettle.md", "chapel.txt"}
 
 
+@pytest.mark.long
 def test_sync_leaves_other_folders_alone(opened: Workspace, folder: Path, tmp_path: Path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "far.txt").write_text("A lighthouse stands on the far shore of the lake.\n")

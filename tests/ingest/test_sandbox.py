@@ -174,6 +174,7 @@ async def test_a_crash_is_survived_and_the_next_file_is_read(sandbox: Sandbox, c
     assert await sandbox.read(b"after", "says") == Parsed("after", "text")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not LINUX, reason="processor time is limited where the system can")
 async def test_an_endless_loop_is_cut_by_its_processor_time(reader: Path) -> None:
     with sandbox_of(reader, seconds=1.0) as sandbox:
@@ -182,6 +183,7 @@ async def test_an_endless_loop_is_cut_by_its_processor_time(reader: Path) -> Non
         assert await sandbox.read(b"after", "says") == Parsed("after", "text")
 
 
+@pytest.mark.long
 async def test_a_parser_that_waits_for_ever_is_cut_by_the_clock(reader: Path) -> None:
     with sandbox_of(reader, seconds=1.0) as sandbox:
         await sandbox.read(b"warm", "says")
@@ -189,6 +191,7 @@ async def test_a_parser_that_waits_for_ever_is_cut_by_the_clock(reader: Path) ->
         assert isinstance(answer, Unreadable) and answer.status is Status.too_slow
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not LINUX, reason="memory is limited where the system can")
 async def test_a_parser_that_hoards_memory_is_stopped(reader: Path) -> None:
     with sandbox_of(reader, memory=1_500_000_000) as sandbox:

@@ -135,6 +135,7 @@ async def test_many_callers_at_once_each_get_their_own(model: BundledEmbedder) -
     assert ((results[-1] * expected).sum(axis=1) > 0.9999).all()
 
 
+@pytest.mark.long
 async def test_the_event_loop_keeps_turning_while_texts_are_embedded(model: BundledEmbedder) -> None:
     work = asyncio.create_task(model.passages(["a long passage about nothing " * 60] * 24))
     turns = 0

@@ -90,6 +90,7 @@ async def test_a_refusal_is_told_from_an_endpoint_that_is_out_of_order(loopback:
         await probe(endpoint(loopback, **dict.fromkeys(ABLE, says("who are you", 401))), 20)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("said", [hangs, says("x", 503)])
 async def test_an_endpoint_that_nobody_answers_at_is_an_error_within_the_time(loopback: Loopback, said: Any):
     asked = endpoint(loopback, **dict.fromkeys(ABLE, said))

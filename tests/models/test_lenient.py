@@ -157,6 +157,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), json_values, max_size=4), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_any_object_comes_back_as_it_was_written(value, ascii_only):

@@ -68,6 +68,7 @@ def two_outputs(path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
 
 
+@pytest.mark.long
 async def test_a_folder_gives_the_vectors_of_its_model(folder: Path, tmp_path: Path) -> None:
     embedder = OnnxFolder(folder, cache=tmp_path)
     vectors = await embedder.passages(TEXTS)

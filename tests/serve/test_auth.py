@@ -55,6 +55,7 @@ def test_a_key_lets_its_owner_in(tool_context: Team):
         assert (me["name"], me["admin"], me["auth"], me["csrf"]) == ("reader", False, "keys", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "given",
     ["", "Bearer", "Bearer assay_" + "A" * 43, "Bearer x y", "Basic cmVhZGVyOnB3", "assay_x"],
@@ -235,6 +236,7 @@ def test_a_header_from_a_strangers_address_is_not_believed(folder: Path):
             assert client.get("/api/me", headers={"X-User": "editor"} | more).status_code == 401
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "headers",
     [

@@ -111,6 +111,7 @@ def test_a_base_says_how_much_there_is_in_it_and_what_could_not_be_read(client: 
     assert sum(ready["languages"].values()) <= 4
 
 
+@pytest.mark.long
 def test_a_base_is_made_described_and_deleted_with_everything_in_it(client: httpx.Client, at: Served):
     name = "trials/2024 ä"
     path = f"/api/bases/{quote(name, safe='')}"
@@ -171,6 +172,7 @@ def test_a_page_that_somebody_has_sent_is_saved_and_never_shown(client: httpx.Cl
     assert "sandbox" in reply.headers["content-security-policy"]
 
 
+@pytest.mark.long
 def test_a_document_is_removed_by_its_id_and_by_nothing_else(client: httpx.Client):
     read(client, [("a.pdf", pdf(["Words about the pier."]))])
     document = listed(client, q="a.pdf")[0]["id"]

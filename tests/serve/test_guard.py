@@ -50,6 +50,7 @@ def test_a_page_that_has_its_own_name_lead_to_this_machine_gets_nothing(at: Serv
             assert (reply.status_code, reply.json()["error"]) == (403, "forbidden"), path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST:8321", "127.0.0.1:80", "[::1]:8321", "127.0.0.9", "localhost."]
 )
@@ -87,6 +88,7 @@ def test_where_people_sign_in_a_named_server_answers_to_its_names_and_to_probes(
 # --- pages of others ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "origin",
     (
@@ -236,6 +238,7 @@ def test_runs_of_one_person_beyond_the_limit_are_refused_and_there_is_room_when_
         assert client.post("/api/runs", json={"question": QUESTION}).status_code == 201
 
 
+@pytest.mark.long
 def test_runs_that_begin_at_the_same_moment_count_each_other(folder: Path):
     with ChatServer(slow(0.5)) as model, served(folder, model, serve_runs_per_person=2) as at:
 

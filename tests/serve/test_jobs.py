@@ -93,6 +93,7 @@ def test_what_is_acknowledged_is_on_disk_and_written_down(client: httpx.Client, 
     until(lambda: not place.parent.exists())  # a moment after it is done
 
 
+@pytest.mark.long
 def test_a_file_that_is_too_large_is_refused_and_stops_no_other(client: httpx.Client):
     done = read(client, [("big.txt", b"x" * 1_000_001), ("small.txt", b"A small note."), ("full.txt", b"y " * 500_000)])
     big, small, full = done["reports"]
@@ -116,6 +117,7 @@ def test_a_stream_of_a_job_ends_with_it(client: httpx.Client, gate: Gate):
     assert seen[-1] == {"state": "done"}
 
 
+@pytest.mark.long
 def test_a_long_job_is_not_written_down_with_every_passage(
     client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
 ):
@@ -127,6 +129,7 @@ def test_a_long_job_is_not_written_down_with_every_passage(
     assert len(written) <= (time.monotonic() - began) / 0.4 + 2
 
 
+@pytest.mark.long
 def test_a_job_that_is_called_off_keeps_what_can_be_found_and_leaves_the_rest(
     client: httpx.Client, at: Served, gate: Gate
 ):
@@ -141,6 +144,7 @@ def test_a_job_that_is_called_off_keeps_what_can_be_found_and_leaves_the_rest(
     assert client.post(f"/api/jobs/{name}/cancel").json() == ended
 
 
+@pytest.mark.long
 def test_a_job_that_is_called_off_while_it_embeds_ends_at_once_and_the_earlier_version_stays(
     client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
 ):
@@ -163,6 +167,7 @@ def test_a_job_that_is_called_off_while_it_embeds_ends_at_once_and_the_earlier_v
     assert read(client, [("more.txt", b"More of it.")])["state"] == "done"
 
 
+@pytest.mark.long
 def test_a_job_goes_on_after_a_restart_with_what_was_left(folder: Path, gate: Gate):
     with served(folder) as at, at.client() as client:
         name = send(client, [("a.txt", b"Read before."), ("slow.txt", b"Read after.")]).json()["id"]
@@ -217,6 +222,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing_behind(client: httpx.Client, a
     assert client.get("/api/jobs").json() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
@@ -241,6 +247,7 @@ def test_what_is_no_form_with_files_is_refused_and_not_kept(kind: str, body: byt
     assert list(at.server.worker.folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_jobs_of_one_base_wait_for_each_other_and_two_bases_do_not(client: httpx.Client, gate: Gate):
     for base in ("one", "two", "three"):
         client.post("/api/bases", json={"name": base})
@@ -299,6 +306,7 @@ def test_a_base_that_is_gone_by_then_is_not_made_again(client: httpx.Client, at:
     assert client.get("/api/bases/gone").status_code == 404
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("error", "told"),
     [(OSError(errno.ENOSPC, "full"), ingest_job.FULL), (ValueError("secret words of a document"), ingest_job.BROKEN)],
@@ -316,6 +324,7 @@ def test_what_goes_wrong_is_told_in_the_job_and_the_next_one_is_done(
     assert read(client, [("fine.txt", b"Words that can be read.")])["state"] == "done"
 
 
+@pytest.mark.long
 def test_a_job_that_cannot_be_written_down_is_tried_again_after_a_while_and_not_at_once(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):

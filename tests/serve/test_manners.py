@@ -39,6 +39,7 @@ def test_head_says_of_every_path_what_get_says_but_the_body(own: Own):
     assert asked > 25
 
 
+@pytest.mark.long
 def test_head_of_a_stream_does_not_wait_for_its_end(own: Own):
     at, real = own
     with at.client() as client:

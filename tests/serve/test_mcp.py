@@ -102,6 +102,7 @@ async def test_an_agent_is_told_what_it_can_do(serve: Serve):
             assert set(tools["ask"].input_schema["properties"]) == {"question", "mode", "bases"}
 
 
+@pytest.mark.long
 async def test_a_client_of_tomorrow_needs_no_handshake(serve: Serve):
     with serve() as at:
         async with Client(f"{at.url}/mcp") as client:
@@ -189,6 +190,7 @@ async def test_sources_are_listed_a_page_at_a_time(folder: Path, serve: Serve):
             assert data(await session.call_tool("sources", {"words": "nothing like it"}))["sources"] == []
 
 
+@pytest.mark.long
 async def test_a_document_is_read_in_stretches(folder: Path, serve: Serve):
     long = "".join(f"Line {n} of the log.\n" for n in range(3000))
     await add(folder, "logs", "local", log=long)
@@ -212,6 +214,7 @@ async def test_a_document_is_read_in_stretches(folder: Path, serve: Serve):
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [
@@ -248,6 +251,7 @@ async def test_two_documents_of_one_name_are_told_apart(folder: Path, serve: Ser
                 assert not (await session.call_tool("read", {"document": document})).is_error
 
 
+@pytest.mark.long
 async def test_what_fails_inside_is_not_told(serve: Serve, monkeypatch: pytest.MonkeyPatch):
     failing = script(write=lambda text, schema: HttpReply(500, b'{"error": "secret-endpoint is down"}'))
     with ChatServer(failing.answer) as model, serve(model, llm_timeout=2.0) as at:
@@ -299,6 +303,7 @@ async def test_two_people_with_two_keys_see_different_sources(folder: Path, serv
             assert nobody.post("/mcp", json={}).status_code == 401
 
 
+@pytest.mark.long
 async def test_side_by_side_calls_stay_with_their_person(folder: Path, serve: Serve):
     names = ("reader", "editor")
     for name in names:
@@ -329,6 +334,7 @@ async def test_more_runs_than_a_person_may_have_are_refused(serve: Serve):
             assert not (await first).is_error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
 def test_who_hangs_up_stops_the_run(serve: Serve, version: str):
     meta = {"progressToken": 1} if version < "2026" else {
@@ -403,6 +409,7 @@ async def test_with_a_model_over_stdio_the_answer_is_written(own: Path):
             assert "The tower at Carrow Point is 31 metres tall.[1]" in answer["answer"]
 
 
+@pytest.mark.long
 def test_nothing_but_the_protocol_is_on_standard_output_and_it_ends_with_the_input(own: Path):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     asked = [{"id": 1, "method": "initialize", "params": hello}, {"method": "notifications/initialized"}]

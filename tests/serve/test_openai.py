@@ -96,6 +96,7 @@ async def test_a_model_of_one_knowledge_base_looks_nowhere_else(folder: Path, se
         assert run.asked.where.bases == ("harbour",)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "mode"), [("assay", "balanced"), ("assay-quick", "quick"), ("assay-thorough", "thorough")]
 )
@@ -343,6 +344,7 @@ def test_a_checkpoint_of_the_settings_does_not_hold_up_a_chat(serve: Serve):
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -390,6 +392,7 @@ def test_an_unknown_model_is_not_found(serve: Serve):
         assert caught.value.code == "model_not_found" and "'gpt-5'" in caught.value.message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_model_that_fails_is_an_error_without_what_is_nobodys_business(serve: Serve, stream: bool):
     script = height(write=lambda text, schema: HttpReply(500, b'{"error": "secret-endpoint is down"}'))

@@ -77,6 +77,7 @@ def test_a_page_is_a_picture_as_wide_as_it_is_asked_for(client: httpx.Client, do
     assert abs(size_of(narrow)[1] / size_of(narrow)[0] - 2**0.5) < 0.02
 
 
+@pytest.mark.long
 def test_the_ink_of_the_words_lies_in_their_boxes(client: httpx.Client, document: str, tmp_path: Path):
     text = client.get(f"/api/documents/{document}/text").json()["text"]
     start = text.index("The harbour is deep.")

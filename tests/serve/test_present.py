@@ -28,6 +28,7 @@ def test_a_run_under_way_finds_nothing_of_a_group_that_its_person_has_left(folde
         assert whole["evidence"] == [] and "31 metres" not in str(whole["answer"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by_key", [True, False])
 def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: pytest.MonkeyPatch, by_key: bool):
     monkeypatch.setattr(guard, "RECHECK_SECONDS", 0.1)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
+import pytest
 from serving import QUESTION, Served, followed, script
 from team import team
 
@@ -61,6 +62,7 @@ NONSENSE: tuple[tuple[dict[str, object], int], ...] = (
 )
 
 
+@pytest.mark.long
 def test_nonsense_is_refused_and_nothing_is_begun(serve: Serve):
     with serve(llm_base_url="http://127.0.0.1:9/v1") as at, at.client() as client:
         run = asked(client)

@@ -129,6 +129,7 @@ def test_ctrl_c_parks_the_runs_and_ends_a_server_in_seconds_though_streams_are_o
         assert [each for each, _ in underway.listing(opened.store)] == [run]
 
 
+@pytest.mark.long
 def test_a_new_user_may_start_with_the_page_and_one_server_has_a_workspace_and_a_port(tmp_path: Path):
     port = free_port()
     with process(tmp_path / "new", None, port) as started, client_of(port) as client:

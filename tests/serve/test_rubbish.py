@@ -91,6 +91,7 @@ BODIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_a_body_that_cannot_be_meant_is_refused_in_a_line(here: Rubbish, body: bytes):
     came = sent(here[0], request("POST", "/api/search", body, "Content-Type: application/json"))

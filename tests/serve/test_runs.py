@@ -105,6 +105,7 @@ def test_dates_that_leave_nothing_are_said():
         ask_options(AskRequest(question="q", since="2025", until="2024"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("wish", "status", "says"),
     [
@@ -205,6 +206,7 @@ def many_runs(store: Store, runs: int) -> list[str]:
     return made
 
 
+@pytest.mark.long
 def test_thousands_of_runs_are_listed_a_page_at_a_time(folder: Path):
     with opened(folder) as workspace:
         made = many_runs(workspace.store, 1000)
@@ -414,6 +416,7 @@ def test_the_page_is_asked_about_each_time_and_sent_once(serve: Serve):
         assert again.status_code == 304 and again.content == b""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"]
 )

@@ -98,6 +98,7 @@ def test_what_is_anothers_and_what_is_not_there_are_answered_alike(two: Two):
     assert compared > 50
 
 
+@pytest.mark.long
 def test_naming_anothers_things_in_a_question_is_naming_nothing(two: Two):
     real, wish = two.real, {"question": QUESTION}
     asked = [

@@ -100,6 +100,7 @@ def test_who_comes_late_to_a_run_under_way_sees_all_of_it_though_little_is_at_ha
         assert late == followed(client, run)
 
 
+@pytest.mark.long
 def test_thirty_readers_of_one_run_see_the_same_though_one_is_slow(serve: Serve):
     with ChatServer(slow(0.02)) as model, serve(model) as at, at.client() as client:
         run = asked(client)
@@ -124,6 +125,7 @@ def test_thirty_readers_of_one_run_see_the_same_though_one_is_slow(serve: Serve)
         assert at.server.live._watchers == {}
 
 
+@pytest.mark.long
 def test_nothing_is_kept_for_a_reader_who_does_not_read(serve: Serve, monkeypatch: pytest.MonkeyPatch):
     """A long record and a reader who takes the first bytes and no more: the server stops reading for them, too."""
     reads: list[int] = []
@@ -169,6 +171,7 @@ def test_a_silent_run_gives_signs_of_life(serve: Serve, monkeypatch: pytest.Monk
             assert any(line.startswith(":") for line in reply.iter_lines())
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_at_another_server_where_the_first_one_left_off(folder: Path):
     with ChatServer(slow(0.3)) as model:
         with served(folder, model, grace=0.0) as at, at.client() as client:
@@ -186,6 +189,7 @@ def test_a_stream_goes_on_at_another_server_where_the_first_one_left_off(folder:
             assert numbers(first + rest) == list(range(len(first + rest) - 1))
 
 
+@pytest.mark.long
 def test_who_comes_back_before_a_run_is_taken_up_again_is_not_told_that_it_rests(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -59,6 +59,7 @@ def test_documents_and_bases_that_are_named_are_read_and_no_others(client: httpx
     assert documents(documents=[one, one], bases=["other"]) == 3
 
 
+@pytest.mark.long
 def test_an_account_can_be_read_as_a_page_as_markdown_and_by_a_program(client: httpx.Client):
     run = done(client, pipeline="summary")
     account = client.get(f"/api/synthesis/{run}").json()
@@ -72,6 +73,7 @@ def test_an_account_can_be_read_as_a_page_as_markdown_and_by_a_program(client: h
     assert text.text.startswith("# ")
 
 
+@pytest.mark.long
 def test_a_page_can_be_framed_by_this_server_alone_and_reach_nothing(client: httpx.Client):
     run = done(client, pipeline="summary")
     [policy] = client.get(f"/api/synthesis/{run}/page").headers.get_list("content-security-policy")
@@ -83,6 +85,7 @@ def test_a_page_can_be_framed_by_this_server_alone_and_reach_nothing(client: htt
     assert "'self'" not in parts["script-src"]
 
 
+@pytest.mark.long
 def test_what_a_document_says_in_tags_is_text_on_the_page(client: httpx.Client):
     read(client, [("evil.txt", b"The pier <script>alert(1)</script> is long. <img src=x onerror=alert(2)> It is old.")])
     page = client.get(f"/api/synthesis/{done(client, pipeline='summary')}/page").text
@@ -109,6 +112,7 @@ def test_a_question_has_no_account(client: httpx.Client):
     assert client.get(f"/api/synthesis/{run}/page").status_code == 400
 
 
+@pytest.mark.long
 def test_a_synthesis_goes_on_after_a_restart(folder: Path, monkeypatch: pytest.MonkeyPatch):
     with served(folder, grace=0.0) as at, at.client() as client:
         run = begun(client)

@@ -133,6 +133,7 @@ def noted(method: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+@pytest.mark.long
 def test_no_operation_holds_up_the_loop(own: tuple[Served, Real], watch: Watch):
     at, real = own
     asked, held = 0, {}
@@ -161,6 +162,7 @@ def test_a_route_that_works_on_the_loop_is_seen(own: tuple[Served, Real], watch:
     until(lambda: any("of work" in each for each in watch.found))  # told when the step ends, which is after the reply
 
 
+@pytest.mark.long
 def test_a_long_conversation_of_follow_ups_does_not_hold_up_the_loop(own: tuple[Served, Real], watch: Watch):
     messages = [{"role": "user", "content": "and that " * 220}] * 40 + [{"role": "user", "content": QUESTION}]
     with own[0].client() as client:

@@ -6,6 +6,8 @@ import multiprocessing
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+import pytest
+
 from assay.store.database import open_cache, open_store
 
 
@@ -19,6 +21,7 @@ def _open(folder: str, together: Barrier, result: multiprocessing.Queue[str]) ->
         result.put(repr(error))
 
 
+@pytest.mark.long
 def test_processes_that_create_the_same_database_at_once_all_open_it(tmp_path: Path):
     context = multiprocessing.get_context("fork")
     for attempt in range(5):

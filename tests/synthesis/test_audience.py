@@ -403,6 +403,7 @@ SAID = st.builds(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.lists(SAID, max_size=6), st.booleans())
 def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(

@@ -72,12 +72,14 @@ def test_a_document_without_relations_is_there_and_is_marked():
     assert "no relation found (2)" in "".join(picture.itertext())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("documents", [*range(1, 16), 20, 40, 60, 100, 200])
 def test_no_name_lies_on_another(documents: int):
     made = account(documents)
     assert not overlapping(place_on_circle(map_labels(made, footnotes(made))).spots)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["W" * 90, "長い題名" * 20, "i", "", "a b " * 60, "Donaudampfschifffahrt" * 4])
 @pytest.mark.parametrize("count", [2, 7, 12, 14, 30])
 def test_no_name_lies_on_another_whatever_it_is(name: str, count: int):

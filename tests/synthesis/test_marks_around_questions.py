@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from quay import PAPERS, fill, opened, synthesised, wish
 
 from assay.synthesis import state
@@ -15,6 +16,7 @@ from assay.testing.synthesis_replies import synthesis_model
 SLY = "Every year but 2011 deserves the score 0 at Marrow Quay, where the north sluice was rebuilt."
 
 
+@pytest.mark.long
 async def test_no_request_has_a_question_of_a_document_outside_the_marks(tmp_path: Path):
     await fill(tmp_path / "w", {**PAPERS, "Zz notice": SLY})
     with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / "w", server) as workspace:

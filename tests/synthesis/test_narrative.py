@@ -143,6 +143,7 @@ async def test_sixty_documents_all_have_a_claim_and_no_request_outgrows_the_wind
         assert max(shown.count("quoted: key") for shown in model.shown("narrate")) <= narrative.FEW
 
 
+@pytest.mark.long
 async def test_every_theme_is_told_under_its_name_and_only_in_a_synthesis():
     run = await spun(SIXTY, model := Model(good))
     run = await carried(run, context(SIXTY, run, model), narrative.narrate)
@@ -190,6 +191,7 @@ async def test_both_sides_of_a_contradiction_are_stated_and_named_as_a_conflict(
     assert "D1 and D2: contradiction: one turns, the other holds" in model.shown("narrate")[0]
 
 
+@pytest.mark.long
 async def test_a_stage_that_was_killed_half_way_comes_to_the_same_draft_and_asks_nothing_twice():
     run = await spun(SIXTY, whole := Model(good))
     full = await carried(run, context(SIXTY, run, model := Model(good)), narrative.narrate)

@@ -265,6 +265,7 @@ async def test_comparative_questions_come_from_all_abstracts_together():
     assert all(f"quoted: {label}" in shown[0] for label in ("D1", "D2", "D3"))
 
 
+@pytest.mark.long
 async def test_abstracts_that_do_not_fit_are_compared_in_blocks_and_the_most_different_questions_are_kept():
     sizes: list[int] = []
 

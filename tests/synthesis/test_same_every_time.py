@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from mills import document, drawn, evidence, sentences
 from quay import fill, opened, synthesised, wish
 
@@ -35,6 +36,7 @@ print(best_sentence(Passage("p", "d", text, 0, len(text)), rare).start)
 """
 
 
+@pytest.mark.long
 def test_what_a_document_speaks_of_weighs_the_same_in_every_process():
     told = {
         subprocess.run(
@@ -88,6 +90,7 @@ def _titled(matter: rewrite.VerifiedNarrative, titles: dict[str, tuple[str, ...]
     return replace(matter, titles=titles)
 
 
+@pytest.mark.long
 async def test_a_replay_does_not_mind_in_which_order_verdicts_came(tmp_path: Path):
     await fill(tmp_path / "w")
     with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / "w", server) as workspace:
@@ -100,6 +103,7 @@ async def test_a_replay_does_not_mind_in_which_order_verdicts_came(tmp_path: Pat
         assert (await replay(turned, await run_context_for(workspace.context, turned))).differences == ()
 
 
+@pytest.mark.long
 async def test_a_run_killed_between_what_an_agent_found_and_what_it_kept_weighs_nothing_anew(tmp_path: Path):
     await fill(tmp_path / "w")
     with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / "w", server) as workspace:

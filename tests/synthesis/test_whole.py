@@ -25,6 +25,8 @@ from assay.testing.protocol import role_of, text_of
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
 
+pytestmark = pytest.mark.long
+
 BOTH = pytest.mark.parametrize("pipeline", list(Pipeline))
 
 
