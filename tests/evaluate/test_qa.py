@@ -81,7 +81,8 @@ def test_the_public_layouts_are_read_as_they_are(tmp_path: Path):
         "contexts": [{"text": "Something else."}],
         "input": [{"text": "Hello"}, {"text": "Who?"}],
     }
-    first, second = load(written(tmp_path, pubmed, turn, {**turn, "contexts": []})).cases
+    vague = {**turn, "answerability": ["UNDERSPECIFIED"]}  # neither answer would be wrong
+    first, second = load(written(tmp_path, pubmed, turn, vague)).cases
     assert (first.answers, first.texts) == (("yes",), ("It was tried.\n\nIt helped.",))
     assert (second.question, second.unanswerable) == ("Who?", True)
 

@@ -27,7 +27,7 @@ from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import AskOptions
 
 RIGHT, WRONG, ABSTAINED = "right", "wrong", "abstained"
-SHELF = "documents"  # the knowledge base of questions that have no texts of their own
+SHELF = "documents"  # the knowledge base
 CORPUS = "corpus"  # the folder beside the file, where it names no other
 
 Report = Callable[[str], None]
@@ -35,8 +35,8 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class QaCase:
-    """A question with what counts as its answer. `texts` are documents given with the question itself; it is asked of
-    them alone."""
+    """A question with what counts as its answer. `texts` are documents that come with the question; all questions of a
+    file are asked of all of them."""
 
     question: str
     kind: str = ""
@@ -95,9 +95,9 @@ def _parse(row: Mapping[str, Any]) -> QaCase | None:
         return QaCase(
             row["QUESTION"], row["final_decision"], (row["final_decision"],), texts=("\n\n".join(row["CONTEXTS"]),)
         )
-    if "answerability" in row:  # MTRAG-UN: only whether it answers; turns without texts cannot be measured
+    if "answerability" in row:  # MTRAG-UN: only whether it answers
         label = row["answerability"][0].lower()
-        if label not in {"answerable", "unanswerable"} or not row["contexts"]:
+        if label not in {"answerable", "unanswerable"}:
             return None
         texts = tuple(each["text"].strip() for each in row["contexts"])
         return QaCase(row["input"][-1]["text"], label, unanswerable=label == "unanswerable", texts=texts)
@@ -119,7 +119,7 @@ def _parse(row: Mapping[str, Any]) -> QaCase | None:
 
 
 def _documents(file: Path, cases: Iterable[QaCase], named: Sequence[str], folders: Sequence[Path]) -> Iterable[Path]:
-    if all(case.texts for case in cases):
+    if any(case.texts for case in cases):
         return []
     roots = [*folders] or [file.parent, file.parent / CORPUS]
     if not named and folders:
@@ -190,27 +190,32 @@ async def measure(
         opened = stack.enter_context(open_workspace(place, create=True, **flags))
         if data.documents:
             await opened.add_sources(find_sources(list(data.documents)), SHELF)
-        for number, case in enumerate(data.cases[: limit or None], 1):
-            base = await _add_texts(opened, case, number) if case.texts else SHELF
-            result = judge(case, await _ask(opened, case.question, base))
+        cases = _spread(data.cases, limit)
+        if files := _texts(cases):
+            await opened.add_sources(files, SHELF, reader=PlainTextReader())
+        for number, case in enumerate(cases, 1):
+            result = judge(case, await _ask(opened, case.question))
             judged.append(result)
             report(f"{number}. {result.verdict} ({result.outcome}): {case.question}\n   {result.first[:300]}")
     return {"seconds": round(time.perf_counter() - began, 1), **figures(judged)}
 
 
-async def _add_texts(opened: Workspace, case: QaCase, number: int) -> str:
-    base = f"q{number}"
-    files = [
-        SourceFile(f"case:{number}.{place}", f"text {place}", data=json.dumps({"title": "", "text": text}).encode())
-        for place, text in enumerate(case.texts, 1)
+def _spread(cases: Sequence[QaCase], limit: int) -> Sequence[QaCase]:
+    """So many of the questions, evenly spread over the file."""
+    return [cases[place * len(cases) // limit] for place in range(limit)] if 0 < limit < len(cases) else cases
+
+
+def _texts(cases: Iterable[QaCase]) -> list[SourceFile]:
+    texts = dict.fromkeys(text for case in cases for text in case.texts)
+    return [
+        SourceFile(f"text:{place}", f"text {place}", data=json.dumps({"title": "", "text": text}).encode())
+        for place, text in enumerate(texts, 1)
     ]
-    await opened.add_sources(files, base, reader=PlainTextReader())
-    return base
 
 
-async def _ask(opened: Workspace, question: str, base: str) -> Answer:
+async def _ask(opened: Workspace, question: str) -> Answer:
     last = None
-    async for run, _ in opened.ask(question, AskOptions(model=False, where=SearchFilters(bases=(base,)))):
+    async for run, _ in opened.ask(question, AskOptions(model=False, where=SearchFilters(bases=(SHELF,)))):
         last = run
     if last is None or last.answer is None:
         raise UserError(f"The question {question!r} was not answered to its end.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from assay.agent.context import RunContext, mark
 from assay.agent.hops import scoring
@@ -14,6 +16,7 @@ from assay.agent.toolbox.read_rows import read_rows
 from assay.answer import catalogue, derived, greetings
 from assay.answer import draft as drafting
 from assay.answer.extractive import completion, extract
+from assay.answer.extractive.selection import Candidate, best_places, field
 from assay.answer.tables.lookup import look_up
 from assay.core.events import (
     RULES,
@@ -24,6 +27,8 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Block, Derivation, Shape, Verdict
 from assay.evidence import weigh
+from assay.language import dates
+from assay.models.answer_model import Reading
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -102,7 +107,28 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     evidence = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
     found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, context.titles(run))
     vectors = await context.tool_context.search_context.embedder.queries([run.question, *(each.said for each in found)])
-    yield extract.draft(run.question, found, vectors)
+    readings = await _read(run, context, found, vectors)
+    yield extract.draft(_without_dates(run), found, vectors, readings=readings)
+
+
+def _without_dates(run: Run) -> str:
+    """The question without the words that limited the search to dates: what was found meets them."""
+    limited = run.routed is not None and (run.routed.since or run.routed.until)
+    days = dates.find_date_range(run.question, run.asked.today) if limited else None
+    return run.question.replace(days[1], "") if days else run.question
+
+
+async def _read(
+    run: Run, context: RunContext, found: Sequence[Candidate], vectors: np.ndarray
+) -> Mapping[int, Reading] | None:
+    """What the answer model says of the best sentences, by place; None if there is no such model."""
+    model = context.tool_context.search_context.answer_model
+    if model is None or not found:
+        return None
+    by = extract.DEFAULT
+    places = best_places(field(run.question, found, vectors, by), by)
+    readings = await model.read(run.question, [found[place].in_context for place in places])
+    return dict(zip(places, readings, strict=True))
 
 
 def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:

@@ -9,18 +9,32 @@ from dataclasses import replace
 
 import numpy as np
 
+from assay.answer import polar
 from assay.answer.conflicts.pair import MONTHS
-from assay.answer.extractive.selection import Candidate, Extraction, Field, choose, clash, field, in_order
+from assay.answer.derived import derive
+from assay.answer.extractive.selection import (
+    Candidate,
+    Extraction,
+    Field,
+    choose,
+    clash,
+    field,
+    in_order,
+    with_readings,
+)
+from assay.answer.polar import Polar
 from assay.answer.statements import is_statement, split_statements
 from assay.core.events import Drafted
-from assay.core.types import Block, Claim, Conflict, Evidence, Shape
+from assay.core.types import Block, Claim, Conflict, Derivation, Evidence, Quote, Shape
 from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.names import find_names
 from assay.language.terms import asking_stems, content_terms, stem_word
+from assay.models.answer_model import Reading
 
 DEFAULT = Extraction()
 NEAR = 2  # sentences shown if none is an answer
+DECIDING = 6  # sentences that may decide a question
 
 
 def candidates(
@@ -63,21 +77,68 @@ def _is_quotable(sentence: str) -> bool:
     return is_statement(sentence) and not is_command(sentence)
 
 
-def draft(question: str, found: Sequence[Candidate], vectors: np.ndarray, by: Extraction = DEFAULT) -> Drafted:
-    """The draft: quotations that answer, or the closest ones if they are too weak.
+def draft(
+    question: str,
+    found: Sequence[Candidate],
+    vectors: np.ndarray,
+    by: Extraction = DEFAULT,
+    readings: Mapping[int, Reading] | None = None,
+) -> Drafted:
+    """The draft: quotations that answer, or the closest ones if they are too weak. A question to decide is decided, or
+    not answered.
 
-    `vectors` are those of the question and of each candidate.
+    `vectors` are those of the question and of each candidate; `readings` what an answer model says of the best ones, by
+    place.
     """
     if not found:
         return Drafted((), Shape.list)
     of = field(question, found, vectors, by)
+    of = of if readings is None else with_readings(question, of, readings, by)
     chosen = choose(question, of, by)
+    near = tuple(_claim(found[place]) for place in chosen[:NEAR])
+    if asked := polar.parse(question):
+        decided = _decide(question, asked, of, chosen, by)
+        return Drafted(decided, Shape.sentence) if decided else Drafted((), Shape.list, near=near)
     if strength(question, of, chosen, by) < 0:
-        return Drafted((), Shape.list, near=tuple(_claim(found[place]) for place in chosen[:NEAR]))
-    claims = tuple(_claim(each) for each in in_order([found[place] for place in chosen]))
+        return Drafted((), Shape.list, near=near)
+    ordered = [found[place] for place in chosen] if of.readings else in_order([found[place] for place in chosen])
+    claims = tuple(_claim(each) for each in ordered)
     return Drafted(
         (Block(claims),), Shape.list if len(claims) > 1 else Shape.sentence, _conflicts(question, of, chosen)
     )
+
+
+def _decide(question: str, asked: Polar, of: Field, chosen: Sequence[int], by: Extraction) -> tuple[Block, ...]:
+    """The answer to a question to decide, and the sentence that decides it; empty if none does."""
+    best = [int(place) for place in np.argsort(-of.score, kind="stable")[:DECIDING]]
+    if asked.alternatives:
+        for each in asked.alternatives:  # a sentence that answers says one of them
+            question = question.replace(each, "")
+        for place in best:
+            sentence = of.found[place]
+            span = polar.chosen_alternative(asked, sentence.quote.text)
+            if span and strength(question, of, [place], by) >= 0:
+                return _decided(Derivation.choice, sentence, span)
+        return ()
+    for place in best:
+        found = of.found[place]
+        if of.readings is not None and of.answers(place) < by.decides:
+            continue
+        if rule := polar.decide_by_rule(asked, found.quote, found.label):
+            return _decided(rule, found)
+    return ()
+
+
+def _decided(rule: Derivation, sentence: Candidate, span: tuple[int, int] | None = None) -> tuple[Block, ...]:
+    """The decision, and the sentence under it."""
+    words = sentence.quote
+    if span:
+        start, end = words.start + span[0], words.start + span[1]
+        operand = Quote(words.doc_id, start, end, words.text[slice(*span)])
+    else:
+        operand = words
+    claim = derive(rule, [operand], [sentence.key], lambda _: None)
+    return Block((claim,)), Block((_claim(sentence),))
 
 
 def require_complete(draft: Drafted, question: str, evidence: Sequence[Evidence], titles: Mapping[str, str]) -> Drafted:
@@ -94,11 +155,15 @@ def _claim(candidate: Candidate) -> Claim:
 
 
 def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = DEFAULT) -> float:
-    """How likely the chosen sentences are an answer, independent of other results: log-odds.
+    """How likely the chosen sentences are an answer, independent of other results: positive if they are.
 
     Three features: the similarity of the nearest sentence, the share of the question they cover, and whether they
     contain the names in the question.
     """
+    if of.readings is not None:
+        if missing_names(question, [of.found[place] for place in chosen[:1]]):
+            return -1.0
+        return max((of.answers(place) for place in chosen), default=0.0) - by.answers
     near = max((float(of.near[place]) for place in chosen), default=0.0)
     return (
         by.bias
@@ -106,6 +171,14 @@ def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = D
         + by.of_words * of.spoken(chosen)
         + by.of_names * named_share(question, [of.found[place] for place in chosen])
     )
+
+
+def missing_names(question: str, chosen: Sequence[Candidate]) -> list[str]:
+    """The months, years and designations of the question that neither the sentences nor their headings contain: a reading
+    from March does not answer a question about January."""
+    said = _all_terms(f"{each.label} {each.quote.text}" for each in chosen)
+    exact = (word for word in question_names(question) if word.lower() in MONTHS or any(map(str.isdigit, word)))
+    return [word for word in exact if not all(_has_term(term, said) for term in content_terms(word))]
 
 
 def named_share(question: str, chosen: Sequence[Candidate]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from assay.evidence.weigh import rarity
 from assay.language.names import find_names
 from assay.language.sentences import COLUMN_VALUE, is_table_row
 from assay.language.terms import content_terms, fold_case
+from assay.models.answer_model import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,16 @@ class Extraction:
     beside: float = 0.45  # plus this share of the best one's score
     conflicts: bool = True  # also choose a sentence that contradicts a chosen one
 
-    # Whether the chosen sentences are an answer at all: log-odds, independent of other results.
+    # With an answer model: it reads the best sentences by the score above, and its probabilities decide.
+    read: int = 24  # sentences
+    reading: float = 0.2  # weight of the score above beside the probability that a sentence answers
+    answers: float = 0.5  # probability from which on a sentence is an answer,
+    further: float = 0.9  # and from which on another one is worth saying
+    tied_answers: float = 0.1  # the same for one that a name ties to a chosen one
+    unfit: float = 0.3  # factor where the answer in it is not of the kind that is asked for
+    decides: float = 0.1  # probability from which on a sentence may decide a yes/no question
+
+    # Without one: whether the chosen sentences are an answer at all; log-odds, independent of other results.
     of_nearness: float = 6.5
     of_words: float = 2.0
     of_names: float = 5.0
@@ -70,6 +80,11 @@ class Candidate:
         title = self.label.partition(" › ")[0]
         return self.quote.text if fold_case(title) in fold_case(self.quote.text) else f"{title}: {self.quote.text}"
 
+    @property
+    def in_context(self) -> str:
+        """The text that an answer model reads: the sentence under its title and headings."""
+        return f"{self.label}: {self.quote.text}" if self.label else self.quote.text
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
@@ -81,6 +96,12 @@ class Field:
     alike: np.ndarray  # pairwise similarity
     holds: np.ndarray  # sentence × term of the question
     weights: np.ndarray  # of the terms, by rarity; they sum to 1
+    readings: Mapping[int, Reading] | None = None  # by place, if an answer model has read the best sentences
+
+    def answers(self, place: int) -> float:
+        """The probability that a sentence answers; 0 for one that was not read."""
+        reading = (self.readings or {}).get(place)
+        return reading.answers if reading else 0.0
 
     def spoken(self, places: Sequence[int]) -> float:
         """The share of the question that these sentences cover together."""
@@ -112,10 +133,35 @@ def _held(rare: Mapping[str, float], texts: Sequence[str]) -> np.ndarray:
     return np.array([[term in terms for term in rare] for terms in own], dtype=float).reshape(len(texts), len(rare))
 
 
+def best_places(of: Field, by: Extraction) -> list[int]:
+    """The places of the best sentences: those that an answer model should read."""
+    return [int(place) for place in np.argsort(-of.score, kind="stable")[: by.read]]
+
+
+def with_readings(question: str, of: Field, readings: Mapping[int, Reading], by: Extraction) -> Field:
+    """The candidates ordered by what an answer model says of them; what it has not read comes last."""
+    readings = {
+        place: reading
+        if answer_fits(question, of.found[place].in_context[slice(*reading.span)])
+        else replace(reading, answers=by.unfit * reading.answers)
+        for place, reading in readings.items()
+    }
+    top = float(of.score.max()) or 1.0
+    score = np.array(
+        [
+            readings[place].answers + by.reading * float(of.score[place]) / top if place in readings else -1.0
+            for place in range(len(of.found))
+        ]
+    )
+    return replace(of, score=score, readings=readings)
+
+
 def choose(question: str, of: Field, by: Extraction) -> list[int]:
     """Indexes of the sentences that answer together, in order of selection, best first."""
     if not len(of.found):
         return []
+    if of.readings is not None:
+        return _choose_by_readings(question, of, by)
     chosen = [int(np.argmax(of.score))]
     best = float(of.score[chosen[0]])
     while len(chosen) < min(by.claims, len(of.found)):
@@ -125,6 +171,27 @@ def choose(question: str, of: Field, by: Extraction) -> list[int]:
             break
         chosen.append(place)
     if asks_for_several(question):
+        chosen += _others_of_the_list(of, chosen, by)
+    if by.conflicts:
+        chosen += _contradicting(question, of, chosen)
+    return chosen
+
+
+def _choose_by_readings(question: str, of: Field, by: Extraction) -> list[int]:
+    """The sentence that most probably answers, further ones that do, and those that a name ties to it."""
+    order = [int(place) for place in np.argsort(-of.score, kind="stable") if of.score[place] >= 0]
+    chosen = order[:1]
+    several = asks_for_several(question)
+    for place in order[1:]:
+        if len(chosen) >= (by.listed if several else by.claims):
+            break
+        if any(_repeats(of, place, other, by) for other in chosen):
+            continue
+        tied = max(tie(of.found[place], of.found[other]) for other in chosen[:1])
+        fresh = float((of.holds[place] * (1 - of.holds[chosen].max(axis=0))) @ of.weights)
+        if of.answers(place) >= by.further or (tied == 1.0 and fresh > 0 and of.answers(place) >= by.tied_answers):
+            chosen.append(place)
+    if several:
         chosen += _others_of_the_list(of, chosen, by)
     if by.conflicts:
         chosen += _contradicting(question, of, chosen)
@@ -233,6 +300,23 @@ def _same_columns(one: Candidate, other: Candidate) -> bool:
     if len(left) >= 3 and len(right) >= 3:
         return left[:3] == right[:3]
     return one.quote.text.count(" | ") == other.quote.text.count(" | ") >= 2
+
+
+WHOLE = 12  # words of a span that is no value any more
+CHOSEN = re.compile(r"^\W*(?:(?:in|at|on|for|of|by|to|from|with) )?(?:which|who|whom|whose)\b", re.I)
+NUMBER_WORD = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|once|twice|single|half|dozen|hundred|thousand"
+    r"|million|no|none|every|daily|weekly|monthly|yearly)\b",
+    re.I,
+)
+
+
+def answer_fits(question: str, span: str) -> bool:
+    """Whether the answer that a model marks in a sentence is of the kind that the question asks for."""
+    kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
+    if kind in {"number", "date"}:
+        return NUMBER_WORD.search(span) is not None
+    return len(span.split()) < WHOLE if CHOSEN.search(question) else True
 
 
 NUMBER = re.compile(r"\d[\d,.]*")

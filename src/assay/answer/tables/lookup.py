@@ -30,6 +30,7 @@ ROWS = 5000  # of a table that is read
 LISTED = 40  # rows of an answer
 YES, NO = frozenset({"yes", "y", "true", "x", "✓", "✔", "ja"}), frozenset({"no", "n", "false", "-", "–", "nein", ""})
 SUMS = frozenset({"total", "totals", "sum", "subtotal", "average", "mean", "overall", "grand"})
+SHORT = 4  # words of a cell that one name may stand for
 LONG = 8  # words of a cell that is text, not a value
 
 
@@ -196,7 +197,9 @@ def interpretations(asked: TableQuestion, grid: Grid) -> Iterable[TableAnswer]:
     readings: list[Callable[[TableQuestion, Grid], TableAnswer | None]] = []
     match asked.operation:
         case Operation.largest | Operation.smallest:
-            readings = [_extreme, _cell]
+            ordering = [word for word in asked.words if word.place in asked.ordering]
+            named = any(has_word(word, head) for word in ordering for head in grid.heads)
+            readings = [_cell] if named else [_extreme]  # the column itself may give the highest
         case Operation.count:
             readings = [_cell, _selected]
         case Operation.rows:
@@ -251,7 +254,7 @@ def _row_keys(words: Sequence[Word], grid: Grid, place: int) -> tuple[Word, ...]
         inside = [word for word in words if has_word(word, cell)]
         if not inside or len(cell) > 3 * LONG:
             continue
-        filled = 2 * len(inside) >= len(cell) or any(word.named for word in inside)
+        filled = 2 * len(inside) >= len(cell) or (len(cell) <= SHORT and any(word.named for word in inside))
         if filled and not all(word.place in covered([word], grid.heads[column]) for word in inside):
             found.update({word.place: word for word in inside})
     return tuple(found.values())

@@ -1,0 +1,79 @@
+"""Yes/no and either/or questions: what they ask to be decided, and whether a sentence decides it. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from assay.answer.checking import claim_rules
+from assay.core.types import Claim, Derivation, Evidence, Passage, Quote, Verdict
+from assay.language.terms import content_terms, fold_case
+
+ASKS = re.compile(
+    r"^\W*(?:and |so |but )?(is|are|was|were|am|do|does|did|can|could|has|have|had|will|would|shall|should|may|might|must)"
+    r"(?:n't|n’t)?\s+(.+)$",
+    re.I | re.S,
+)
+OR = re.compile(r"\bor\b", re.I)
+LEADING = frozenset("a an the in on at by of to for from with as its their".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Polar:
+    """A question that is decided: the statement it asks about, and the alternatives if it names two."""
+
+    statement: str
+    alternatives: tuple[str, str] | None = None
+
+
+def parse(question: str) -> Polar | None:
+    """The question as one to decide; None if it asks for something else."""
+    plain = " ".join(question.split()).rstrip("?.! ")
+    alternatives = _alternatives(plain)
+    match = ASKS.match(plain)
+    if match is None:
+        asks_which = re.match(r"\W*(?:which|what|who|where|when)\b", plain, re.I)
+        return Polar(plain, alternatives) if alternatives and asks_which else None
+    return Polar(f"{match[2]}.", alternatives)
+
+
+def _alternatives(plain: str) -> tuple[str, str] | None:
+    """What stands on both sides of "or": names and numbers whole, otherwise one word each."""
+    if len(OR.findall(plain)) != 1 or re.search(r"\bor (?:not|more|less|so)\b", plain, re.I):
+        return None
+    left, right = (part.split() for part in OR.split(plain))
+    while right and fold_case(right[0]) in LEADING:
+        right = right[1:]
+    if not left or not right:
+        return None
+    one, other = [left[-1]], [right[0]]
+    if right[0][:1].isupper():
+        for word in right[1:]:
+            if not word[:1].isupper():
+                break
+            other.append(word)
+    if left[-1][:1].isupper():
+        for word in reversed(left[1:-1]):
+            if not word[:1].isupper():
+                break
+            one.insert(0, word)
+    first, second = (" ".join(words).strip(",;:") for words in (one, other))
+    return (first, second) if content_terms(first) and content_terms(second) else None
+
+
+def chosen_alternative(polar: Polar, sentence: str) -> tuple[int, int] | None:
+    """Where a sentence says one of the alternatives and not the other."""
+    assert polar.alternatives is not None
+    found = [re.search(rf"(?<!\w){re.escape(each)}(?!\w)", sentence, re.I) for each in polar.alternatives]
+    said = [match.span() for match in found if match]
+    return said[0] if len(said) == 1 else None
+
+
+def decide_by_rule(polar: Polar, sentence: Quote, label: str) -> Derivation | None:
+    """Yes if the rules that check claims find the statement supported by a sentence, no if they find it contradicted.
+    `label` is the title and headings above the sentence."""
+    passage = Passage("", sentence.doc_id, sentence.text, sentence.start, sentence.end, label)
+    alone = Evidence("k", passage, sentence, 10.0, polar.statement)
+    verdict = claim_rules.by_rule(Claim(polar.statement, ("k",)), [alone]).verdict
+    decided = {Verdict.supported: Derivation.yes, Verdict.contradicted: Derivation.no}
+    return decided.get(verdict) if verdict else None
