@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from assay.answer.checking import claim_rules
+from assay.answer.checking.source import claim_terms, share
 from assay.core.types import Claim, Derivation, Evidence, Passage, Quote, Verdict
 from assay.language.terms import content_terms, fold_case
 
@@ -15,6 +16,7 @@ ASKS = re.compile(
     re.I | re.S,
 )
 OR = re.compile(r"\bor\b", re.I)
+ABOUT = 0.7  # share of the words of a statement that a sentence must have to deny it
 LEADING = frozenset("a an the in on at by of to for from with as its their".split())
 
 
@@ -75,5 +77,8 @@ def decide_by_rule(polar: Polar, sentence: Quote, label: str) -> Derivation | No
     passage = Passage("", sentence.doc_id, sentence.text, sentence.start, sentence.end, label)
     alone = Evidence("k", passage, sentence, 10.0, polar.statement)
     verdict = claim_rules.by_rule(Claim(polar.statement, ("k",)), [alone]).verdict
-    decided = {Verdict.supported: Derivation.yes, Verdict.contradicted: Derivation.no}
-    return decided.get(verdict) if verdict else None
+    if verdict is Verdict.supported:
+        return Derivation.yes
+    there = frozenset(content_terms(f"{label} {sentence.text}"))
+    about = share(claim_terms(polar.statement), there) >= ABOUT
+    return Derivation.no if verdict is Verdict.contradicted and about else None
