@@ -210,7 +210,7 @@ def table_context(document: Document, start: int, end: int, heading: str) -> str
         rows = table_rows(table, document.text, start, end)
         if not rows:
             continue
-        titled = [name for name in (table.caption, table.units) if name and name not in shown and name not in heading]
+        titled = [name for name in _title(table) if name not in shown and name not in heading]
         columns = [name for name in table.columns if name]
         group = rows[0].label.removesuffix(rows[0].cells[0].text).removesuffix(BETWEEN)
         lines += [
@@ -219,6 +219,11 @@ def table_context(document: Document, start: int, end: int, heading: str) -> str
             _short(group) if group.rpartition(BETWEEN)[2] not in shown else "",
         ]
     return "\n".join(dict.fromkeys(filter(None, lines)))
+
+
+def _title(table: Table) -> list[str]:
+    """Caption and units, without units that the caption states."""
+    return [table.caption] * bool(table.caption) + [table.units] * (table.units not in table.caption)
 
 
 def _short(words: str, most: int = SHOWN_NAME) -> str:
@@ -247,7 +252,7 @@ def table_excerpt(document: Document, start: int, end: int) -> TableExcerpt | No
         used = [place for place, name in enumerate(table.columns) if name or any(row[place] for row in shown)]
         return TableExcerpt(
             table.caption,
-            table.units,
+            table.units if table.units not in table.caption else "",
             tuple(table.columns[place] for place in used),
             tuple(tuple(row[place] for place in used) for row in shown),
             rows[0].start,
@@ -262,6 +267,6 @@ def markdown_table(excerpt: TableExcerpt) -> list[str]:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
 
-    above = " — ".join(dict.fromkeys(filter(None, (excerpt.caption, excerpt.units))))
+    above = " — ".join(filter(None, (excerpt.caption, excerpt.units)))
     rows = [line(excerpt.columns), line(["---"] * len(excerpt.columns)), *map(line, excerpt.rows)]
     return [above, *rows] if above else rows
