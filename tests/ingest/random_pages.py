@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from reportlab.lib.pagesizes import A4, letter
 from reportlab.pdfbase.pdfmetrics import stringWidth
@@ -428,9 +429,10 @@ def squeeze(text: str) -> str:
     return "".join(text.split()).replace("-", "")
 
 
-def broken_sentences(page: DrawnPage, text: str) -> list[str]:
-    """The sentences of the page that do not stand in `text` whole and in their order."""
-    squeezed = squeeze(text)
+def broken_sentences(page: DrawnPage, text: str, seams: Sequence[int] = ()) -> list[str]:
+    """The sentences of the page that do not stand in `text` whole and in their order; none may cross one of the `seams`."""
+    edges = [0, *seams, len(text)]
+    squeezed = "\0".join(squeeze(text[start:end]) for start, end in pairwise(edges))
     broken: list[str] = []
     for flow in page.flows:
         reached = 0

@@ -198,6 +198,15 @@ def tables_within(tables: Sequence[Table], start: int, end: int) -> list[Table]:
 # --- what a part of a table needs to be understood --------------------------------------------------------------------
 
 
+DOUBTFUL = "The order of the text on this page is uncertain."
+
+
+def passage_context(document: Document, start: int, end: int, heading: str) -> str:
+    """What a reader of `text[start:end]` has to know: of its tables, and that it ends where the order is uncertain."""
+    doubtful = any(start - 4 < seam < end + 4 for seam in document.seams)
+    return "\n".join(filter(None, (table_context(document, start, end, heading), DOUBTFUL if doubtful else "")))
+
+
 def table_context(document: Document, start: int, end: int, heading: str) -> str:
     """What `text[start:end]` and the heading above it do not say of the tables that it is part of: caption, units, header,
     the group of the first row."""

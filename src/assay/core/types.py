@@ -81,6 +81,9 @@ class Table:
     layout: str = ""
 
 
+SEAMS = "seams"  # the key in the `meta` of a document
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed document: `text` is the cleaned text, and all offsets in Assay refer to it."""
@@ -100,6 +103,12 @@ class Document:
     language: str | None = None
     meta: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = omitted_when_empty(())
+
+    @property
+    def seams(self) -> tuple[int, ...]:
+        """Offsets at which it is uncertain that the text goes on: nothing is quoted across them."""
+        found = (int(part) for part in self.meta.get(SEAMS, "").split() if part.isdecimal())
+        return tuple(offset for offset in found if offset <= len(self.text))
 
     def page_at(self, offset: int) -> int | None:
         """The page of an offset, counted from 1; None if the format has no pages."""

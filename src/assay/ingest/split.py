@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from assay.core.tables import row_spans, table_context
+from assay.core.tables import passage_context, row_spans
 from assay.core.types import Document, Passage, Section
 from assay.language.sentences import split_sentences
 
@@ -27,7 +27,7 @@ OVERLAP = 40
 def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap: int = OVERLAP) -> list[Passage]:
     """The document's passages in order. The same document, size and overlap give the same ids."""
     rows = [span for table in document.tables for span in row_spans(table)]
-    spans = split_text(document.text, document.sections, document.pages, tokens, size, overlap, rows)
+    spans = split_text(document.text, document.sections, document.pages, tokens, size, overlap, rows, document.seams)
     headings = _headings(document.sections, [start for start, _ in spans])
     return [
         Passage(
@@ -38,7 +38,7 @@ def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap
             end=end,
             heading=heading,
             page=document.page_at(start),
-            context=table_context(document, start, end, heading),
+            context=passage_context(document, start, end, heading),
         )
         for (start, end), heading in zip(spans, headings, strict=True)
     ]
@@ -56,15 +56,16 @@ def split_text(
     size: int = SIZE,
     overlap: int = OVERLAP,
     rows: Sequence[Span] = (),
+    seams: Sequence[int] = (),
 ) -> list[Span]:
     """Spans without surrounding white space that together cover all of `text`, none over `size` tokens. `rows` are the
-    rows of tables: text is cut between them, and inside a row only if it is too long.
+    rows of tables: text is cut between them, and inside a row only if it is too long. No span crosses one of the `seams`.
 
     The end of a page is not a boundary: sentences continue across it. A heading stays with what follows it.
     """
     size = max(1, size)
     overlap = max(0, min(overlap, size // 2))
-    units = _units(text, sections, tokens, size, rows)
+    units = _units(text, sections, tokens, size, rows, seams)
     spans: list[Span] = []
     for region in _regions(units, size // 4):
         for first, last in _packed(region, size, overlap):
@@ -96,14 +97,22 @@ class _Unit:
     heading: bool = False
     border: bool = False  # a top-level section begins here
     soft: bool = False  # a lower-level section begins here
+    seam: bool = False  # no passage begins before this and goes on after it
 
 
-def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int, rows: Sequence[Span] = ()) -> list[_Unit]:
+def _units(
+    text: str,
+    sections: Sequence[Section],
+    tokens: Tokens,
+    size: int,
+    rows: Sequence[Span] = (),
+    seams: Sequence[int] = (),
+) -> list[_Unit]:
     top = _top_level(sections)
     begins = {section.start: section for section in sections}
     ends = {match.end() for section in sections if (match := _BLANKS.match(text, section.end))}
-    sentences = _outside_rows(_sentence_starts(text, sorted(begins)), rows)
-    edges = sorted({0, len(text), *begins, *ends, *sentences, *(start for start, _ in rows)})
+    sentences = _outside_rows(_sentence_starts(text, sorted({*begins, *seams})), rows)
+    edges = sorted({0, len(text), *begins, *ends, *sentences, *seams, *(start for start, _ in rows)})
     units: list[_Unit] = []
     lead = 0  # tokens of the headings directly above
     for start, end in pairwise(edges):
@@ -123,6 +132,7 @@ def _units(text: str, sections: Sequence[Section], tokens: Tokens, size: int, ro
                     heading=section is not None,
                     border=opens is not None and opens <= top,
                     soft=opens is not None and opens > top,
+                    seam=left in seams,
                 )
             )
         lead = lead + count if section else 0
@@ -221,16 +231,16 @@ def _joined(pieces: list[Span], counts: list[int], size: int) -> list[Span]:
 
 
 def _regions(units: Sequence[_Unit], tiny: int) -> list[list[_Unit]]:
-    """Runs of units that a passage may span: top-level sections, a tiny one merged with its neighbour."""
+    """Runs of units that a passage may span: top-level sections, a tiny one merged with its neighbour unless at a seam."""
     regions: list[list[_Unit]] = []
     held = 0
     for unit in units:
-        if not regions or (unit.border and held >= tiny):
+        if not regions or unit.seam or (unit.border and held >= tiny):
             regions.append([])
             held = 0
         regions[-1].append(unit)
         held += unit.tokens
-    if len(regions) > 1 and held < tiny:
+    if len(regions) > 1 and held < tiny and not regions[-1][0].seam:
         last = regions.pop()
         regions[-1] += last
     return regions

@@ -12,7 +12,7 @@ from assay.core.access import Base, Scope
 from assay.core.codec import Texts, from_json, to_json
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
-from assay.core.tables import table_context
+from assay.core.tables import passage_context
 from assay.core.types import Document, Section, Table, file_name
 from assay.store.database import Store
 from assay.store.dialect import insert_new
@@ -244,7 +244,7 @@ def texts_for(store: Store, scope: Scope) -> Texts:
         if found is None:
             return "", "", ""
         heading = found.heading_at(start)
-        return found.text[start:end], heading, table_context(found, start, end, heading)
+        return found.text[start:end], heading, passage_context(found, start, end, heading)
 
     return words
 

@@ -92,6 +92,7 @@ class PdfText:
     sections: tuple[Section, ...]
     front: tuple[FrontLine, ...]
     tables: tuple[Table, ...] = ()
+    seams: tuple[int, ...] = ()  # where it is uncertain that the text goes on
 
 
 def build_text(
@@ -112,8 +113,11 @@ def build_text(
     front: list[FrontLine] = []
     placed: list[PlacedLine] = []
     starts: dict[int, int] = {}
+    seams: list[int] = []
     for number, paragraph in enumerate(paragraphs):
         start, lines = out.paragraph(paragraph, starts)
+        if paragraph.lines[0].seam:
+            seams.append(start)
         level = levels.get(number)
         if level:
             sections.append(Section(" ".join(out.since(start).split()), level, start, out.length))
@@ -137,7 +141,8 @@ def build_text(
             offsets[page] = following
     offsets = offsets or [0]
     offsets[0] = 0
-    return PdfText("".join(out.parts), out.words, tuple(offsets), tuple(sections), tuple(front), find_tables(placed))
+    text, tables = "".join(out.parts), find_tables(placed)
+    return PdfText(text, out.words, tuple(offsets), tuple(sections), tuple(front), tables, tuple(seams))
 
 
 @dataclass(slots=True)
@@ -307,7 +312,7 @@ def _continuation(paragraph: Paragraph, rest: Sequence[Paragraph]) -> int | None
         captioned = close or bool(CAPTION.match(line.text))
         caption = other.lines[-1] if captioned else None
         heads = line.size > 1.1 * last.size or (line.bold and not captioned and not line.cells)
-        if heads or other.pages[0] > page + 1:
+        if heads or line.seam or other.pages[0] > page + 1:
             return None
         if abs(line.size - last.size) <= 0.25 and not line.cells and not captioned:
             moved = line.column != last.column or other.pages[0] != page
@@ -333,6 +338,8 @@ def _begins(
     body: float,
 ) -> bool:
     (before, before_page), (line, page) = last, now
+    if line.seam:
+        return True
     em = max(line.size, 4.0)
     ended = bool(ENDS.search(before.text))
     large = min(before.size, line.size) > 1.12 * body

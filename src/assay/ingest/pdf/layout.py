@@ -10,7 +10,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
 from itertools import pairwise
 from statistics import median
 
@@ -26,7 +27,8 @@ PAGE_NUMBER = re.compile(
 CLOSE = 0.45  # of the height of the type: words so close stand on one line of text
 WIDE = 0.9  # words so far apart are cells, unless their line is spaced like that throughout
 MOST_CANDIDATES = 6
-LEAST_LINES = 5  # in two columns, for a gutter to be sure
+APART = 2.5  # of the height of the type: words so far apart are never in one sentence
+LEAST_LINES = 4  # in two columns, for a gutter to be possible
 MIN_COLUMN = 60  # points
 MARGIN = 20  # points: what reaches so far over a gutter lies across it
 BULLET = re.compile(r"^(?:[•‣◦▪●○■□–—*·-]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]|\[\d{1,3}\])$")
@@ -64,6 +66,7 @@ class TextLine:
     bold: bool
     column: int  # numbered through the page
     cells: bool  # table cells, rather than words of a sentence
+    seam: bool = False  # it is uncertain that it follows the line before it
 
 
 def join_words(words: Sequence[PdfWord]) -> TextRun:
@@ -141,26 +144,58 @@ class Band:
     east: list[TextRun]
 
 
-def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[list[TextRun]]:
+class Trust(IntEnum):
+    """How certain it is that text stands in columns."""
+
+    none = 0
+    weak = 1  # if there are columns with the same gutter elsewhere
+    possible = 2
+    sure = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Runs that are read from top to bottom."""
+
+    runs: list[TextRun]
+    doubtful: bool = False  # it is uncertain that it follows what is read before it
+
+
+def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Column]:
     """The runs of a page, grouped into columns in reading order.
 
     A gutter divides the page into bands: what lies across the gutter, and what stands on both of its sides. The gutter with
     the most text beside it is taken first; then the parts are divided in the same way.
     """
     if len(runs) < 4:
-        return [runs] if runs else []
+        return [Column(runs)] if runs else []
     region = _survey(runs, shapes)
-    found = {place: bands for place in _candidates(region) if (bands := _bands(region, place))}
-    if not found:
-        return [runs]
-    sizes = {place: sum(len(band.west) + len(band.east) for band in bands) for place, bands in found.items()}
-    for place in sorted(sizes, key=lambda place: -sizes[place]):
-        others = [other for other in sizes if abs(other - place) > MIN_COLUMN and 2 * sizes[other] > sizes[place]]
-        bands = _bands(region, place, others) if others else found[place]
-        if bands:
-            parts = [part for band in bands for part in (band.across, band.west, band.east)]
-            return [column for part in parts for column in split_columns(part, shapes)]
-    return [runs]
+    places = _candidates(region)
+    for least in (Trust.sure, Trust.possible) if _is_ambiguous(region) else (Trust.sure,):
+        found = {place: bands for place in places if (bands := _bands(region, place, least))}
+        sizes = {place: sum(len(band.west) + len(band.east) for band in bands) for place, bands in found.items()}
+        for place in sorted(sizes, key=lambda place: -sizes[place]):
+            others = [other for other in sizes if abs(other - place) > MIN_COLUMN and 2 * sizes[other] > sizes[place]]
+            if bands := _bands(region, place, least, others) if others else found[place]:
+                return _divided(bands, shapes, least is Trust.possible)
+    return [Column(runs)]
+
+
+def _is_ambiguous(region: Region) -> bool:
+    """Whether there are lines with text on both sides of a wide gap: of two columns, or of cells of a table."""
+    pairs = [pair for row in region.rows for pair in pairwise(sorted(row, key=lambda run: run.x0))]
+    return any(
+        after.x0 - run.x1 > APART * (run.y1 - run.y0) and _is_wordy(run) and _is_wordy(after) for run, after in pairs
+    )
+
+
+def _divided(bands: list[Band], shapes: Sequence[Box], doubtful: bool) -> list[Column]:
+    columns: list[Column] = []
+    for part in (part for band in bands for part in (band.across, band.west, band.east)):
+        first, *rest = split_columns(part, shapes) or [None]
+        if first:
+            columns += [replace(first, doubtful=first.doubtful or (doubtful and bool(columns))), *rest]
+    return columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +239,18 @@ def _is_inside(run: TextRun, box: Box) -> bool:
 def _candidates(region: Region) -> list[float]:
     """Where the east side of a gutter may be: edges at which runs begin after white space, with enough text beside them."""
     left = min(run.x0 for run in region.runs)
-    clear: Counter[int] = Counter()
+    starts: Counter[int] = Counter()
     for row in region.rows:
         reached = left
         for run in sorted(row, key=lambda run: run.x0):
             em = run.y1 - run.y0
             if run.x0 - reached > CLOSE * em and run.x0 - left > 2 * em:
-                clear[round(run.x0)] += round(min(run.x0 - reached, 3 * em))
+                starts[round(run.x0)] += round(min(run.x0 - reached, 3 * em))
             reached = max(reached, run.x1)
-    if not clear:
-        return []
+    clear: dict[int, int] = {}
+    for place in sorted(starts):
+        near = next((other for other in (place - 1, place - 2) if other in clear), place)
+        clear[near] = clear.get(near, 0) + starts[place]
     crossed = {place: number for place in clear if (number := _number_across(region, place - 0.6)) is not None}
     often = sorted(crossed, key=lambda place: -clear[place])[:MOST_CANDIDATES]
     rarely = sorted(crossed, key=lambda place: (crossed[place], -clear[place]))[:MOST_CANDIDATES]
@@ -230,12 +267,12 @@ def _number_across(region: Region, place: float) -> int | None:
     west, east = ~across & ((x0 + x1 < 2 * place) | reach), ~across & ((x0 + x1 >= 2 * place) | reach)
     lines = [np.bincount(band[side], minlength=count) for side in (west, east)]
     texts = [np.bincount(band[side & region.wordy], minlength=count) for side in (west, east)]
-    enough = (texts[0] >= 3) & (texts[1] >= 3)
+    enough = (texts[0] >= 2) & (texts[1] >= 2)
     enough |= (texts[0] >= 4) & (lines[1] > 0) | (texts[1] >= 4) & (lines[0] > 0)
     return int(across.sum()) if enough.any() else None
 
 
-def _bands(region: Region, place: float, others: Sequence[float] = ()) -> list[Band]:
+def _bands(region: Region, place: float, least: Trust, others: Sequence[float] = ()) -> list[Band]:
     """The runs from top to bottom; nothing if no columns stand on the two sides of the place."""
     pieces = [piece for run in region.runs for piece in _divide(run, place)]
     across = _across(region, pieces, place, others)
@@ -259,15 +296,15 @@ def _bands(region: Region, place: float, others: Sequence[float] = ()) -> list[B
     sure: list[tuple[float, float]] = []  # white space, east edge
     for _, west, east in groups:
         if len(west) + len(east) >= LEAST_LINES:
-            known, white = _pair(west, east)
-            sure += [(white, min(run.x0 for run in east))] if known else []
+            trust, white = _pair(west, east)
+            sure += [(white, min(run.x0 for run in east))] if trust >= least else []
     if not sure:
         return []
     widest, edge = 0.8 * min(white for white, _ in sure), min(edge for _, edge in sure)
     bands: list[Band] = []
     for over, west, east in groups:
-        known, white = _pair(west, east)
-        if known or (white >= widest and abs(min(run.x0 for run in east) - edge) < 2):
+        trust, white = _pair(west, east)
+        if trust >= least or (trust and white >= widest and abs(min(run.x0 for run in east) - edge) < 2):
             bands.append(Band([], west, east))
         elif bands and not bands[-1].west:
             bands[-1].across.extend([*over, *west, *east])
@@ -414,30 +451,31 @@ def _has_digit(run: TextRun) -> bool:
     return any(char.isdigit() for char in run.text)
 
 
-def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[bool, float]:
-    """Whether these are surely columns of text, and the white space between them; none if they cannot be columns.
+def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[Trust, float]:
+    """Whether these are columns of text, and the white space between them.
 
     Cells of a table, a label and its text, and the words of one wide column are no columns.
     """
     if not west or not east:
-        return False, 0.0
+        return Trust.none, 0.0
     left, right = _facing(west, 1), _facing(east, -1)
     em = median(run.y1 - run.y0 for run in [*left, *right])
     white = min(run.x0 for run in right) - max(run.x1 for run in left)
     if white < 0.5 * em or _are_values(left, right, em) or _are_values(right, left, em):
-        return False, 0.0
+        return Trust.none, 0.0
     edged = white > 1.2 * em or _is_aligned(left, right, em)
-    solid = [run for run in left if _is_wordy(run)]
-    if _is_solid(solid) and max(run.x1 for run in left) - max(run.x1 for run in solid) < 2 * em:
-        return edged, white
-    solid = [run for run in right if _is_wordy(run)]
-    if _is_solid(solid) and min(run.x0 for run in solid) - min(run.x0 for run in right) < 2 * em:
-        return edged, white
-    if min(len(left), len(right)) >= 4 and _is_independent(left, right, em):
-        return edged, white
+    few = min(len(left), len(right))
+    prose = [run for run in left if _is_wordy(run)]
+    solid = _is_solid(prose) and max(run.x1 for run in left) - max(run.x1 for run in prose) < 2 * em
+    prose = [run for run in right if _is_wordy(run)]
+    solid |= _is_solid(prose) and min(run.x0 for run in prose) - min(run.x0 for run in right) < 2 * em
+    if solid or (few >= 4 and _is_independent(left, right, em)):
+        return Trust.sure if edged else Trust.weak, white
     if not (_is_prose(left) and _is_prose(right)):
-        return False, 0.0
-    return edged and min(len(left), len(right)) >= 3, white
+        return Trust.none, 0.0
+    if few >= 3 and edged:
+        return Trust.sure, white
+    return Trust.possible if few >= 2 and white > APART * em else Trust.weak, white
 
 
 def _facing(runs: list[TextRun], sign: int) -> list[TextRun]:
@@ -507,14 +545,27 @@ def order_lines(sheet_runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[T
     """A page's lines in reading order; `shapes` are the pictures and frames on it."""
     lines: list[TextLine] = []
     for number, column in enumerate(split_columns(sheet_runs, shapes)):
-        left, right = min(run.x0 for run in column), max(run.x1 for run in column)
-        rows = [_join_close(row) for row in _rows(column)]
+        left, right = min(run.x0 for run in column.runs), max(run.x1 for run in column.runs)
+        rows = [_join_close(row) for row in _rows(column.runs)]
         for index, row in enumerate(rows):
             near = rows[max(0, index - 3) : index] + rows[index + 1 : index + 4]
             if len(row) > 1 and _is_spaced_out(row, near, left, right):
                 row = [join_words([word for run in row for word in run.words])]
-            lines.append(_line(row, left, right, number))
+            over = index > 0 and _is_over(rows[index - 1], row)
+            after = index > 1 and _is_over(rows[index - 2], rows[index - 1])
+            seam = over or after or (index == 0 and column.doubtful)
+            lines.append(_line(row, left, right, number, seam))
     return lines
+
+
+def _is_over(row: list[TextRun], after: list[TextRun]) -> bool:
+    """Whether two lines are printed over each other."""
+    return any(
+        min(run.y1, other.y1) - max(run.y0, other.y0) > 0.6 * min(run.y1 - run.y0, other.y1 - other.y0)
+        and min(run.x1, other.x1) - max(run.x0, other.x0) > run.y1 - run.y0
+        for run in row
+        for other in after
+    )
 
 
 def _join_close(row: Sequence[TextRun]) -> list[TextRun]:
@@ -567,7 +618,7 @@ def _is_from_the_right(text: str) -> bool:
     return sum(unicodedata.bidirectional(char) in {"R", "AL"} for char in letters) > len(letters) / 2
 
 
-def _line(row: list[TextRun], left: float, right: float, column: int) -> TextLine:
+def _line(row: list[TextRun], left: float, right: float, column: int, seam: bool = False) -> TextLine:
     sizes: Counter[float] = Counter()
     bold = weight = 0
     for run in row:
@@ -591,6 +642,7 @@ def _line(row: list[TextRun], left: float, right: float, column: int) -> TextLin
         bold > 0.9 * weight,
         column,
         len(row) >= 3 or gap > 2.5 * (y1 - y0),
+        seam,
     )
 
 

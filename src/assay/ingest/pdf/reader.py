@@ -9,6 +9,7 @@ import ctypes
 import re
 import struct
 import zlib
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ import numpy as np
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
+from assay.core.types import SEAMS
 from assay.ingest.metadata.fill import read_front_page
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Refused, Status
 from assay.ingest.pdf.build_text import PdfText, WordPositions, build_text, fold_title
@@ -68,7 +70,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         abstract=found.abstract,
         sections=tuple(section for section in written.sections if section.start >= found.body),
         pages=written.pages,
-        meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head"}},
+        meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head", SEAMS}},
         warnings=reading.warnings,
         tables=written.tables,
     )
@@ -117,6 +119,8 @@ def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReadi
         meta["running_head"] = "; ".join(sorted(heads))[:300]
     turned = [rotated_lines(sheet) for sheet in sheets]
     written = build_text(lines, turned, [sheet.height for sheet in sheets], outline)
+    if written.seams:
+        meta[SEAMS] = " ".join(map(str, written.seams))
     reading = PdfReading(written, tuple(sheets), meta, ())
     return PdfReading(written, tuple(sheets), meta, tuple(_warnings(reading, broken)))
 
@@ -158,6 +162,10 @@ def _warnings(reading: PdfReading, broken: int) -> list[str]:
         where = [str(number) for number, sheet in enumerate(reading.sheets, 1) if sheet.hidden]
         listed = ", ".join(where[:8]) + (" and others" if len(where) > 8 else "")
         warnings.append(f"{hidden} words that no reader of the page can see were left out (page {listed}).")
+    if reading.written.seams:
+        where = sorted({bisect_right(reading.written.pages, seam) for seam in reading.written.seams})
+        listed = ", ".join(map(str, where[:8])) + (" and others" if len(where) > 8 else "")
+        warnings.append(f"The order of the text is uncertain (page {listed}); nothing is quoted across such a place.")
     if broken:
         warnings.append(f"{broken} of {total} pages are damaged and were not read.")
     unmapped = sum(sheet.unmapped for sheet in reading.sheets)
