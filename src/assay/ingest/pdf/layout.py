@@ -26,7 +26,7 @@ PAGE_NUMBER = re.compile(
 )
 CLOSE = 0.45  # of the height of the type: words so close stand on one line of text
 WIDE = 0.9  # words so far apart are cells, unless their line is spaced like that throughout
-MOST_CANDIDATES = 6
+MOST_CANDIDATES = 4
 APART = 2.5  # of the height of the type: words so far apart are never in one sentence
 LEAST_LINES = 4  # in two columns, for a gutter to be possible
 MIN_COLUMN = 60  # points
@@ -170,8 +170,9 @@ def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Colum
     if len(runs) < 4:
         return [Column(runs)] if runs else []
     region = _survey(runs, shapes)
-    places = _candidates(region)
-    for least in (Trust.sure, Trust.possible) if _is_ambiguous(region) else (Trust.sure,):
+    ambiguous = _is_ambiguous(region)
+    places = _candidates(region, ambiguous)
+    for least in (Trust.sure, Trust.possible) if ambiguous else (Trust.sure,):
         found = {place: bands for place in places if (bands := _bands(region, place, least))}
         sizes = {place: sum(len(band.west) + len(band.east) for band in bands) for place, bands in found.items()}
         for place in sorted(sizes, key=lambda place: -sizes[place]):
@@ -236,7 +237,7 @@ def _is_inside(run: TextRun, box: Box) -> bool:
     return box[0] <= (run.x0 + run.x1) / 2 <= box[2] and box[1] <= run.middle <= box[3]
 
 
-def _candidates(region: Region) -> list[float]:
+def _candidates(region: Region, ambiguous: bool) -> list[float]:
     """Where the east side of a gutter may be: edges at which runs begin after white space, with enough text beside them."""
     left = min(run.x0 for run in region.runs)
     starts: Counter[int] = Counter()
@@ -251,13 +252,15 @@ def _candidates(region: Region) -> list[float]:
     for place in sorted(starts):
         near = next((other for other in (place - 1, place - 2) if other in clear), place)
         clear[near] = clear.get(near, 0) + starts[place]
-    crossed = {place: number for place in clear if (number := _number_across(region, place - 0.6)) is not None}
+    crossed = {
+        place: number for place in clear if (number := _number_across(region, place - 0.6, ambiguous)) is not None
+    }
     often = sorted(crossed, key=lambda place: -clear[place])[:MOST_CANDIDATES]
     rarely = sorted(crossed, key=lambda place: (crossed[place], -clear[place]))[:MOST_CANDIDATES]
     return [place - 0.6 for place in dict.fromkeys([*often, *rarely])]
 
 
-def _number_across(region: Region, place: float) -> int | None:
+def _number_across(region: Region, place: float, ambiguous: bool) -> int | None:
     """How many runs lie across the place; None if nowhere between them is enough text for columns."""
     x0, x1, height = region.edges
     reach = (x0 < place - 0.3 * height) & (x1 > place - 0.4 * height)
@@ -265,9 +268,10 @@ def _number_across(region: Region, place: float) -> int | None:
     band = np.cumsum(across)
     count = int(band[-1]) + 1
     west, east = ~across & ((x0 + x1 < 2 * place) | reach), ~across & ((x0 + x1 >= 2 * place) | reach)
-    lines = [np.bincount(band[side], minlength=count) for side in (west, east)]
+    broad = x1 - x0 > 2 * height  # no number or bullet
+    lines = [np.bincount(band[side], minlength=count) for side in (west & broad, east)]
     texts = [np.bincount(band[side & region.wordy], minlength=count) for side in (west, east)]
-    enough = (texts[0] >= 2) & (texts[1] >= 2)
+    enough = np.minimum(*texts) >= (2 if ambiguous else 3)
     enough |= (texts[0] >= 4) & (lines[1] > 0) | (texts[1] >= 4) & (lines[0] > 0)
     return int(across.sum()) if enough.any() else None
 
@@ -560,6 +564,8 @@ def order_lines(sheet_runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[T
 
 def _is_over(row: list[TextRun], after: list[TextRun]) -> bool:
     """Whether two lines are printed over each other."""
+    if row[0].y1 <= after[0].y0:
+        return False
     return any(
         min(run.y1, other.y1) - max(run.y0, other.y0) > 0.6 * min(run.y1 - run.y0, other.y1 - other.y0)
         and min(run.x1, other.x1) - max(run.x0, other.x0) > run.y1 - run.y0
@@ -589,7 +595,7 @@ def _rows(runs: list[TextRun]) -> list[list[TextRun]]:
     rows: list[list[TextRun]] = []
     for run in sorted(runs, key=lambda run: (run.middle, run.x0)):
         for row in reversed(rows[-3:]):
-            if all(_level(run, other) for other in row):
+            if run.y0 < row[0].y1 and all(_level(run, other) for other in row):
                 row.append(run)
                 break
         else:
