@@ -20,6 +20,7 @@ from assay.core.types import Document, Table, TableCell, TableRow
 _SIGNS = re.compile(
     r"(?<=[($€£¥]) (?=[\d(.])|(?<=[\d—–-]) (?=[)%])|(?<=\)) (?=%)"
 )  # blanks between a number and its signs
+LINES = " — "  # between the lines of a caption
 _UNTIDY = re.compile(r"[^\S ]|  |[$€£¥()%]")
 BETWEEN = " › "  # between a group and a row label
 MOST_BYTES = 200_000_000  # of an unpacked layout
@@ -221,18 +222,21 @@ def table_context(document: Document, start: int, end: int, heading: str) -> str
             continue
         titled = [name for name in _title(table) if name not in shown and name not in heading]
         columns = [name for name in table.columns if name]
+        first = _unpack(table.layout, table.start).starts[0]
+        written = start <= table.start < first  # the header is in this part
+        missing = not written and any(name not in shown for name in columns)
         group = rows[0].label.removesuffix(rows[0].cells[0].text).removesuffix(BETWEEN)
         lines += [
-            _short(" — ".join(titled)),
-            _short(" | ".join(columns), 2 * SHOWN_NAME) if any(name not in shown for name in columns) else "",
+            _short(LINES.join(titled)),
+            _short(" | ".join(columns), 2 * SHOWN_NAME) if missing else "",
             _short(group) if group.rpartition(BETWEEN)[2] not in shown else "",
         ]
     return "\n".join(dict.fromkeys(filter(None, lines)))
 
 
 def _title(table: Table) -> list[str]:
-    """Caption and units, without units that the caption states."""
-    return [table.caption] * bool(table.caption) + [table.units] * (table.units not in table.caption)
+    """The lines of the caption, and the units, unless the caption states them."""
+    return [*filter(None, table.caption.split(LINES)), *([table.units] if table.units not in table.caption else [])]
 
 
 def _short(words: str, most: int = SHOWN_NAME) -> str:
@@ -276,6 +280,6 @@ def markdown_table(excerpt: TableExcerpt) -> list[str]:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
 
-    above = " — ".join(filter(None, (excerpt.caption, excerpt.units)))
+    above = LINES.join(filter(None, (excerpt.caption, excerpt.units)))
     rows = [line(excerpt.columns), line(["---"] * len(excerpt.columns)), *map(line, excerpt.rows)]
     return [above, *rows] if above else rows

@@ -207,10 +207,14 @@ def _halved(text: str, start: int, end: int, tokens: Tokens, size: int) -> list[
 
 
 def _blank_near_middle(text: str, start: int, end: int) -> int:
+    """The end of a line near the middle, else a blank there: rows of tables are lines."""
     middle = (start + end) // 2
     reach = (end - start) // 4
-    blanks = (text.rfind(" ", middle - reach, middle) + 1, text.find(" ", middle, middle + reach) + 1)
-    return min((blank for blank in blanks if blank > 0), key=lambda blank: abs(blank - middle), default=middle)
+    for mark in ("\n", " "):
+        places = (text.rfind(mark, middle - reach, middle) + 1, text.find(mark, middle, middle + reach) + 1)
+        if found := [place for place in places if place > 0]:
+            return min(found, key=lambda place: abs(place - middle))
+    return middle
 
 
 def _joined(pieces: list[Span], counts: list[int], size: int) -> list[Span]:

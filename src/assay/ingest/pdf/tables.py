@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
+from assay.core.tables import LINES
 from assay.core.types import Table
 from assay.ingest.pdf.layout import TextLine
 from assay.ingest.tables import CAPTION, GridCell, GridRow, build_table, find_units
@@ -501,6 +502,8 @@ def _header(lines: list[_Line], floor: int, first: int, columns: list[tuple[floa
         if below.y0 - line.y1 > (1.8 if heads else 3.0) * _height(line) or line.y0 > below.y0:
             break
         if _is_header(line, columns):
+            if heads and _is_title(line, columns):
+                break
             if not heads:
                 top = index + 1
             heads.insert(0, line)
@@ -533,6 +536,15 @@ def _is_header(line: _Line, columns: Sequence[tuple[float, float]]) -> bool:
     return (
         bool(over) and len(beside) <= 1 and short and len(numbers) == len(days) and not line.text.rstrip().endswith(".")
     )
+
+
+def _is_title(line: _Line, columns: list[tuple[float, float]]) -> bool:
+    """Whether a line above the header is the title of the table: one text over several columns that names no period."""
+    over = _over(line, columns)
+    if len(over) != 1 or _PERIOD.search(line.text):
+        return False
+    _, first, last = _spans(over, columns)[0]
+    return first < last or (line.text.startswith("(") and line.text.endswith(")"))
 
 
 def _is_label(line: _Line, zone: float) -> bool:
@@ -620,7 +632,7 @@ def _title(lines: list[_Line], floor: int, top: int) -> tuple[str, list[str]]:
             break
         titles.insert(0, words)
         index -= 1
-    return " — ".join(dict.fromkeys(titles[-_TITLE_LINES:])), above
+    return LINES.join(dict.fromkeys(titles[-_TITLE_LINES:])), above
 
 
 def _last_sentence(lines: list[_Line], floor: int, index: int) -> str:
