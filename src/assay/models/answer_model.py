@@ -22,7 +22,10 @@ class Reading:
 
 
 class AnswerModel(Protocol):
-    name: str  # changes whenever the readings do
+    @property
+    def name(self) -> str:
+        """Changes whenever the readings do."""
+        ...
 
     async def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
         """One reading per text, in order. A text is read up to the model's window."""
