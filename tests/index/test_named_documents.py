@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from assay.core.identity import ORGANISATION, PERIOD
 from assay.core.types import Hit, Passage
 from assay.index.fusion import Ranking, capped, fuse, spread
 from assay.index.named_documents import NamedDocument, NameTable, name_table, named_document, weigh_named
-from assay.index.retrieve import query_sentences
+from assay.index.retrieve import _names, query_sentences
+from assay.ingest.sources import find_sources
+from assay.workspace.facade import open_workspace
 
 FIRMS = {"ADVMICRO": "Advanced Micro Devices, Inc.", "KRAFTHEINZ": "The Kraft Heinz Company", "NIKE": "NIKE, Inc.",
          "JPMORGAN": "JPMorgan Chase & Co.", "PROCTER": "Procter & Gamble Company", "BOEING": "THE BOEING COMPANY"}  # fmt: skip
@@ -107,3 +111,17 @@ def test_only_a_query_of_several_sentences_is_searched_by_sentence():
     assert query_sentences("How much did the crane lift?") == []
     parts = query_sentences("You are a careful analyst. Answer this question: how much did the crane lift? Use tonnes.")
     assert "how much did the crane lift?" in parts
+
+
+async def test_names_are_looked_up_again_when_documents_change(tmp_path: Path):
+    with open_workspace(tmp_path / "w", create=True) as opened:
+        for number, name in enumerate(("harbour", "orchard", "quarry", "harbour_2")):
+            (tmp_path / f"{name}.txt").write_text(f"Text number {number} about fees.", encoding="utf-8")
+        files = find_sources([tmp_path / f"{name}.txt" for name in ("harbour", "orchard", "quarry")])
+        await opened.add_sources(files, "b")
+        scope = opened.scope(["b"])
+        assert len(_names(await opened.search_context(scope), scope).documents) == 3
+        await opened.add_sources(find_sources([tmp_path / "harbour_2.txt"]), "b")
+        assert len(_names(await opened.search_context(scope), scope).documents) == 4
+        first = await opened.search("What does Harbour say about fees?")
+        assert Path(str(first[0].fields["source"])).stem.startswith("harbour")

@@ -30,6 +30,7 @@ from assay.store.database import Store
 
 NAMED_DEPTH = 4  # times the pool, inside the documents that a question names
 NAMED_LEXICAL = 0.15  # the weight of the lexical score there: the words of its name occur in all passages of a document
+NAME_TABLES = 8  # kept between runs
 MOST_SENTENCES = 6  # of a query, searched by meaning one by one
 
 
@@ -48,6 +49,9 @@ class SearchContext:
     diversity: float = 0.0
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
     names: dict[Scope, NameTable] = field(default_factory=dict)
+    earlier_names: dict[object, NameTable] = field(
+        default_factory=dict
+    )  # of earlier runs, by scope and state of the store
 
 
 async def retrieve(
@@ -129,10 +133,16 @@ def query_sentences(query: str) -> list[str]:
 
 
 def _names(search_context: SearchContext, scope: Scope) -> NameTable:
-    """What the documents that the scope may read are called. Looked up once per run."""
+    """What the documents that the scope may read are called. Looked up once per run, and built anew when they changed."""
     if scope not in search_context.names:
-        found = documents.identities(search_context.store, scope)
-        search_context.names[scope] = name_table(named_document(id, uri, meta) for id, (uri, meta) in found.items())
+        store, earlier = search_context.store, search_context.earlier_names
+        state = (scope, documents.state_of(store, scope))
+        if state not in earlier:
+            found = documents.identities(store, scope)
+            while len(earlier) >= NAME_TABLES:
+                earlier.pop(next(iter(earlier)))
+            earlier[state] = name_table(named_document(id, uri, meta) for id, (uri, meta) in found.items())
+        search_context.names[scope] = earlier[state]
     return search_context.names[scope]
 
 

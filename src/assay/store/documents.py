@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, func, insert, select, update
 
 from assay.core.access import Base, Scope
 from assay.core.codec import Texts, from_json, to_json
@@ -127,6 +127,15 @@ def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
             select(documents.c.id, documents.c.meta).where(within(scope), documents.c.state == READY)
         )
         return {row.id: row.meta for row in rows}
+
+
+def state_of(store: Store, scope: Scope) -> tuple[int, str]:
+    """A value that changes when searchable documents are added, replaced or removed, or access to one changes."""
+    with store.read() as connection:
+        count, newest = connection.execute(
+            select(func.count(), func.max(documents.c.added)).where(within(scope), documents.c.state == READY)
+        ).one()
+    return count, newest or ""
 
 
 def identities(store: Store, scope: Scope) -> dict[str, tuple[str, Mapping[str, str]]]:

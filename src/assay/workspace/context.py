@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from assay.core.settings import Settings
     from assay.core.types import Document
+    from assay.index.named_documents import NameTable
     from assay.index.protocol import Index, IndexEngine
     from assay.index.retrieve import SearchContext
     from assay.models.answer_model import AnswerModel
@@ -40,6 +41,7 @@ class SharedParts:
     answer_model: AnswerModel | None = None
     index_engine: IndexEngine | None = None
     indexes: dict[str, Index] = field(default_factory=dict)  # by base id
+    names: dict[object, NameTable] = field(default_factory=dict)  # see `index/retrieve.py`
 
 
 @dataclass
@@ -228,4 +230,5 @@ class WorkspaceContext:
             pool=self.settings.pool,
             per_document=self.settings.per_document,
             diversity=self.settings.diversity,
+            earlier_names=self.parts.names,
         )
