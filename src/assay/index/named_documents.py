@@ -6,7 +6,7 @@ docs/decisions/0022-finding-the-page.md has the effect of each part.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -130,7 +130,7 @@ def weigh_named(question: str, table: NameTable) -> NamedWeights:
 
 def _name_scores(question: str, table: NameTable) -> dict[str, float]:
     """For each document, the weight of the words of the question that its names have."""
-    scores: Counter[str] = Counter()
+    scores: dict[str, float] = defaultdict(float)
     lower = not any(map(str.isupper, question[1:]))  # typed without capitals: no word is written as a name
     for word, shown in _words(question):
         is_name = lower or any(map(str.isupper, shown)) or any(map(str.isdigit, shown))
