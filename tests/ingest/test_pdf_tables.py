@@ -201,3 +201,23 @@ def test_a_passage_cut_in_the_middle_of_a_table_carries_its_header():
         assert piece.start in rows and piece.end in ends  # cut between rows
         assert "2022 | 2021 | 2020" in piece.context
         assert "in thousands" in piece.above
+
+
+def test_long_labels_beside_few_numbers_are_no_columns():
+    page = Page()
+    page.text("Equity (in thousands)", bold=True)
+    page.row("", "2022", "2021")
+    page.row("Total liabilities", "7,244", "7,687")
+    for words in (
+        "Common stock, par value of one cent for each of the shares,",
+        "two million shares are authorized, and none of them",
+        "was issued in the years that are shown in this table or",
+    ):
+        page.text(words)
+    page.row("in any other year of the company", "9", "9")
+    page.row("Retained earnings", "40,636", "39,115")
+    page.row("Total equity", "47,889", "46,811")
+    written = page.read()
+    (table,) = written.tables
+    assert shown(written, table)[-3][1:] == ("9", "9")
+    assert shown(written, table)[-3][0].endswith("any other year of the company")

@@ -31,6 +31,7 @@ APART = 2.5  # of the height of the type: words so far apart are never in one se
 LEAST_LINES = 4  # in two columns, for a gutter to be possible
 MIN_COLUMN = 60  # points
 MARGIN = 20  # points: what reaches so far over a gutter lies across it
+FIGURE = re.compile(r"[-+($€£¥%).,'’–—\d]+")
 BULLET = re.compile(r"^(?:[•‣◦▪●○■□–—*·-]|\(?(?:\d{1,2}|[a-z]|[ivx]{1,4})[.)]|\[\d{1,3}\])$")
 
 
@@ -462,6 +463,8 @@ def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[Trust, float]:
     """
     if not west or not east:
         return Trust.none, 0.0
+    if _are_figures(west) or _are_figures(east):
+        return Trust.none, 0.0
     left, right = _facing(west, 1), _facing(east, -1)
     em = median(run.y1 - run.y0 for run in [*left, *right])
     white = min(run.x0 for run in right) - max(run.x1 for run in left)
@@ -480,6 +483,11 @@ def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[Trust, float]:
     if few >= 3 and edged:
         return Trust.sure, white
     return Trust.possible if few >= 2 and white > APART * em else Trust.weak, white
+
+
+def _are_figures(runs: list[TextRun]) -> bool:
+    """Whether there are only numbers and their signs: these are cells, also where few labels have any."""
+    return all(FIGURE.fullmatch(word.text) for run in runs for word in run.words)
 
 
 def _facing(runs: list[TextRun], sign: int) -> list[TextRun]:
