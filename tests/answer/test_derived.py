@@ -19,10 +19,14 @@ def evidence(source: Document) -> Evidence:
 
 def test_the_statement_comes_first_and_its_rows_after_it():
     source = document()
-    found = look_up("Which ferry's contract ends first?", [source])
+    one = look_up("Which ferry's contract ends first?", [source])
+    found = look_up("Which ferries are in Skelby?", [source])
+    assert one is not None
     assert found is not None
+    (single,) = table_claims(one, [evidence(source)], source)
+    assert single.claims[0].text == "Petrel (2025-12-31) — Contract ends"
     first, rows = table_claims(found, [evidence(source)], source)
-    assert first.claims[0].text == "Petrel (2025-12-31) — Contract ends"
+    assert first.claims[0].text == "Gannet; Skua — Ferry"
     assert [claim.words for claim in rows.claims] == [source.text[row.start : row.end] for row in found.rows]
 
 

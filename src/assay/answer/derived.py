@@ -96,7 +96,8 @@ def fault(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> st
 
 
 def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Document) -> tuple[Block, ...]:
-    """The answer that a table gives: the statement, then its rows. Empty if some row is not in the evidence."""
+    """The answer that a table gives: the statement, then its rows if there are several; the citation shows a single one.
+    Empty if some row is not in the evidence."""
 
     def key(start: int, end: int) -> str:
         fitting = (each.key for each in evidence if _within(each, document.id, start, end))
@@ -111,7 +112,7 @@ def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Doc
         return ()
     first = derive(RULES[found.operation], operands, keys, lambda _: document, _detail(found))
     quotes = tuple(Claim("", (own,), quote=_quote(document, row.start, row.end)) for row, own in rows if own)
-    return (Block((first,)), Block(quotes)) if quotes else (Block((first,)),)
+    return (Block((first,)), Block(quotes)) if len(quotes) > 1 else (Block((first,)),)
 
 
 def _within(evidence: Evidence, document: str, start: int, end: int) -> bool:

@@ -16,6 +16,7 @@ ASKS = re.compile(
     re.I | re.S,
 )
 OR = re.compile(r"\bor\b", re.I)
+WORD = re.compile(r"[^\W_]+")
 ABOUT = 0.7  # share of the words of a statement that a sentence must have to deny it
 LEADING = frozenset("a an the in on at by of to for from with as its their".split())
 
@@ -71,9 +72,16 @@ def chosen_alternative(polar: Polar, sentence: str) -> tuple[int, int] | None:
     return said[0] if len(said) == 1 else None
 
 
-def decide_by_rule(polar: Polar, sentence: Quote, label: str) -> Derivation | None:
+def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") -> Derivation | None:
     """Yes if the rules that check claims find the statement supported by a sentence, no if they find it contradicted.
-    `label` is the title and headings above the sentence."""
+    `label` is the title and headings above the sentence; `before` may name what it is about, but not what it says of it."""
+    *subject, said = content_terms(polar.statement) or ["", ""]
+    own = frozenset(content_terms(sentence.text))
+    if share(frozenset({said}), own) and len(own & {*subject, said}) > 1:
+        named = [
+            word for word in WORD.findall(polar.statement) if frozenset(content_terms(word)) & {*content_terms(before)}
+        ]
+        label = " ".join((label, *named))
     passage = Passage("", sentence.doc_id, sentence.text, sentence.start, sentence.end, label)
     alone = Evidence("k", passage, sentence, 10.0, polar.statement)
     verdict = claim_rules.by_rule(Claim(polar.statement, ("k",)), [alone]).verdict

@@ -34,6 +34,7 @@ from assay.models.answer_model import Reading
 
 DEFAULT = Extraction()
 NEAR = 2  # sentences shown if none is an answer
+BEFORE = 800  # characters before a sentence that may name what it is about
 DECIDING = 6  # sentences that may decide a question
 
 
@@ -60,8 +61,9 @@ def candidates(
         said = [span for span in split_statements(each.passage.text) if _is_quotable(each.passage.text[slice(*span)])]
         for number, (start, end) in enumerate(said):
             words = quote(each.passage, start, end)
+            before = each.passage.text[max(0, start - BEFORE) : start]
             candidate = Candidate(
-                words, each.key, each.passage.id, _worth(each) / top, opens and number == 0, label, came
+                words, each.key, each.passage.id, _worth(each) / top, opens and number == 0, label, before, came
             )
             found.setdefault((words.doc_id, words.start), candidate)
     return list(found.values())
@@ -124,7 +126,7 @@ def _decide(question: str, asked: Polar, of: Field, chosen: Sequence[int], by: E
         found = of.found[place]
         if of.readings is not None and of.answers(place) < by.decides:
             continue
-        if rule := polar.decide_by_rule(asked, found.quote, found.label):
+        if rule := polar.decide_by_rule(asked, found.quote, found.label, found.before):
             return _decided(rule, found)
     return ()
 

@@ -72,6 +72,7 @@ class Candidate:
     worth: float
     opens: bool = False  # first of its document
     label: str = ""  # title and headings above it
+    before: str = ""  # what its passage says before it
     came: Mapping[str, str] | None = None
 
     @property
@@ -182,6 +183,7 @@ def _choose_by_readings(question: str, of: Field, by: Extraction) -> list[int]:
     order = [int(place) for place in np.argsort(-of.score, kind="stable") if of.score[place] >= 0]
     chosen = order[:1]
     several = asks_for_several(question)
+    one = not several and (CHOSEN.search(question) or any(each.search(question) for each in KINDS.values()))
     for place in order[1:]:
         if len(chosen) >= (by.listed if several else by.claims):
             break
@@ -189,7 +191,9 @@ def _choose_by_readings(question: str, of: Field, by: Extraction) -> list[int]:
             continue
         tied = max(tie(of.found[place], of.found[other]) for other in chosen[:1])
         fresh = float((of.holds[place] * (1 - of.holds[chosen].max(axis=0))) @ of.weights)
-        if of.answers(place) >= by.further or (tied == 1.0 and fresh > 0 and of.answers(place) >= by.tied_answers):
+        if (of.answers(place) >= by.further and not one) or (
+            tied == 1.0 and fresh > 0 and of.answers(place) >= by.tied_answers
+        ):
             chosen.append(place)
     if several:
         chosen += _others_of_the_list(of, chosen, by)
@@ -304,6 +308,12 @@ def _same_columns(one: Candidate, other: Candidate) -> bool:
 
 WHOLE = 12  # words of a span that is no value any more
 CHOSEN = re.compile(r"^\W*(?:(?:in|at|on|for|of|by|to|from|with) )?(?:which|who|whom|whose)\b", re.I)
+AMOUNT = re.compile(r"[^\w]*\d[\d.,:%]*(?: [a-zé%°/²³]+){0,4}")
+COUNTABLE = re.compile(
+    r"\b(?:which|what) (?:\w+ )?(?:year|month|day|date|time|hour|age|number|version|release|page|percentage|share|rate|size"
+    r"|price|amount|level|figure|value|decade|century|room|line|temperature|period|quarter)s?\b",
+    re.I,
+)
 NUMBER_WORD = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|once|twice|single|half|dozen|hundred|thousand"
     r"|million|no|none|every|daily|weekly|monthly|yearly)\b",
@@ -316,7 +326,10 @@ def answer_fits(question: str, span: str) -> bool:
     kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
     if kind in {"number", "date"}:
         return NUMBER_WORD.search(span) is not None
-    return len(span.split()) < WHOLE if CHOSEN.search(question) else True
+    if not CHOSEN.search(question):
+        return True
+    amount = AMOUNT.fullmatch(span.strip()) and not COUNTABLE.search(question)
+    return len(span.split()) < WHOLE and not amount
 
 
 NUMBER = re.compile(r"\d[\d,.]*")
