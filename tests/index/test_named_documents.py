@@ -61,6 +61,13 @@ def test_the_report_of_the_next_year_is_second_choice():
     assert weights["NIKE2020"] > weights["NIKE2021"] == weights["NIKE2022"]
 
 
+def test_a_month_selects_among_the_minutes_of_a_body():
+    meta = [{PERIOD: f"2024-{month:02}"} for month in (3, 6, 9)]
+    minutes = [named_document(each[PERIOD], f"minutes-harbour-{each[PERIOD]}.pdf", each) for each in meta]
+    others = [named_document(f"o{n}", f"orchard-{n}.pdf", {}) for n in range(9)]
+    assert first("What did the Harbour committee decide in June 2024?", name_table([*minutes, *others])) == "2024-06"
+
+
 def test_words_that_most_documents_share_name_none():
     assert not weigh_named("What does the 10K say about dividends?", shelf()).named
     assert not weigh_named("What is the tallest mountain?", shelf()).weights

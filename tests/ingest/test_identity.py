@@ -85,6 +85,20 @@ def test_a_headline_names_the_organisation():
     assert found.meta == {ORGANISATION: "Harrow Tides", KIND: "press release", PERIOD: "Q2 2023"}
 
 
+@pytest.mark.parametrize(
+    ("title", "name", "period"),
+    [
+        ("Operations report, March 2025", "ops.md", "2025-03"),
+        ("Minutes", "minutes-harbour-2024-06.pdf", "2024-06"),
+        ("Minutes of the board", "board-minutes-2025-06-17.txt", "2025-06"),
+        ("Events of 3 May 2022", "events.md", ""),
+        ("Rules", "rules_2025.docx", "2025"),
+    ],
+)
+def test_a_month_or_a_year_is_read_from_title_or_file_name(title: str, name: str, period: str):
+    assert identity("Text.", name, title).meta.get(PERIOD, "") == period
+
+
 def test_the_name_of_an_organisation_is_a_title_only_of_a_text_about_it():
     text = "Harrow Tides plc\n\nHarrow Tides was founded in 1920 and makes clocks for harbours and piers."
     assert identity(text, "article.pdf", "Harrow Tides plc").title == "Harrow Tides plc"

@@ -28,6 +28,21 @@ WORD = re.compile(r"[^\W_]+(?:[&.'’-][^\W_]+)*")
 YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
 SHORT_YEAR = re.compile(r"\bFY ?['’]?(\d\d)\b(?!\d)", re.IGNORECASE)
 QUARTERS = re.compile(r"\bq([1-4])(?!\d)|\b(first|second|third|fourth)[- ](?:fiscal )?quarter", re.IGNORECASE)
+MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
+MONTH = re.compile(rf"\b({'|'.join(MONTHS)}),? (?:19|20)\d\d|\b(?:19|20)\d\d-(0[1-9]|1[0-2])\b(?!-\d)", re.IGNORECASE)
 ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 
 
@@ -40,7 +55,8 @@ class NamedDocument:
     aliases: frozenset[str]  # initials
     file: frozenset[str]  # words of the file name
     years: frozenset[int]
-    quarter: int
+    quarter: int  # 0 for none
+    month: int
 
 
 def named_document(id: str, uri: str, meta: Mapping[str, str]) -> NamedDocument:
@@ -58,6 +74,7 @@ def named_document(id: str, uri: str, meta: Mapping[str, str]) -> NamedDocument:
         frozenset(word for word in file if not YEARS.fullmatch(word)),
         frozenset(years | {int(year) for year in YEARS.findall(" ".join(file))}),
         _quarter(dated),
+        _month(meta.get(PERIOD, "")),
     )
 
 
@@ -111,11 +128,11 @@ def weigh_named(question: str, table: NameTable) -> NamedWeights:
     best = max(scores.values(), default=0.0)
     strength = min(1.0, best)
     close = {id: (score / best) ** 2 for id, score in scores.items()}
-    years, quarter = _years(question), _quarter(question)
+    years, quarter, month = _years(question), _quarter(question), _month(question)
     if not close and not years:
         return NamedWeights()
     candidates = [each for each in table.documents if each.id in close] if close else table.documents
-    periods = {each.id: _period_score(each, years, quarter) for each in candidates} if years or quarter else {}
+    periods = {each.id: _period_score(each, years, quarter, month) for each in candidates} if years or quarter else {}
     covering = sum(score >= 1 for score in periods.values())
     year_alone = 0.5 * _selectivity(covering, len(table.documents)) if covering and not close else 0.0
     weights: dict[str, float] = {}
@@ -182,7 +199,12 @@ def _quarter(text: str) -> int:
     return 0 if match is None else int(match[1]) if match[1] else ORDINALS[match[2].lower()]
 
 
-def _period_score(document: NamedDocument, years: Iterable[int], quarter: int) -> float:
+def _month(text: str) -> int:
+    match = MONTH.search(text)
+    return 0 if match is None else int(match[2]) if match[2] else MONTHS.index(match[1].lower()) + 1
+
+
+def _period_score(document: NamedDocument, years: Iterable[int], quarter: int, month: int) -> float:
     """1 if the document covers the latest period that the question names; a report also has the figures of the year before."""
     asked = sorted(years)
     if not asked:
@@ -195,6 +217,8 @@ def _period_score(document: NamedDocument, years: Iterable[int], quarter: int) -
         score = 0.4
     else:
         score = 0.0
+    if month and document.month:
+        return score * (1.0 if document.month == month else 0.5)
     if quarter:
         return score * (1.0 if document.quarter == quarter else 0.5)
     return score * (0.7 if document.quarter in (1, 2, 3) else 1.0)  # the fourth quarter closes the year

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from assay.core.identity import KIND, ORGANISATION, PERIOD, file_words
 from assay.ingest.metadata.authors import is_organisation, is_spelled_as_name
-from assay.ingest.metadata.document_date import ANY, to_iso
+from assay.ingest.metadata.document_date import ANY, find_date_in_file_name, to_iso
 
 NEAR = 4_000  # characters of the first page
 LINES = 60
@@ -162,6 +162,8 @@ def find_period(text: str, title: str, name: str, kind: str) -> str:
         year = _fiscal_year(text, f"{named} {title}", int(end[:4]))
         quarter = _quarter(f"{named}\n{title}") or (_most(text) if span != "year" else 0)
         return f"{f'Q{quarter} ' if quarter and span != 'year' else ''}FY{year} ({span} ended {end})"
+    if month := find_date_in_file_name(name) or _month_alone(title):
+        return month[:7]
     for source in (named, title):
         years = {*YEAR.findall(source)}
         quarter = _quarter(source)
@@ -169,6 +171,12 @@ def find_period(text: str, title: str, name: str, kind: str) -> str:
         if len(fiscal or years) == 1 and (kind or quarter or fiscal or source is named):
             return f"{f'Q{quarter} ' if quarter else ''}{'FY' if fiscal else ''}{(fiscal or years).pop()}"
     return ""
+
+
+def _month_alone(title: str) -> str:
+    """The month in a title that names one, and no day."""
+    found = [iso for match in ANY.finditer(title) if (iso := to_iso(match))]
+    return found[0] if len(found) == 1 and len(found[0]) == 7 else ""
 
 
 def _fiscal_year(text: str, name: str, ended: int) -> int:
