@@ -1,6 +1,6 @@
 // An answer as it is read: claims with citations and verdicts, what disagrees, and what was tried where the answer is no.
 
-import { citeButton, flaggedNote, quotation, verdictMark, VERDICTS } from "./citations.js";
+import { citeButton, flaggedNote, quotedWords, verdictMark, VERDICTS } from "./citations.js";
 import { add, count, el, oneLine, plural } from "../lib/dom.js";
 import { editedMark, reviewedBy } from "./review_status.js";
 import { badge, icon } from "../lib/ui.js";
@@ -184,7 +184,7 @@ function quotation(source, desk, lead = "") {
   return el(
     "figure",
     { class: "quoted-side card" },
-    quotation(source, lead),
+    quotedWords(source, lead),
     source.flagged ? flaggedNote() : null,
     el(
       "figcaption",

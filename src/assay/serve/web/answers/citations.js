@@ -39,7 +39,7 @@ export function flaggedNote() {
 }
 
 /** The words of a source: a quotation, or the rows of a table that it is from, with their header. */
-export function quotation(source, ...lead) {
+export function quotedWords(source, ...lead) {
   if (!source.table) return el("blockquote", { class: "quote" }, ...lead, `“${oneLine(source.quote)}”`);
   const { caption, units, columns, rows } = source.table;
   const cell = (tag) => (words) => el(tag, { dir: "auto" }, words);
@@ -69,7 +69,7 @@ export function citeButton(source, open) {
   hints(
     node,
     () => [
-      quotation(source),
+      quotedWords(source),
       el("p", { class: "stands" }, placeOf(source)),
       source.flagged ? flaggedNote() : null,
       button("Open the page", { kind: "small", icon: "document", on: () => (hide(), open(source, node)) }),

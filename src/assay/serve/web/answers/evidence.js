@@ -1,6 +1,6 @@
 // The evidence library of a run: every piece that bears on the question, with its score; sorted, filtered, opened.
 
-import { flaggedNote, quotation } from "./citations.js";
+import { flaggedNote, quotedWords } from "./citations.js";
 import { clear, count, el, fill, oneLine, plural } from "../lib/dom.js";
 import { atTheEnd, badge, icon } from "../lib/ui.js";
 
@@ -135,7 +135,7 @@ function pieceOf(piece, open) {
       { class: "small muted" },
       [piece.date, piece.page ? `page ${piece.page}` : "", piece.heading].filter(Boolean).join(" · "),
     ),
-    quotation(piece),
+    quotedWords(piece),
     piece.note && oneLine(piece.note) !== oneLine(piece.quote) ? el(
       "p",
       { class: "small piece-note" },
