@@ -73,7 +73,11 @@ function blockView(answer, block, cited, desk) {
 }
 
 function claimsOf(answer, block, cited, desk) {
-  const own = (claim) => ending(claim, marks(claim, cited, desk));
+  const own = (claim) => {
+    const source = claim.quotation && claim.citations.length === 1 ? cited.get(claim.citations[0]) : null;
+    const marked = marks(claim, cited, desk);
+    return source?.table ? [quotedWords(source), marked] : ending(claim, marked);
+  };
   const quoted = block.claims.some((claim) => claim.quotation);
   if (answer.shape === "list" || (quoted && block.claims.length > 1)) {
     return el(
