@@ -122,3 +122,8 @@ def test_broken_structure_is_read_as_far_as_it_goes():
         b"Content-Transfer-Encoding: base64\n\n%%%not base64"
     )
     assert "Subject: x" in read(data).text
+
+
+def test_the_marks_before_a_repeated_message_are_not_part_of_the_text() -> None:
+    parsed = read(message("On Friday Ben wrote:\n> How high is it?\n>> It rose.\n> Still?\nTwo metres.\n"))
+    assert parsed.text.endswith("On Friday Ben wrote:\n\nHow high is it?\n\nIt rose.\n\nStill?\n\nTwo metres.")

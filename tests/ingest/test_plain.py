@@ -142,3 +142,28 @@ def test_a_text_over_the_limit_is_refused():
 
 def test_invisible_characters_are_gone():
     assert read("in\u200bvisi\u202eble\u00ad", "a.txt").text == "invisible"
+
+
+def test_the_marks_of_markdown_are_not_part_of_the_text():
+    parsed = read(
+        "# A *quiet* `river`\n\nThe **level** rose by _two_ metres, says [the log](https://example.org/a_(b)), see "
+        "<https://example.org> and [notes][n].\n\n> It fell *again **quickly** on* Monday.\n\n***\n\n"
+        "The tag is<br>here; snake_case_name and 2 * 3 * 4 stay, and so does \\*this\\*.\n\n[n]: https://example.org/n\n"
+    )
+    assert parsed.text == (
+        "A quiet river\n\nThe level rose by two metres, says the log, see https://example.org and notes.\n\n"
+        "It fell again quickly on Monday.\n\nThe tag is here; snake_case_name and 2 * 3 * 4 stay, and so does *this*."
+    )
+
+
+def test_code_keeps_its_content_without_its_fences():
+    parsed = read("Run this:\n\n```sh\necho **not bold** > out_file_name\n```\n\nDone.")
+    assert parsed.text == "Run this:\n\necho **not bold** > out_file_name\n\nDone."
+
+
+def test_the_tags_of_xml_are_not_part_of_the_text():
+    parsed = read(
+        "<?xml version='1.0'?>\n<list>\n <name>River &amp; Lake</name>\n <p>It <b>rose</b> fast.</p>\n</list>", "a.txt"
+    )
+    assert parsed.text == "River & Lake\nIt rose fast."
+    assert read("<a> is a tag that opens this note.", "a.txt").text == "<a> is a tag that opens this note."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -188,3 +189,13 @@ def test_pieces_of_a_halved_passage_stay_in_order_with_what_overlaps_them():
         found = split_passages(doc, quarters, 3, overlap)
         assert [p.start for p in found] == sorted(p.start for p in found)
         assert [p.end for p in found] == sorted({p.end for p in found})
+
+
+def test_no_passage_crosses_a_seam() -> None:
+    text = "The probe was cleaned every ten\n\nchromatography of surface water was used. It took a day."
+    seam = text.index("chromatography")
+    document = Document("d", "b", "u", "x", "t", text, kind="pdf", meta={"seams": str(seam)})
+    passages = split_passages(document, lambda words: len(words.split()))
+    assert [(passage.start, passage.end) for passage in passages] == [(0, seam - 2), (seam, len(text))]
+    assert all("uncertain" in passage.context for passage in passages)
+    assert len(split_passages(replace(document, meta={}), lambda words: len(words.split()))) == 1

@@ -21,6 +21,7 @@ from assay.language.clean import tidy_whitespace
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _BORDER = re.compile(rb"(?:\A|\n\r?\n)(?=From \S+.{0,100}\d{2}:\d{2}.{0,40}\d{4}[^\n]{0,40}\r?\n)")
+_QUOTED = re.compile(r"(?:>[ \t]?)+")
 _LOCKED = "The message is encrypted; open it in a mail program that has the key, and save a copy without encryption."
 
 
@@ -143,7 +144,21 @@ def _plain(part: Message) -> str:
         return ""
     if str(part.get_param("format") or "").lower() == "flowed":  # lines that end in a space continue on the next
         text = re.sub(r"(?<!--) \n(?![>\n])", " ", text)
-    return re.sub(r"\n(?:[ \t\xa0]*\n)+", "\n\n", text)
+    return re.sub(r"\n(?:[ \t\xa0]*\n)+", "\n\n", _without_quote_marks(text))
+
+
+def _without_quote_marks(text: str) -> str:
+    """Lines of a reply without the `>` before what it repeats; an empty line parts it from what is new."""
+    lines: list[str] = []
+    depth = 0
+    for line in text.split("\n"):
+        marks = _QUOTED.match(line)
+        marked = marks[0].count(">") if marks else 0
+        if marked != depth and lines and lines[-1].strip():
+            lines.append("")
+        depth = marked
+        lines.append(line[marks.end() :] if marks else line)
+    return "\n".join(lines)
 
 
 def _attach(part: Message, number: int, limits: FileLimits, out: TextBuilder, level: int) -> None:

@@ -1,18 +1,20 @@
 """Text formats: plain text, Markdown, reStructuredText, Org.
 
-The text stays as its author typed it, so that a quotation can be found in the file. Only what the rendered page does not show
-is removed: front matter, comments, embedded images, and the markup of headings.
+The words stay as their author typed them. What the rendered page does not show is removed: front matter, comments,
+embedded images, the markup of headings, and the marks of Markdown.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from html import unescape
 
 from assay.core.formats import format_of_suffix
 from assay.core.types import Section
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.html_hidden import hides_text
+from assay.ingest.formats.markdown_marks import find_references, strip_fences, strip_marks
 from assay.ingest.formats.pipe_tables import find_pipe_tables
 from assay.ingest.formats.text_builder import TextBuilder, too_long
 from assay.ingest.metadata import file_fields
@@ -31,16 +33,20 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     if kind == "markdown":
         front, text = _front_matter(text)
         text = _without_hidden(text)
+    if kind == "text" and _XML.match(text):
+        text = _without_tags(text)
     if kind == "org":
         front = {key.lower(): [value] for key, value in re.findall(r"(?mi)^#\+(title|author|date):[ \t]*(.+)$", text)}
     out = TextBuilder(kind, limits)
     heads = {"markdown": _markdown, "rst": _rst, "org": _org}.get(kind, _none)(text)
     at = 0
+    references = find_references(text) if kind == "markdown" else frozenset()
+    shown = (lambda part: _rendered(part, references)) if kind == "markdown" else str
     for head in heads:
-        out.block(_stretch(text[at : head.start]))
+        out.block(_stretch(shown(text[at : head.start])))
         out.heading(head.words, head.level)
         at = head.end
-    out.block(_stretch(text[at:]))
+    out.block(_stretch(shown(text[at:])))
     if kind in {"markdown", "org"}:
         out.tables += find_pipe_tables("".join(out.parts))
     if lost := text.count("\ufffd"):
@@ -81,6 +87,26 @@ def _leading_title(sections: list[Section]) -> str:
         return ""
     first = sections[0]
     return first.title if all(section.level > first.level for section in sections[1:]) else ""
+
+
+_XML = re.compile(
+    r"\s*(?:<\?xml[^>]{0,300}\?>\s*)?(?:<!DOCTYPE[^>]{0,300}>\s*)?<([A-Za-z][\w:.-]*+)[^<>]{0,2000}>.*</\1\s*>\s*\Z",
+    re.DOTALL,
+)
+_TAGS = re.compile(r"(?:<(?:[A-Za-z/][^<>]{0,2000}|\?[^<>]{0,300}\?|!DOCTYPE[^<>]{0,300})>\s*)++")
+
+
+def _without_tags(text: str) -> str:
+    """The text of an XML file. A tag alone between words marks some of them; several, or a line end, part two texts."""
+    text = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!\[CDATA\[(.*?)\]\]>", lambda match: match[1].replace("<", "&lt;"), text, flags=re.DOTALL)
+    return unescape(
+        _TAGS.sub(lambda match: "\n" if match[0].count("<") > 1 or "\n" in match[0] else _space(match[0]), text)
+    )
+
+
+def _space(tag: str) -> str:
+    return tag[tag.rindex(">") + 1 :]
 
 
 # --- Markdown -------------------------------------------------------------------------------------------------------
@@ -139,6 +165,13 @@ def _without_hidden(text: str) -> str:
     return "".join(shown)
 
 
+def _rendered(text: str, references: frozenset[str]) -> str:
+    """Markdown without its marks, and fenced code without its fences."""
+    return "".join(
+        strip_fences(stretch) if fenced else strip_marks(stretch, references) for fenced, stretch in _stretches(text)
+    )
+
+
 def _hidden_tag(attributes: str) -> bool:
     style = re.search(r"style\s*=\s*(\"[^\"]*\"|'[^']*')", attributes)
     return bool(re.search(r"(?:^|\s)hidden(?=\s|=|/|$)", attributes)) or bool(style and hides_text(style[1][1:-1]))
@@ -182,8 +215,7 @@ def _markdown(text: str) -> list[_Heading]:
 
 def _shown(heading: str) -> str:
     """A heading's text without links, emphasis or an attribute list (`{#anchor}`)."""
-    heading = re.sub(r"(?<!\s)\s*+\{[#.][^}]{0,300}\}\s*$", "", heading)
-    return re.sub(r"!?\[([^\[\]]*+)\]\([^)]{0,2000}\)", r"\1", heading).replace("**", "").replace("`", "").strip()
+    return strip_marks(re.sub(r"(?<!\s)\s*+\{[#.][^}]{0,300}\}\s*$", "", heading)).strip()
 
 
 # --- reStructuredText and Org ---------------------------------------------------------------------------------------

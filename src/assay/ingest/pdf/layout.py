@@ -405,9 +405,10 @@ def _headings(rows: Sequence[list[TextRun]]) -> list[TextRun]:
 
 def _divides(run: TextRun, other: Sequence[tuple[float, float]]) -> bool:
     """Whether what is on the other side stops above this run and goes on below it, as under a heading over both columns."""
-    above = max((y1 for y0, y1 in other if (y0 + y1) / 2 < run.middle), default=run.y0)
+    above = max((y1 for y0, y1 in other if (y0 + y1) / 2 < run.middle), default=run.y0 - (run.y1 - run.y0))
     below = min((y0 for y0, y1 in other if (y0 + y1) / 2 > run.middle), default=None)
-    return below is not None and below - above < 5.5 * (run.y1 - run.y0) and _is_clear(run, other)
+    em = run.y1 - run.y0
+    return below is not None and 1.7 * em < below - above < 5.5 * em and _is_clear(run, other)
 
 
 def _tables(rows: Sequence[list[TextRun]]) -> list[list[list[TextRun]]]:
@@ -468,14 +469,17 @@ def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[Trust, float]:
     left, right = _facing(west, 1), _facing(east, -1)
     em = median(run.y1 - run.y0 for run in [*left, *right])
     white = min(run.x0 for run in right) - max(run.x1 for run in left)
-    if white < 0.5 * em or _are_values(left, right, em) or _are_values(right, left, em):
+    if white < 0.5 * em:
         return Trust.none, 0.0
-    edged = white > 1.2 * em or _is_aligned(left, right, em)
     few = min(len(left), len(right))
-    prose = [run for run in left if _is_wordy(run)]
-    solid = _is_solid(prose) and max(run.x1 for run in left) - max(run.x1 for run in prose) < 2 * em
-    prose = [run for run in right if _is_wordy(run)]
-    solid |= _is_solid(prose) and min(run.x0 for run in prose) - min(run.x0 for run in right) < 2 * em
+    west_text, east_text = [run for run in left if _is_wordy(run)], [run for run in right if _is_wordy(run)]
+    west_solid = _is_solid(west_text) and max(run.x1 for run in left) - max(run.x1 for run in west_text) < 2 * em
+    east_solid = _is_solid(east_text) and min(run.x0 for run in east_text) - min(run.x0 for run in right) < 2 * em
+    solid = west_solid or east_solid
+    dense = west_solid and len(west_text) >= 5 and _fill(west_text, 0.85) >= 0.7
+    if (not dense and _are_values(left, right, em)) or _are_values(right, left, em):
+        return Trust.none, 0.0
+    edged = white > 1.2 * em or _is_aligned(left, right, em) or (west_solid and len(west_text) >= 8)
     if solid or (few >= 4 and _is_independent(left, right, em)):
         return Trust.sure if edged else Trust.weak, white
     if not (_is_prose(left) and _is_prose(right)):
