@@ -55,7 +55,8 @@ class Entry:
 
     @property
     def identity(self) -> dict[str, str]:
-        return {key: self.meta.get(key, "") for key in (ORGANISATION, KIND, PERIOD)}
+        """Organisation, kind of document and period, without those that are unknown."""
+        return {key: self.meta[key] for key in (ORGANISATION, KIND, PERIOD) if self.meta.get(key)}
 
     @property
     def name(self) -> str:
