@@ -98,6 +98,8 @@ class _Line:
     def has_data(self) -> bool:
         """Whether it is a row of a table: a number beside something else that is no year."""
         values = [cell for cell in self.cells if cell.value and not cell.year]
+        if len(values) == 1 and len(self.cells) > 4 and len(values[0].text) <= 2:
+            return False  # a number in a line of names: `Level | Transfers into | 3`
         return len(self.cells) > 1 and bool(values) and (self.cells[0] not in values or len(values) > 1)
 
     @property
