@@ -50,7 +50,8 @@ class Extraction:
     reading: float = 0.2  # weight of the score above beside the probability that a sentence answers
     answers: float = 0.5  # probability from which on a sentence is an answer,
     further: float = 0.9  # and from which on another one is worth saying
-    tied_answers: float = 0.1  # the same for one that a name ties to a chosen one
+    tied_answers: float = 0.5  # the same for one that a name ties to a chosen one
+    goes_on: float = 0.05  # share of the question that a sentence must add to go on from the best one
     unfit: float = 0.3  # factor where the answer in it is not of the kind that is asked for
     decides: float = 0.1  # probability from which on a sentence may decide a yes/no question
 
@@ -143,7 +144,7 @@ def with_readings(question: str, of: Field, readings: Mapping[int, Reading], by:
     """The candidates ordered by what an answer model says of them; what it has not read comes last."""
     readings = {
         place: reading
-        if answer_fits(question, of.found[place].in_context[slice(*reading.span)])
+        if _fits(question, of.found[place], reading)
         else replace(reading, answers=by.unfit * reading.answers)
         for place, reading in readings.items()
     }
@@ -155,6 +156,14 @@ def with_readings(question: str, of: Field, readings: Mapping[int, Reading], by:
         ]
     )
     return replace(of, score=score, readings=readings)
+
+
+def _fits(question: str, candidate: Candidate, reading: Reading) -> bool:
+    """Whether the answer that the model marks is of the kind that is asked for, and in the sentence itself: a date in the
+    title is not when something ends."""
+    inside = reading.span[1] > len(candidate.in_context) - len(candidate.quote.text)
+    valued = any(pattern.search(question) for pattern in KINDS.values())
+    return answer_fits(question, candidate.in_context[slice(*reading.span)]) and (inside or not valued)
 
 
 def choose(question: str, of: Field, by: Extraction) -> list[int]:
@@ -195,11 +204,30 @@ def _choose_by_readings(question: str, of: Field, by: Extraction) -> list[int]:
             tied == 1.0 and fresh > 0 and of.answers(place) >= by.tied_answers
         ):
             chosen.append(place)
+    chosen += _continued(question, of, chosen, by)
     if several:
         chosen += _others_of_the_list(of, chosen, by)
     if by.conflicts:
         chosen += _contradicting(question, of, chosen)
     return chosen
+
+
+def _continued(question: str, of: Field, chosen: Sequence[int], by: Extraction) -> list[int]:
+    """The sentence that goes on from the best one: it has the name or the code that the best one gives, and words of the
+    question that are still open. Asked for the model of a sensor, a report names the sensor and a list its model."""
+    best, reading = of.found[chosen[0]], (of.readings or {}).get(chosen[0])
+    known = fold_case(question)
+    span = best.in_context[slice(*reading.span)] if reading else ""
+    named = (fold_case(name.text) for name in find_names(best.quote.text))
+    led = [name for name in named if name not in known and (any(map(str.isdigit, name)) or name in fold_case(span))]
+    open_ = of.weights * (1 - of.holds[list(chosen)].max(axis=0))
+    gains = [
+        (float(of.holds[place] @ open_), -place)
+        for place, each in enumerate(of.found)
+        if place not in chosen and any(name in fold_case(each.quote.text) for name in led)
+    ]
+    gain, place = max(gains, default=(0.0, 0))
+    return [-place] if gain >= by.goes_on else []
 
 
 def _gains(of: Field, chosen: Sequence[int], by: Extraction) -> np.ndarray:

@@ -1,0 +1,62 @@
+"""Answers that are computed without a model, from the question to the delivered answer and its replay."""
+
+from __future__ import annotations
+
+import asyncio
+
+from assay.core.events import Route
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.workspace.facade import Workspace
+
+
+def ask(opened: Workspace, question: str) -> Run:
+    async def last() -> Run:
+        found = None
+        async for run, _ in opened.ask(question):
+            found = run
+        assert found is not None
+        return found
+
+    return asyncio.run(last())
+
+
+def said(run: Run) -> str:
+    assert run.answer is not None
+    return run.answer.said or (run.answer.claims[0].words if run.answer.claims else "")
+
+
+def test_a_table_is_looked_up_with_its_row_cited_and_the_run_replays_to_the_same_answer(filled: Workspace):
+    run = ask(filled, "Which supplier's contract ends first?")
+    assert run.answer is not None
+    assert run.answer.outcome is Outcome.answered
+    assert said(run).startswith("Lowfen Haulage (2025-10-31)")
+    cited = [each for each in run.evidence if each.key in run.answer.claims[0].cites]
+    assert any("Lowfen Haulage" in each.quote.text for each in cited)
+    replayed = asyncio.run(filled.replay(filled.run(run.id)))
+    assert replayed.same, replayed.differences
+
+
+def test_a_question_about_the_collection_is_answered_from_the_catalogue_and_cites_the_documents(filled: Workspace):
+    run = ask(filled, "Which documents mention Clearhelm?")
+    assert run.answer is not None
+    assert run.answer.outcome is Outcome.answered
+    assert all(
+        name in said(run) for name in ("coagulant-delivery.eml", "suppliers.xlsx", "procurement-rules-2025.docx")
+    )
+    assert len(run.answer.claims[0].cites) == 3
+    assert asyncio.run(filled.replay(filled.run(run.id))).same
+
+
+def test_the_catalogue_counts_only_what_the_person_may_read(filled: Workspace):
+    before = said(ask(filled, "How many e-mails are there?"))
+    asyncio.run(filled.remove(["coagulant-delivery.eml"]))
+    after = said(ask(filled, "How many e-mails are there?"))
+    assert (before[0], after[0]) == ("2", "1")
+    assert "coagulant" not in after
+
+
+def test_thanks_are_not_searched_for(filled: Workspace):
+    run = ask(filled, "Thank you very much!")
+    assert run.answer is not None
+    assert (run.route, run.answer.outcome, run.calls) == (Route.direct, Outcome.direct, ())
