@@ -579,8 +579,8 @@ def _is_over(row: list[TextRun], after: list[TextRun]) -> bool:
     if row[0].y1 <= after[0].y0:
         return False
     return any(
-        min(run.y1, other.y1) - max(run.y0, other.y0) > 0.6 * min(run.y1 - run.y0, other.y1 - other.y0)
-        and min(run.x1, other.x1) - max(run.x0, other.x0) > run.y1 - run.y0
+        min(run.y1, other.y1) - max(run.y0, other.y0) > 0.5 * max(run.y1 - run.y0, other.y1 - other.y0)
+        and min(run.x1, other.x1) - max(run.x0, other.x0) > 4 * (run.y1 - run.y0)
         for run in row
         for other in after
     )

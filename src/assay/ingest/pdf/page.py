@@ -17,7 +17,7 @@ import pypdfium2.raw as raw
 INVISIBLE_MODES = frozenset({3, 7})  # neither fill nor stroke
 SHADE = 24  # of 255: text with less contrast is invisible
 SMALLEST = 1.5  # points
-SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line
+SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line; in some files it is \x02
 WORD = re.compile(rf"[^\s\x00{SOFT_BREAK}]+{SOFT_BREAK}?")
 LAM_ALEF = re.compile("[اأإآ]ل")
 MOST_OBJECTS = 1500  # on a page that is searched for shapes
@@ -187,7 +187,7 @@ def read_page(engine: PdfEngine, page: Any) -> PageContent:
 def _sheet(engine: PdfEngine, page: Any, handle: Any, frame: PageFrame) -> PageContent:
     text_page = ctypes.cast(handle, ctypes.c_void_p).value or 0
     count = max(0, raw.FPDFText_CountChars(handle))
-    text = read_characters(engine, text_page, handle, count) if count else ""
+    text = read_characters(engine, text_page, handle, count).replace("\x02", SOFT_BREAK) if count else ""
     if "ل" in text:
         text = _ligatures_in_order(engine, text_page, text)
     found = list(WORD.finditer(text))
