@@ -486,7 +486,8 @@ def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[Trust, float]:
         return Trust.none, 0.0
     if few >= 3 and edged:
         return Trust.sure, white
-    return Trust.possible if few >= 2 and white > APART * em else Trust.weak, white
+    sentences = all(len(run.words) >= 4 and not run.words[0].bold and not run.text.isupper() for run in [*left, *right])
+    return Trust.possible if few >= 2 and white > APART * em and sentences else Trust.weak, white
 
 
 def _are_figures(runs: list[TextRun]) -> bool:
