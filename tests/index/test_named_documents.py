@@ -68,6 +68,14 @@ def test_a_month_selects_among_the_minutes_of_a_body():
     assert first("What did the Harbour committee decide in June 2024?", name_table([*minutes, *others])) == "2024-06"
 
 
+def test_an_organisation_is_named_even_if_half_the_documents_are_its_own():
+    table = name_table([report("NIKE", "NIKE, Inc.", year) for year in (2019, 2020, 2021, 2022)] +
+                       [report(stem, FIRMS[stem], 2020) for stem in ("BOEING", "PROCTER", "JPMORGAN")])  # fmt: skip
+    assert first("Nike revenue in 2021", table) == "NIKE2021"
+    assert "NIKE2021" in weigh_named("Nike revenue in 2021", table).named
+    assert not weigh_named("What is in the 10K?", table).named
+
+
 def test_words_that_most_documents_share_name_none():
     assert not weigh_named("What does the 10K say about dividends?", shelf()).named
     assert not weigh_named("What is the tallest mountain?", shelf()).weights

@@ -16,7 +16,11 @@ from assay.language.words import stop_words
 
 NAME_WEIGHT, PERIOD_WEIGHT = 0.6, 0.4  # in units of the spread of the fused scores
 MOST_NAMED = 24  # documents that are searched on their own
-RARE, COMMON = 0.25, 0.75  # a word in this share of the documents selects fully; not at all
+FILE_SHARES = (0.25, 0.75)  # a word of file names in this share of the documents selects fully; not at all
+ORGANISATION_SHARES = (
+    0.6,
+    0.95,
+)  # the same for a word of organisations: a name means it even if half the documents are its own
 LOWER_CASE = 0.3  # of a word that the question does not write as a name, found in a file name only
 ABBREVIATED = 0.7  # of capitals that a name begins with
 
@@ -134,7 +138,7 @@ def weigh_named(question: str, table: NameTable) -> NamedWeights:
     candidates = [each for each in table.documents if each.id in close] if close else table.documents
     periods = {each.id: _period_score(each, years, quarter, month) for each in candidates} if years or quarter else {}
     covering = sum(score >= 1 for score in periods.values())
-    year_alone = 0.5 * _selectivity(covering, len(table.documents)) if covering and not close else 0.0
+    year_alone = 0.5 * _selectivity(covering, len(table.documents), FILE_SHARES) if covering and not close else 0.0
     weights: dict[str, float] = {}
     for each in candidates:
         name = strength * close.get(each.id, 0.0)
@@ -158,7 +162,8 @@ def _name_scores(question: str, table: NameTable) -> dict[str, float]:
                 begun = (ids for name, ids in table.by_organisation.items() if name.startswith(word))
                 found |= {id: ABBREVIATED for ids in begun for id in ids}
         found |= dict.fromkeys(table.by_organisation.get(word, ()), 1.0)
-        selective = _selectivity(len(found), len(table.documents))
+        shares = ORGANISATION_SHARES if word in table.by_organisation else FILE_SHARES
+        selective = _selectivity(len(found), len(table.documents), shares)
         for id, strength in found.items():
             scores[id] += selective * strength
     return {id: score for id, score in scores.items() if score > 0}
@@ -186,8 +191,9 @@ def _words(question: str) -> Iterator[tuple[str, str]]:
                     yield piece, part
 
 
-def _selectivity(found: int, count: int) -> float:
-    return min(1.0, max(0.0, (COMMON - found / count) / (COMMON - RARE)))
+def _selectivity(found: int, count: int, shares: tuple[float, float]) -> float:
+    rare, common = shares
+    return min(1.0, max(0.0, (common - found / count) / (common - rare)))
 
 
 def _years(text: str) -> set[int]:
