@@ -78,7 +78,7 @@ GUARDS = (
     Guard(
         "a passage that reads like an instruction is flagged",
         "evidence/weigh.py",
-        "flagged=is_suspicious(hit.passage.text),",
+        'flagged=is_suspicious(f"{hit.passage.context}\\n{hit.passage.text}"),',
         "flagged=False,",
         f"{INJECTION}::test_a_flagged_passage_is_kept_as_evidence_with_its_flag",
     ),

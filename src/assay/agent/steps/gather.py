@@ -156,7 +156,7 @@ def _looked_up(run: Run) -> tuple[Evidence, ...]:
         words = weigh.best_sentence(passage, rare)
         if inside:
             words = weigh.quote(passage, inside[0][0] - passage.start, inside[0][1] - passage.start)
-        key, flagged = weigh.evidence_key(passage), is_suspicious(passage.text)
+        key, flagged = weigh.evidence_key(passage), is_suspicious(f"{passage.context}\n{passage.text}")
         evidence.append(Evidence(key, passage, words, 10.0, run.question, flagged=flagged))
     return tuple(evidence)
 
