@@ -14,7 +14,7 @@ from assay.core.identity import ORGANISATION, PERIOD, file_words
 from assay.language.terms import fold_case
 from assay.language.words import stop_words
 
-NAME_WEIGHT, PERIOD_WEIGHT = 0.6, 0.4  # in units of the spread of the fused scores
+NAME_WEIGHT, PERIOD_WEIGHT = 0.8, 0.6  # in units of the spread of the fused scores
 MOST_NAMED = 24  # documents that are searched on their own
 FILE_SHARES = (0.25, 0.75)  # a word of file names in this share of the documents selects fully; not at all
 ORGANISATION_SHARES = (

@@ -29,7 +29,7 @@ from assay.store import documents
 from assay.store.database import Store
 
 NAMED_DEPTH = 4  # times the pool, inside the documents that a question names
-NAMED_LEXICAL = 0.15  # the weight of the lexical score there: the words of its name occur in all passages of a document
+NAMED_LEXICAL = 0.1  # the weight of the lexical score there: the words of its name occur in all passages of a document
 NAME_TABLES = 8  # kept between runs
 MOST_SENTENCES = 6  # of a query, searched by meaning one by one
 
