@@ -516,7 +516,7 @@ def _are_values(lines: list[TextRun], values: list[TextRun], em: float) -> bool:
     least = max(2, 0.6 * len(values), 0.4 * len(lines) if values[0].x0 > lines[0].x0 else 0)
     if len(short) < least:
         return False
-    return sum(any(abs(run.middle - other.middle) < 0.12 * em for other in lines) for run in short) >= least
+    return _number_level(short, lines, em) >= least
 
 
 def _is_independent(left: list[TextRun], right: list[TextRun], em: float) -> bool:
@@ -524,7 +524,16 @@ def _is_independent(left: list[TextRun], right: list[TextRun], em: float) -> boo
     if max(sum(map(_is_wordy, lines)) / len(lines) for lines in (left, right)) < 0.6:
         return False
     few, many = sorted((left, right), key=len)
-    return sum(any(abs(run.middle - other.middle) < 0.12 * em for other in many) for run in few) <= 0.4 * len(few)
+    return _number_level(few, many, em) <= 0.4 * len(few)
+
+
+def _number_level(runs: list[TextRun], others: list[TextRun], em: float) -> int:
+    """How many runs stand on a line with one of the others; type of another font is a little higher or lower."""
+    offsets = [min((other.middle - run.middle for other in others), key=abs) for run in runs]
+    usual = median(offsets)
+    if abs(usual) > 0.2 * em:
+        usual = 0.0
+    return sum(abs(offset - usual) < 0.12 * em for offset in offsets)
 
 
 def _is_aligned(left: list[TextRun], right: list[TextRun], em: float) -> bool:
