@@ -245,3 +245,9 @@ def test_an_answer_is_partial_when_something_named_or_much_of_the_question_is_mi
     question: str, gaps: tuple[str, ...], partial: bool
 ):
     assert extract.is_partial(question, gaps) is partial
+
+
+def test_the_header_of_a_table_is_no_sentence_and_a_short_sentence_is_one():
+    found = evidence("Name of ferry | Port of call | Year built\nBoats are not allowed.")
+    header = {found[0].passage.doc_id: [(found[0].passage.start, found[0].passage.start + 41)]}
+    assert [each.quote.text for each in extract.candidates(found, (), headers=header)] == ["Boats are not allowed."]

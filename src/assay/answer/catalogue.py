@@ -77,8 +77,8 @@ KINDS = {
 PLAIN = "document|file|source|text|paper|article|item|publication|record"
 NOUN = rf"(?P<noun>(?:pdf |word |text )?(?:{PLAIN})|{'|'.join(map(re.escape, KINDS))})s?"
 PLACE = (
-    r"(?: (?:are|is|were) (?:there|here|available|indexed|stored|known)| (?:do|can|did) (?:you|we|i) (?:have|know|see|hold)"
-    r"| have (?:you|we|i)(?: got)?| exist)?"
+    r"(?: (?:are|is|were)(?: there| here| available| indexed| stored| known)?"
+    r"| (?:do|can|did) (?:you|we|i) (?:have|know|see|hold)| have (?:you|we|i)(?: got)?| exist)?"
     r"(?: (?:in|of) (?:the|this|my|our|your) (?:\w+ )?(?:collection|library|base|workspace|folder|corpus|set))?"
 )
 OPEN = (

@@ -189,6 +189,12 @@ def _groups(text: str, layout: _Layout, index: int) -> list[str]:
     return found[::-1]
 
 
+def header_spans(document: Document) -> list[tuple[int, int]]:
+    """Where the headers of the tables are written: from the beginning of each to its first row."""
+    firsts = [(table, _unpack(table.layout, table.start).starts[:1]) for table in document.tables]
+    return [(table.start, first[0]) for table, first in firsts if first]
+
+
 def tables_within(tables: Sequence[Table], start: int, end: int) -> list[Table]:
     """The tables that touch `text[start:end]`. Tables are in the order of the text and do not overlap."""
     low = bisect_right(tables, start, key=lambda table: table.end)

@@ -25,6 +25,7 @@ from assay.core.events import (
     Route,
 )
 from assay.core.run import Run
+from assay.core.tables import header_spans
 from assay.core.types import Block, Derivation, Shape, Verdict
 from assay.evidence import weigh
 from assay.language import dates
@@ -105,7 +106,11 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
     evidence = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
-    found = extract.candidates(evidence if run.asked.has_model else run.evidence, ties, context.titles(run))
+    weighed = evidence if run.asked.has_model else run.evidence
+    documents = {each.passage.doc_id for each in weighed[: extract.DEFAULT.passages]}
+    sources = [document for each in sorted(documents) if (document := context.document(each))]
+    headers = {each.id: header_spans(each) for each in sources if each.tables}
+    found = extract.candidates(weighed, ties, context.titles(run), headers=headers)
     vectors = await context.tool_context.search_context.embedder.queries([run.question, *(each.said for each in found)])
     readings = await _read(run, context, found, vectors)
     yield extract.draft(_without_dates(run), found, vectors, readings=readings)

@@ -34,6 +34,7 @@ from assay.models.answer_model import Reading
 
 DEFAULT = Extraction()
 NEAR = 2  # sentences shown if none is an answer
+SENTENCE = re.compile(r"[^\W\d_]\w*(?: [\w’'-]+){2,}[.!]")
 BEFORE = 800  # characters before a sentence that may name what it is about
 DECIDING = 6  # sentences that may decide a question
 
@@ -43,9 +44,10 @@ def candidates(
     ties: Sequence[tuple[str, str, str]],
     titles: Mapping[str, str] | None = None,
     by: Extraction = DEFAULT,
+    headers: Mapping[str, Sequence[tuple[int, int]]] | None = None,
 ) -> list[Candidate]:
-    """The sentences of the best passages. `ties` are (passage, passage it was reached from, name); `titles` by
-    document.
+    """The sentences of the best passages. `ties` are (passage, passage it was reached from, name); `titles` and
+    `headers`, the spans of the headers of tables, by document: a header says nothing.
 
     Overlapping passages of a document share sentences; each is kept once, from the passage where it scores best.
     """
@@ -61,6 +63,9 @@ def candidates(
         said = [span for span in split_statements(each.passage.text) if _is_quotable(each.passage.text[slice(*span)])]
         for number, (start, end) in enumerate(said):
             words = quote(each.passage, start, end)
+            above = (headers or {}).get(words.doc_id, ())
+            if any(first <= words.start and words.end <= last for first, last in above):
+                continue
             before = each.passage.text[max(0, start - BEFORE) : start]
             candidate = Candidate(
                 words, each.key, each.passage.id, _worth(each) / top, opens and number == 0, label, before, came
@@ -76,7 +81,8 @@ def _worth(evidence: Evidence) -> float:
 
 def _is_quotable(sentence: str) -> bool:
     """False for a fragment, and for text that a document addresses to a model: it is never an answer."""
-    return is_statement(sentence) and not is_command(sentence)
+    short = SENTENCE.fullmatch(sentence.strip()) is not None  # "Boats are not allowed."
+    return (short or is_statement(sentence)) and not is_command(sentence)
 
 
 def draft(

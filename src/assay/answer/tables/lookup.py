@@ -21,6 +21,7 @@ from assay.answer.tables.question import (
     stems,
     tokens,
 )
+from assay.core.identity import ORGANISATION
 from assay.core.tables import table_rows
 from assay.core.types import Document, Table, TableCell, TableRow
 from assay.language.dates import parse_written_date
@@ -70,9 +71,9 @@ class Grid:
         document, table = self.document, self.table
         name = document.uri.rpartition("/")[2].replace("_", " ")
         above = document.text[max(0, table.start - 300) : table.start].rsplit("\n\n", 2)[-1] if table.start else ""
-        return stems(
-            " ".join((document.title, name, document.heading_at(table.start), table.caption, table.units, above))
-        )
+        owner = document.meta.get(ORGANISATION, "")
+        heading = document.heading_at(table.start)
+        return stems(" ".join((document.title, name, owner, heading, table.caption, table.units, above)))
 
     @cached_property
     def cells(self) -> list[list[frozenset[str]]]:
