@@ -46,6 +46,8 @@ PASSING = (
     EndpointFault.status_503,
     EndpointFault.html,
 )
+
+pytestmark = pytest.mark.long
 TROUBLE = {
     "down": EndpointFault.refuse,
     "slow": EndpointFault.hang,
@@ -163,7 +165,6 @@ import asyncio, sys
 from assay.workspace.facade import open_workspace
 from assay.core.events import Mode
 
-pytestmark = pytest.mark.long
 async def main():
     with open_workspace(sys.argv[1], llm_base_url=sys.argv[2], llm_model="scripted", llm_api_key=sys.argv[3]) as opened:
         async for run, event in opened.ask(sys.argv[4], mode=Mode.quick):
