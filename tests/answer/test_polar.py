@@ -21,6 +21,9 @@ def decided(question: str, sentence: str, label: str = "") -> Derivation | None:
         ("Are dogs allowed on the Gannet?", "Dogs are not allowed.", "Ferries › Gannet", Derivation.no),
         ("Did the Petrel company sell its harbour?", "The Petrel company sold nothing.", "", None),
         ("Is the harbour open to visitors?", "The harbour is not open to visitors.", "", Derivation.no),
+        ("Is the harbour open to visitors?", "We asked whether the harbour is open to visitors.", "", None),
+        ("Is the harbour open to visitors?", "The aim of the visit is a harbour open to visitors.", "", None),
+        ("The old harbour: is it open to visitors?", "The old harbour is open to visitors.", "", Derivation.yes),
         ("Is the harbour open to visitors?", "The lighthouse keeper is called Bo.", "", None),
     ],
 )

@@ -16,6 +16,12 @@ ASKS = re.compile(
     re.I | re.S,
 )
 OR = re.compile(r"\bor\b", re.I)
+# A sentence that says what is to be found out decides nothing.
+OPEN = re.compile(
+    r"^\W*to [a-z]+\b|\b(?:whether|hypothes\w+|(?:aim|goal|objective|purpose)s?\b.{0,30}\b(?:is|was|were|are)|aimed to)\b"
+    r"|\?\W*$",
+    re.I,
+)
 WORD = re.compile(r"[^\W_]+")
 ABOUT = 0.7  # share of the words of a statement that a sentence must have to deny it
 LEADING = frozenset("a an the in on at by of to for from with as its their".split())
@@ -34,6 +40,9 @@ def parse(question: str) -> Polar | None:
     plain = " ".join(question.split()).rstrip("?.! ")
     alternatives = _alternatives(plain)
     match = ASKS.match(plain)
+    above, _, last = plain.rpartition(": ") if ": " in plain else plain.rpartition(". ")
+    if match is None and above and (tail := ASKS.match(last)):  # "The ferry timetable: does it change in winter?"
+        return Polar(f"{above}: {tail[2]}.", _alternatives(last))
     if match is None:
         asks_which = re.match(r"\W*(?:which|what|who|where|when)\b", plain, re.I)
         return Polar(plain, alternatives) if alternatives and asks_which else None
@@ -75,6 +84,8 @@ def chosen_alternative(polar: Polar, sentence: str) -> tuple[int, int] | None:
 def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") -> Derivation | None:
     """Yes if the rules that check claims find the statement supported by a sentence, no if they find it contradicted.
     `label` is the title and headings above the sentence; `before` may name what it is about, but not what it says of it."""
+    if OPEN.search(sentence.text):
+        return None
     *subject, said = content_terms(polar.statement) or ["", ""]
     own = frozenset(content_terms(sentence.text))
     if share(frozenset({said}), own) and len(own & {*subject, said}) > 1:
