@@ -124,7 +124,9 @@ def _decide(question: str, asked: Polar, of: Field, chosen: Sequence[int], by: E
             question = question.replace(each, "")
         for place in best:
             sentence = of.found[place]
-            span = polar.chosen_alternative(asked, sentence.quote.text)
+            span = polar.chosen_alternative(asked, sentence.quote.text) or _marked_alternative(
+                asked, sentence, of, place
+            )
             if span and strength(question, of, [place], by) >= 0:
                 return _decided(Derivation.choice, sentence, span)
         return ()
@@ -135,6 +137,17 @@ def _decide(question: str, asked: Polar, of: Field, chosen: Sequence[int], by: E
         if rule := polar.decide_by_rule(asked, found.quote, found.label, found.before):
             return _decided(rule, found)
     return ()
+
+
+def _marked_alternative(asked: Polar, sentence: Candidate, of: Field, place: int) -> tuple[int, int] | None:
+    """The alternative that the answer model marks in a sentence which has both."""
+    reading = (of.readings or {}).get(place)
+    start = len(sentence.in_context) - len(sentence.quote.text)
+    if reading is None or reading.span[0] < start:
+        return None
+    first = reading.span[0] - start
+    span = polar.chosen_alternative(asked, sentence.quote.text[first : reading.span[1] - start])
+    return (first + span[0], first + span[1]) if span else None
 
 
 def _decided(rule: Derivation, sentence: Candidate, span: tuple[int, int] | None = None) -> tuple[Block, ...]:
