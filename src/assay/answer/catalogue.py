@@ -19,7 +19,7 @@ class Wanted(StrEnum):
     documents = "documents"
     date = "date"
     authors = "authors"
-    title = "title"
+    titled = "title"
 
 
 class Limit(StrEnum):
@@ -150,8 +150,8 @@ FORMS = (
     _form(rf"(?:what|which) (?:is|was) the date of {THIS}", Wanted.date, Limit.named),
     _form(rf"(?:what|which) date (?:is|was|does) {THIS}(?: {WRITE}| have| bear| carry)", Wanted.date, Limit.named),
     _form(rf"how old is {THIS}", Wanted.date, Limit.named),
-    _form(rf"what (?:is|was) the (?:full |exact )?title of {THIS}", Wanted.title, Limit.named),
-    _form(rf"what is {THIS} (?:called|titled|entitled)", Wanted.title, Limit.named),
+    _form(rf"what (?:is|was) the (?:full |exact )?title of {THIS}", Wanted.titled, Limit.named),
+    _form(rf"what is {THIS} (?:called|titled|entitled)", Wanted.titled, Limit.named),
 )
 PRONOUNS = frozenset("it they them this that these those".split())
 

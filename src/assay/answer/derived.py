@@ -16,7 +16,7 @@ RULES = {
     Operation.rows: Derivation.rows,
     Operation.largest: Derivation.extreme,
     Operation.smallest: Derivation.extreme,
-    Operation.count: Derivation.count,
+    Operation.counted: Derivation.counted,
     Operation.total: Derivation.total,
 }
 LISTED = 25  # documents named in one statement
@@ -35,7 +35,7 @@ def statement(derived: Derived, document: Documents) -> str:
         case Derivation.extreme:
             pairs = zip(said[::2], said[1::2], strict=False)
             value = "; ".join(f"{one} ({other})" for one, other in pairs)
-        case Derivation.count:
+        case Derivation.counted:
             value = str(len(said))
         case Derivation.total:
             total = sum(as_number(each) or 0.0 for each in said)
@@ -45,13 +45,13 @@ def statement(derived: Derived, document: Documents) -> str:
             return f"{value}: {_named(sources)}" if len(sources) <= LISTED else value
         case Derivation.documents:
             return _named(sources)
-        case Derivation.title:
+        case Derivation.titled:
             value = "; ".join(each.title for each in sources)
         case Derivation.date:
             value = "; ".join(each.date or "" for each in sources)
         case Derivation.authors:
             value = "; ".join(", ".join(each.authors) for each in sources)
-    if derived.rule in {Derivation.title, Derivation.date, Derivation.authors}:
+    if derived.rule in {Derivation.titled, Derivation.date, Derivation.authors}:
         return f"{value} — {_named(sources)}"
     return f"{value} — {derived.detail}" if derived.detail else value
 
@@ -104,7 +104,7 @@ def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Doc
         return next(fitting, "")
 
     operands = [_quote(document, each.start, each.end) for each in found.cells]
-    if found.operation is Operation.count:
+    if found.operation is Operation.counted:
         operands = [_quote(document, row.start, row.end) for row in found.rows]
     keys = [key(each.start, each.end) for each in operands]
     rows = [(row, key(row.start, row.end)) for row in found.rows[:QUOTED]]
@@ -128,7 +128,7 @@ def _detail(found: TableAnswer) -> str:
     """What the value is of: row, column and units."""
     rows: Sequence[TableRow] = found.rows
     label = rows[0].label if found.operation is Operation.cell and len(rows) == 1 else ""
-    counted = "rows" if found.operation is Operation.count else ""
-    column = found.column if found.operation is not Operation.count else ""
+    counted = "rows" if found.operation is Operation.counted else ""
+    column = found.column if found.operation is not Operation.counted else ""
     parts = (counted, label, " ".join(column.split()), found.table.units)
     return ", ".join(" ".join(each.split()) for each in parts if each)

@@ -202,7 +202,7 @@ class Derivation(StrEnum):
     cell = "cell"  # a cell of a table
     rows = "rows"  # cells of the rows that meet the conditions
     extreme = "extreme"  # the row with the largest or smallest value: cell and value in turn
-    count = "count"  # how many rows
+    counted = "count"  # how many rows
     total = "total"  # the sum of cells
     yes = "yes"
     no = "no"
@@ -211,7 +211,7 @@ class Derivation(StrEnum):
     number = "number"  # how many documents
     date = "date"
     authors = "authors"
-    title = "title"
+    titled = "title"
 
 
 @dataclass(frozen=True, slots=True)

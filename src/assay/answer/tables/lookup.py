@@ -201,7 +201,7 @@ def interpretations(asked: TableQuestion, grid: Grid) -> Iterable[TableAnswer]:
             ordering = [word for word in asked.words if word.place in asked.ordering]
             named = any(has_word(word, head) for word in ordering for head in grid.heads)
             readings = [_cell] if named else [_extreme]  # the column itself may give the highest
-        case Operation.count:
+        case Operation.counted:
             readings = [_cell, _selected]
         case Operation.rows:
             readings = [_cell, _selected]
@@ -447,18 +447,18 @@ def _selected(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     taken = said | (comparison.words if comparison else frozenset())
     wanted = [*conditions(asked, grid, column, taken), *([comparison] if comparison else [])]
     accounted = said.union(covered(asked.words, grid.about), *(each.words for each in wanted))
-    bare = asked.operation is Operation.count and not wanted
+    bare = asked.operation is Operation.counted and not wanted
     if leftover(asked, accounted) or (not wanted and not bare):
         return None
     rows = [row for row in _rows_of_subject(asked, grid) if all(each.holds(row) for each in wanted)]
-    if not rows or (len(rows) > LISTED and asked.operation is not Operation.count):
+    if not rows or (len(rows) > LISTED and asked.operation is not Operation.counted):
         return None
     cells = tuple(_cell_of(row, column) for row in rows if grid.value(row, column).strip())
     distinct = tuple({cell.text: cell for cell in cells}.values())
     score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted) - 0.5
-    if asked.operation is Operation.count:
+    if asked.operation is Operation.counted:
         return TableAnswer(
-            Operation.count, grid.document.id, grid.table, tuple(rows), cells, grid.table.columns[column],
+            Operation.counted, grid.document.id, grid.table, tuple(rows), cells, grid.table.columns[column],
             str(len(rows)), score - (1 if bare else 0),
         )  # fmt: skip
     return TableAnswer(

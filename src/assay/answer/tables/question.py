@@ -18,7 +18,7 @@ NUMBER = re.compile(r"\d[\d.,:/-]*")
 class Operation(StrEnum):
     cell = "cell"  # a value, by row and column
     rows = "rows"  # all rows that meet conditions
-    count = "count"
+    counted = "count"
     largest = "largest"
     smallest = "smallest"
     total = "total"
@@ -133,7 +133,7 @@ def parse(question: str) -> TableQuestion:
     total = [word for word in words if word.text in TOTAL]
     kind = next((kind for kind, pattern in KINDS if pattern.search(question)), "")
     if COUNTED.search(question):
-        operation = Operation.count
+        operation = Operation.counted
     elif direction:
         operation = direction
     elif total:
