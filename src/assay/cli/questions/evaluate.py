@@ -90,14 +90,14 @@ Documents = Annotated[
     list[Path] | None,
     typer.Option(help="A folder with the documents. May be repeated. Default: those the file names."),
 ]
-KeptWorkspace = Annotated[Path | None, typer.Option(help="A workspace to keep. Default: a temporary one.")]
+QaWorkspace = Annotated[Path | None, typer.Option(help="A workspace to keep. Default: a temporary one.")]
 
 
 @app.command()
 def qa(
     data: Questions,
     documents: Documents = None,
-    workspace: KeptWorkspace = None,
+    workspace: QaWorkspace = None,
     limit: Limit = 0,
     json: Json = False,
 ) -> None:
