@@ -51,7 +51,7 @@ def candidates(
 
     Overlapping passages of a document share sentences; each is kept once, from the passage where it scores best.
     """
-    best = evidence[: by.passages]
+    best = _best_passages(evidence, by)
     top = max((_worth(each) for each in best), default=0.0) or 1.0
     found: dict[tuple[str, int], Candidate] = {}
     for each in best:
@@ -72,6 +72,15 @@ def candidates(
             )
             found.setdefault((words.doc_id, words.start), candidate)
     return list(found.values())
+
+
+def _best_passages(evidence: Sequence[Evidence], by: Extraction) -> list[Evidence]:
+    """The best passages, and the best one of each further document, so that one document does not speak for all."""
+    best = list(evidence[: by.passages])
+    for each in evidence[by.passages :]:
+        if len(best) < by.passages + by.others and each.passage.doc_id not in {one.passage.doc_id for one in best}:
+            best.append(each)
+    return best
 
 
 def _worth(evidence: Evidence) -> float:

@@ -24,6 +24,7 @@ class Extraction:
     docs/decisions/0005-extraction.md."""
 
     passages: int = 8  # the best passages; their sentences compete
+    others: int = 4  # passages of further documents beside them
     claims: int = 4  # sentences of an answer
     listed: int = 8  # sentences if the question asks for several things and a table or list has them
 
@@ -200,7 +201,7 @@ def _choose_by_readings(question: str, of: Field, by: Extraction) -> list[int]:
             continue
         tied = max(tie(of.found[place], of.found[other]) for other in chosen[:1])
         fresh = float((of.holds[place] * (1 - of.holds[chosen].max(axis=0))) @ of.weights)
-        if (of.answers(place) >= by.further and not one) or (
+        if (of.answers(place) >= by.further and (not one or _differs(of, chosen[0], place))) or (
             tied == 1.0 and fresh > 0 and of.answers(place) >= by.tied_answers
         ):
             chosen.append(place)
@@ -210,6 +211,18 @@ def _choose_by_readings(question: str, of: Field, by: Extraction) -> list[int]:
     if by.conflicts:
         chosen += _contradicting(question, of, chosen)
     return chosen
+
+
+def _differs(of: Field, one: int, other: int) -> bool:
+    """Whether a sentence of another document gives another figure than the best one does: both are said."""
+    left, right = of.found[one], of.found[other]
+    if left.quote.doc_id == right.quote.doc_id or of.readings is None:
+        return False
+    figures = [
+        NUMBER.findall(each.in_context[slice(*of.readings[place].span)])
+        for each, place in ((left, one), (right, other))
+    ]
+    return all(figures) and figures[0] != figures[1]
 
 
 def _continued(question: str, of: Field, chosen: Sequence[int], by: Extraction) -> list[int]:
