@@ -15,6 +15,7 @@ from assay.agent.past_searches import build_calls, past_searches
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.read_rows import read_rows
+from assay.agent.toolbox.recall import recall
 from assay.answer.catalogue import parse as parse_catalogue
 from assay.answer.tables.lookup import look_up
 from assay.core.errors import ToolError
@@ -213,7 +214,7 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Decided((), COMPUTED["answer"], stop=StopReason.sufficient)
         return
     done = await past_searches(run, context, recalled=False)
-    if any("query" in call.arguments for call in run.calls) and not done:
+    if not done and any("query" in call.arguments and call.tool != recall.name for call in run.calls):
         yield Decided(
             (), "nothing new", stop=StopReason.nothing_new
         )  # every call was refused: there are no results to continue from
