@@ -19,6 +19,7 @@ import pytest
 from fake_clock import FakeClockLoop
 from filelock import FileLock
 
+from assay.testing import WordAnswers
 from assay.workspace.facade import Workspace, open_workspace
 
 END = "-----END CERTIFICATE-----\n"
@@ -105,10 +106,11 @@ def _filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def filled(_filled: Path, tmp_path: Path) -> Iterator[Workspace]:
-    """The sample corpus, ingested; a copy, so that a test may do to it what it likes."""
+    """The sample corpus, ingested; a copy, so that a test may do to it what it likes. Sentences are chosen by words."""
     folder = tmp_path / "workspace"
     shutil.copytree(_filled, folder)
     with open_workspace(folder) as opened:
+        opened.context.parts.answer_model = WordAnswers()
         yield opened
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from assay.core.events import Route
 from assay.core.run import Run
 from assay.core.types import Outcome
@@ -26,6 +28,7 @@ def said(run: Run) -> str:
     return run.answer.said or (run.answer.claims[0].words if run.answer.claims else "")
 
 
+@pytest.mark.long
 def test_a_table_is_looked_up_with_its_row_cited_and_the_run_replays_to_the_same_answer(filled: Workspace):
     run = ask(filled, "Which supplier's contract ends first?")
     assert run.answer is not None

@@ -68,6 +68,7 @@ def test_a_quotation_from_a_pdf_comes_with_its_boxes(assay, filled):
     assert pages and all(each["page"] and each["boxes"] for each in pages)
 
 
+@pytest.mark.long
 def test_events_come_one_per_line_and_the_last_is_the_answer(assay, filled):
     done = assay("ask", "Who supplies the coagulant?", "--json", "--workspace", filled.path)
     events = [json.loads(line) for line in done.stdout.splitlines()]

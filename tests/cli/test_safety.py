@@ -74,6 +74,7 @@ def test_settings_are_shown_as_they_are_written(typed: Typed, monkeypatch: pytes
     assert done.code == 0 and "[/red] query:" in done.out
 
 
+@pytest.mark.long
 def test_a_question_that_is_not_utf_8_is_asked_with_a_sign_in_its_place(typed: Typed, hostile: Path):
     assert typed("search", "valve \udce9", "--source", "\udce9").code == 0
     assert typed("ask", "How is the valve \udce9 opened?", "-q").code in {0, 3, 4}

@@ -28,6 +28,7 @@ def broken_pages(seeds: range) -> dict[int, list[str]]:
     return broken
 
 
+@pytest.mark.long
 def test_every_sentence_of_a_random_page_comes_back_whole() -> None:
     assert not broken_pages(range(40))
 

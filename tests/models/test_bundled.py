@@ -61,12 +61,14 @@ def packaged(texts: list[str]) -> np.ndarray:
     return stacked / np.linalg.norm(stacked, axis=1, keepdims=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", [None, "f32"])
 def test_the_vectors_of_minilm_are_those_of_the_packaged_graph(model: BundledEmbedder, precision: str | None) -> None:
     vectors = BundledEmbedder(MINILM, precision, model.cache).embed(TEXTS)
     assert ((vectors * packaged(TEXTS)).sum(axis=1) > 0.999).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", [None, "f32"])
 def test_the_vectors_of_gte_small_are_those_of_the_original_less_their_centre(
     gte_small: BundledEmbedder, precision: str | None

@@ -48,6 +48,7 @@ def test_head_of_a_stream_does_not_wait_for_its_end(own: Own):
         assert client.head("/api/search").status_code == 405
 
 
+@pytest.mark.long
 def test_a_copy_that_is_still_right_is_not_sent_again(own: Own):
     at, real = own
     with at.client() as client:

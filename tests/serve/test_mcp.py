@@ -422,6 +422,7 @@ def test_nothing_but_the_protocol_is_on_standard_output_and_it_ends_with_the_inp
     assert all(each["jsonrpc"] == "2.0" for each in replies)
 
 
+@pytest.mark.long
 def test_it_can_be_interrupted_while_it_waits(own: Path):
     started = [sys.executable, "-m", "assay.cli.main", "mcp", "--workspace", str(own)]
     with forked.Process(started, stdin=forked.PIPE, stdout=forked.PIPE) as process:

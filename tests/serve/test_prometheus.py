@@ -55,6 +55,7 @@ def shown(meters: ServerMetrics) -> list[Sample]:
 # --- over a real server ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_runs_did_is_shown_and_no_label_names_a_person_a_document_or_a_question(serve: Serve):
     with ChatServer(script().answer) as model, serve(model, metrics=True) as at, at.client() as client:
         for _ in range(2):

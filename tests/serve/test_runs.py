@@ -297,6 +297,7 @@ def test_a_stranger_cannot_tell_that_a_run_is_under_way_nor_disturb_it(folder: P
 # --- stopping and carrying on ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_run_stops_at_once_says_so_and_can_be_carried_on(serve: Serve):
     model = ChatServer(slow(3600))
     with model, serve(model) as at, at.client() as client:

@@ -116,6 +116,7 @@ def test_naming_anothers_things_in_a_question_is_naming_nothing(two: Two):
         assert said(one, ids) == said(other, nobodys), path
 
 
+@pytest.mark.long
 def test_lists_and_searches_hold_ones_own_alone(two: Two):
     assert two.editor.get("/api/runs").json()["runs"]
     for path, field in (("runs", "runs"), ("threads", "threads"), ("documents", "documents")):

@@ -150,6 +150,7 @@ def test_no_operation_holds_up_the_loop(own: tuple[Served, Real], watch: Watch):
     assert asked > 45
 
 
+@pytest.mark.long
 def test_a_route_that_reads_the_store_on_the_loop_is_seen(own: tuple[Served, Real], watch: Watch):
     with own[0].client() as client:
         assert client.get("/api/wrong/store").status_code == 200
