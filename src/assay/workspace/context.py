@@ -216,17 +216,21 @@ class WorkspaceContext:
 
     async def search_context(self, scope: Scope) -> SearchContext:
         """What a search needs, for the bases in `scope`."""
+        from assay.index.fusion import Ranking
         from assay.index.retrieve import SearchContext
         from assay.models.factory import reranker_for
+        from assay.models.local.bundled import BundledEmbedder
 
         self._check_consent(self.settings.reranker)
         filled = [base for base in scope.bases if grants.embedder_of(self.store, base)[0]]
+        embedder = self.embedder
         return SearchContext(
             store=self.store,
             indexes={base.id: await self.index(base) for base in filled},
-            embedder=self.embedder,
-            reranker=reranker_for(self.settings, self.embedder, self.answer_model),
+            embedder=embedder,
+            reranker=reranker_for(self.settings, embedder, self.answer_model),
             answer_model=self.answer_model,
+            ranking=Ranking(lexical=embedder.model.lexical) if isinstance(embedder, BundledEmbedder) else Ranking(),
             pool=self.settings.pool,
             per_document=self.settings.per_document,
             diversity=self.settings.diversity,

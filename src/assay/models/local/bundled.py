@@ -34,6 +34,7 @@ class BundledModel:
     name: recorded with every index; changes whenever the vectors do
     setting: its value in the settings
     window: the longest input in tokens, with [CLS] and [SEP]
+    lexical: the weight of the lexical score beside its cosines, as measured
     file: the file of its weights and the digest that it must have
     read: reads that file
     """
@@ -41,6 +42,7 @@ class BundledModel:
     name: str
     setting: str
     window: int
+    lexical: float
     file: Callable[[], tuple[Path, str]]
     read: Callable[[Path], weights_file.Weights]
 
@@ -62,8 +64,10 @@ def gte_small_file() -> tuple[Path, str]:
 
 
 GTE_SMALL_DIGEST = "55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff"
-GTE_SMALL = BundledModel("gte-small/centred mean/512", "gte-small", 512, gte_small_file, weights_file.read_safetensors)
-MINILM = BundledModel("all-MiniLM-L6-v2/mean/256", "minilm", 256, minilm_file, read_int8_bert)
+GTE_SMALL = BundledModel(
+    "gte-small/centred mean/512", "gte-small", 512, 0.2, gte_small_file, weights_file.read_safetensors
+)
+MINILM = BundledModel("all-MiniLM-L6-v2/mean/256", "minilm", 256, 0.25, minilm_file, read_int8_bert)
 MODELS = {model.setting: model for model in (GTE_SMALL, MINILM)}
 
 
