@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.answer.test_table_lookup import document
+from test_table_lookup import document
 
 from assay.answer.checking.judge import JUDGE
 from assay.answer.derived import derive, table_claims

@@ -13,6 +13,7 @@ from assay.core.types import Document, Passage
 from assay.evaluate.pages import load, measure, pages_of
 
 TEXT = "a" * 30
+BETWEEN = "This page is about the weather and about nothing else."  # so that no passage touches both other pages
 
 
 @pytest.mark.parametrize(("start", "end", "pages"), [(0, 10, {1}), (5, 11, {1, 2}), (9, 30, {1, 2, 3}), (20, 30, {3})])
@@ -33,9 +34,15 @@ def write_pdf(path: Path, pages: list[str]) -> None:
 
 async def test_pages_are_found_and_counted_from_nought(tmp_path: Path):
     (tmp_path / "pdfs").mkdir()
-    write_pdf(tmp_path / "pdfs" / "harbour.pdf", ["The ferry leaves at noon.", "The crane lifts forty tonnes of coal."])
-    write_pdf(tmp_path / "pdfs" / "orchard.pdf", ["Apples are picked in autumn.", "The cider press was built of oak."])
-    questions = [("How much does the crane lift?", "harbour", 1), ("When are apples picked?", "orchard", 1)]
+    write_pdf(
+        tmp_path / "pdfs" / "harbour.pdf",
+        ["The ferry leaves at noon.", BETWEEN, "The crane lifts forty tonnes of coal."],
+    )
+    write_pdf(
+        tmp_path / "pdfs" / "orchard.pdf",
+        ["Apples are picked in autumn.", BETWEEN, "The cider press was built of oak."],
+    )
+    questions = [("How much does the crane lift?", "harbour", 2), ("When are apples picked?", "orchard", 2)]
     lines = [
         json.dumps(
             {"doc_name": name, "question": question, "evidence": [{"doc_name": name, "evidence_page_num": page}]}
