@@ -152,7 +152,12 @@ def hostile(request: dict[str, Any]) -> Any:
             "conflicts": [],
             "missing": [f"{SIGN} gap"],
         },
-        "check": {"rulings": [{"claim": n, "why": f"{SIGN} why", "verdict": "unsupported"} for n in range(1, 7)]},
+        "check": {
+            "rulings": [
+                {"claim": n, "why": f"{SIGN} why", "verdict": "unsupported" if n > 1 else "supported"}
+                for n in range(1, 7)
+            ]
+        },
         "revise": {"action": "rewrite", "text": f"Two {SIGN} cracks were found.", "cites": keys[:1]},
         "critique": {"complete": False, "gap": f"the {SIGN} gap"},
         # What stands as the question is the person's, in other words: test_turns has what may come into it.
