@@ -65,7 +65,7 @@ def test_a_limit_ends_the_search_and_not_the_run(filled: Workspace):
     assert run.answer is not None and run.rounds == 1
 
 
-@pytest.mark.parametrize("stride", [9, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("stride", [9])
 def test_a_run_carried_on_from_any_of_its_events_ends_in_the_same_answer(filled: Workspace, stride: int):
     whole = asyncio.run(play(asked(), context(filled)))
     for length in range(stride, len(whole.events), stride):
