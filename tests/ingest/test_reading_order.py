@@ -14,7 +14,7 @@ from reportlab.pdfgen.canvas import Canvas
 from assay.ingest.parsed import FileLimits
 from assay.ingest.pdf.reader import read
 
-PAGES = 2_000 if os.environ.get("ASSAY_SOAK") else 200
+PAGES = 2_000 if os.environ.get("ASSAY_SOAK") else 100
 
 
 def broken_pages(seeds: range) -> dict[int, list[str]]:
