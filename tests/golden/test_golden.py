@@ -96,28 +96,28 @@ def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen
     assert now.keys() == told.keys()
 
 
-SEARCHES_ANEW = (
-    "killed while searching, with a model"  # what it finds is weighed by today's rules and shown to the model
-)
-
-
-def stated(answer: str | None) -> Any:
-    """An answer without its count of kept passages: the version that finishes a run weighs passages by its own rules."""
-    parts = json.loads(answer) if answer else {}
-    return {**parts, "searched": [{**each, "kept": 0} for each in parts.get("searched", [])]}
+SEARCHES_ANEW = "killed while searching, with a model"
+FINISHED = [
+    pytest.param(
+        *each,
+        marks=pytest.mark.xfail(
+            each[1] == SEARCHES_ANEW, strict=True, reason="version 2 keeps another passage of the resumed search"
+        ),
+    )
+    for each in UNFINISHED
+]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "label"), UNFINISHED)
+@pytest.mark.parametrize(("name", "label"), FINISHED)
 def test_an_unfinished_run_is_finished_with_the_same_answer(name: str, label: str, carried: Any):
     folder, told = carried(name), expected(name)["finish"][label]
     run = expected(name)["runs"][label]["run"]
     model = Kept(told["replies"]) if told["replies"] is not None else None
     done = finish(folder, run, told["how"], model.answer if model else None)
-    assert stated(done["answer"]) == stated(told["answer"]) and done["delivered"] == told["delivered"]
+    assert done["answer"] == told["answer"] and done["delivered"] == told["delivered"]
     assert [current_kind(kind) for kind in done["kinds"]] == [current_kind(kind) for kind in told["kinds"]]
-    if label != SEARCHES_ANEW:
-        assert not model or (not model.strange and not model.left), "the model is asked the same, word for word"
+    assert not model or (not model.strange and not model.left), "the model is asked the same, word for word"
     assert typed(folder, "verify", run, "--copy", str(folder / SECOND_PLACE))["code"] == 0
     assert typed(folder, "replay", run, "--quiet")["code"] == 0
 
