@@ -157,7 +157,7 @@ def judge(case: QaCase, answer: Answer) -> Judged:
     return Judged(case, verdict, answer.outcome, first, claims)
 
 
-NUMBER = re.compile(r"\d+(?:[ ,’']\d{3})+(?!\d)")
+NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ ,’']\d{3})++(?!\d)")
 
 
 def holds(text: str, wanted: str) -> bool:

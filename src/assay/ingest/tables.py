@@ -16,7 +16,7 @@ SLIGHT = 0.5  # a difference of indent that only ranks groups: bold ones above o
 LONGEST_NAME = 300  # characters of a caption or of a column name
 _BEFORE = re.compile(r"[$€£¥(]|US\$")  # a cell of its own before its number
 _AFTER = re.compile(r"[)%]|\)%|pts?|bps|x")  # and after it
-NUMBER = re.compile(r"[-+–—(]?\s*[$€£¥]?\s*[-+–(]?\d[\d.,'’ \u202f]*\s*%?\s*\)?\s*%?|[-–—]+|\d{4}-\d\d-\d\d.*")
+NUMERIC_CELL = re.compile(r"[-+–—(]?\s*+[$€£¥]?\s*+[-+–(]?\d[\d.,'’ \u202f]*+\s*+%?\s*+\)?\s*+%?|[-–—]+|\d{4}-\d\d-\d\d.*")
 YEAR = re.compile(r"(?:19|20)\d\d")
 
 _SCALE = (
@@ -211,7 +211,7 @@ def _header_end(rows: Sequence[Sequence[str]], last: int) -> int:
 def is_name(cells: Sequence[str]) -> bool:
     """Whether cells look like column names: words or years, not numbers or sentences."""
     return bool(cells) and all(
-        len(cell) < 100 and (not NUMBER.fullmatch(cell) or not re.search(r"\d", cell) or YEAR.fullmatch(cell))
+        len(cell) < 100 and (not NUMERIC_CELL.fullmatch(cell) or not re.search(r"\d", cell) or YEAR.fullmatch(cell))
         for cell in cells
     )
 
@@ -219,4 +219,4 @@ def is_name(cells: Sequence[str]) -> bool:
 def _numbers_below(below: Sequence[Sequence[str]]) -> bool:
     """Two columns have names if there are numbers below the second; otherwise they may be a form: `Name | Jane`."""
     seconds = [filled[1] for row in below if len(filled := [cell for cell in row if cell]) > 1]
-    return bool(seconds) and sum(bool(NUMBER.fullmatch(cell)) for cell in seconds) > 0.8 * len(seconds)
+    return bool(seconds) and sum(bool(NUMERIC_CELL.fullmatch(cell)) for cell in seconds) > 0.8 * len(seconds)

@@ -102,14 +102,14 @@ def _type(values: Sequence[str]) -> str:
     return "text" if sum(len(value.split()) for value in filled) / len(filled) > LONG else "name"
 
 
-FIGURE = re.compile(
-    r"^(?:[$€£¥~<>≤≥]|max\.?|min\.?|ca\.?|USD|EUR|CHF|GBP)?\s*([-−+(]?)\s*[$€£¥]?\s*(\d[\d,. ’']*)(.*)$", re.S | re.I
+CELL_FIGURE = re.compile(
+    r"^(?:[$€£¥~<>≤≥]|max\.?|min\.?|ca\.?|USD|EUR|CHF|GBP)?\s*+([-−+(]?)\s*+[$€£¥]?\s*+(\d[\d,. ’']*+)(.*)$", re.S | re.I
 )
 
 
 def as_number(value: str) -> float | None:
     """The number that a cell consists of, with its sign; a unit may follow, as in "37 m" and "(81)"."""
-    match = FIGURE.match(value.strip())
+    match = CELL_FIGURE.match(value.strip())
     if not match or len(match[3].split()) > 3 or re.match(r"[-:/]\s*\d", match[3].strip()):
         return None
     digits = re.sub(r"[ ’']", "", match[2]).rstrip(".,")

@@ -104,7 +104,6 @@ KINDS = (
 SEVERAL = re.compile(r"\b(?:all|every|each|list)\b", re.I)
 AUXILIARY = re.compile(r"\b(?:do|does|did|have|has|had|can|could|will|would|may|must)\b", re.I)
 COUNTED = re.compile(r"\bhow many\b|\b(?:what is|give) the (?:number|count) of\b", re.I)
-CHOOSES = re.compile(r"\W*(?:(?:in|at|on|for|of) )?(?:which|what)\b", re.I)
 ASKED = re.compile(r"\b(?:which|what|whose|list|name|all|every|each|how many|number of)\b", re.I)
 
 
@@ -141,7 +140,7 @@ def parse(question: str) -> TableQuestion:
     elif (
         kind == "name"
         or SEVERAL.search(question)
-        or re.match(r"\W*(?:(?:in|at|on|for|of) )?(?:which|what)\b", question, re.I)
+        or re.match(r"\W*+(?:(?:in|at|on|for|of) )?(?:which|what)\b", question, re.I)
     ):
         operation = Operation.rows
     else:

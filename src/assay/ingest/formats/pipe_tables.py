@@ -7,7 +7,7 @@ import re
 from assay.core.types import Table
 from assay.ingest.tables import GridCell, GridRow, build_table, caption_above
 
-_RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-{1,200}:?[ \t]*\|)+(?:[ \t]*:?-{1,200}:?[ \t]*)?$")
+_RULE = re.compile(r"^[ \t]*+\|?(?:[ \t]*+:?-{1,200}:?[ \t]*+\|)+(?:[ \t]*+:?-{1,200}:?[ \t]*+)?$")
 
 
 def find_pipe_tables(text: str) -> list[Table]:

@@ -30,7 +30,7 @@ KIND_OF_DOCUMENT = re.compile(
     r"|study|survey|directory|inventory|statement|instructions|proposal|strategy|charter|protokoll|bericht|rapport)\b",
     re.IGNORECASE,
 )
-RULE = re.compile(r"[=\-~*_#]{3,}\s*$")
+RULED_LINE = re.compile(r"[=\-~*_#]{3,}\s*$")
 CODE = re.compile(r"\d{4}")
 LINES = 6  # of a title block
 
@@ -83,7 +83,7 @@ def parse_header_lines(text: str) -> dict[str, str]:
 def find_title_line(text: str) -> str:
     """The title of a plain text: a short line above a blank one, or the top of a block of such lines."""
     block, _, rest = text.lstrip("\n").partition("\n\n")
-    lines = [line.strip() for line in block.split("\n") if line.strip() and not RULE.match(line.strip())]
+    lines = [line.strip() for line in block.split("\n") if line.strip() and not RULED_LINE.match(line.strip())]
     ruled = len(lines) < len([line for line in block.split("\n") if line.strip()])
     if not 1 <= len(lines) <= LINES or len(rest) <= len(block) or not all(map(_fits, lines)):
         return ""
@@ -117,7 +117,7 @@ def _fits(line: str) -> bool:
 def lines_below_title(head: str, title: str) -> list[str]:
     """The lines of a head that are not its title."""
     whole = _folded(title)
-    lines = [line.strip() for line in head.split("\n") if line.strip() and not RULE.match(line.strip())]
+    lines = [line.strip() for line in head.split("\n") if line.strip() and not RULED_LINE.match(line.strip())]
     return [line for line in lines if not (_folded(line) in whole and not _is_date(line))] if whole else lines
 
 

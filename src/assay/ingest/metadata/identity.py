@@ -29,7 +29,7 @@ SHARED_LINE = re.compile(
     r"|washington, d\.?c\.?.*",
     re.IGNORECASE,
 )
-FORM = re.compile(r"^[\W_]*form\s+\w{1,4}(?:-\w{1,3})?(?:/a)?[\W_]*$", re.IGNORECASE | re.MULTILINE)
+FORM = re.compile(r"^(?:[^\w\n]|_)*+form\s{1,5}\w{1,4}(?:-\w{1,3})?(?:/a)?(?:[^\w\n]|_)*+$", re.IGNORECASE | re.MULTILINE)
 
 
 def is_shared_line(words: str) -> bool:
@@ -54,14 +54,14 @@ LEGAL_FORM = (
 )
 LEGAL_NAME = re.compile(rf"[^\W_][^\n\t|:;(]{{0,70}}?[\s,]{LEGAL_FORM}\b\.?(?:,? {LEGAL_FORM}\b\.?)?", re.IGNORECASE)
 NAME_LABEL = re.compile(
-    r"\(?(?:exact|full|legal|registered)?\s*name of (?:the )?(?:registrant|company|issuer|organi[sz]ation|applicant)",
+    r"\(?(?:exact|full|legal|registered)?\s{0,5}name of (?:the )?(?:registrant|company|issuer|organi[sz]ation|applicant)",
     re.IGNORECASE,
 )
 FIELD = re.compile(
     r"^[ \t*_]*(?:organi[sz]ation|company|issuer|employer|firm)[*_]*[ \t]*:[ \t]*(\S[^\n]{1,80})$", re.I | re.M
 )
 LISTED = re.compile(
-    r"([A-Z0-9][\w.&’'-]*(?: (?:[A-Z0-9][\w.&’'-]*|of|and|&)){0,5}),? \((?:NYSE|NASDAQ|Nasdaq|LSE|TSX|ASX|XETRA)\b"
+    r"(?<![\w.&’'-])([A-Z0-9][\w.&’'-]*+(?: (?:[A-Z0-9][\w.&’'-]*|of|and|&)){0,5}),? \((?:NYSE|NASDAQ|Nasdaq|LSE|TSX|ASX|XETRA)\b"
 )
 HEADLINE = re.compile(
     r"(?P<name>[^\W_a-z][^,:;]{1,50}?) (?:reports|announces|releases|publishes|posts|delivers|appoints|launches|to acquire)\b"

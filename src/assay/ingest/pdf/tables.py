@@ -26,7 +26,7 @@ _AFTER = re.compile(r"\)?%?\)?|pts?|bps|x")
 _NOTE = re.compile(r"\(\w\)")  # the mark of a footnote, behind a label
 _BULLET = re.compile(r"[•‣◦▪●○■□*·–-]|\(?\w{1,2}[.)]|[a-z]|\d{1,3}")
 _DIGIT = re.compile(r"\d")
-_LEADER = re.compile(r"(?:[.…·_]{3,}|…)$")
+_LEADER = re.compile(r"(?:(?<![.…·_])[.…·_]{3,}|…)$")
 _YEAR = re.compile(r"(?:FY|CY)?\s*[’']?(?:19|20)\d\d(?:[-–/]\d\d(?:\d\d)?)?[AEF*]?")
 _OPEN_END = re.compile(
     r"(?:[,–—-]|\b(?:and|or|of|to|the|for|in|from|by|with|on|at|a|an|than|under|per|und|oder|von|der|die|des|et|de|du))$",
@@ -619,7 +619,7 @@ def _title(lines: list[_Line], floor: int, top: int) -> tuple[str, list[str]]:
             break
         if find_units([words]) and len(words) < 100 and not titles:
             above.append(words)
-            if len(re.sub(r"\(.*\)", "", words)) < 4 or find_units([words]) == words.strip(" ()"):
+            if len(re.sub(r"\([^()]{0,100}\)", "", words)) < 4 or find_units([words]) == words.strip(" ()"):
                 index -= 1
                 continue
         titled = (
