@@ -223,10 +223,40 @@ class Derived:
     detail: str = ""
 
 
+class Basis(StrEnum):
+    """What a claim rests on."""
+
+    quotation = "quotation"  # words of the document
+    calculation = "calculation"  # a figure computed from cited figures
+    count = "count"  # the number of cited items
+    comparison = "comparison"  # an order of cited figures or dates
+    statement = "statement"  # anything else
+    opinion = "opinion"
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A figure, date or item as it stands in the evidence that it is read from."""
+
+    words: str
+    cite: str
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """The working of a claim that can be recomputed: an expression over operands, and the result the writer gives."""
+
+    expression: str
+    operands: tuple[Operand, ...]
+    result: str
+    unit: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One statement of an answer. `quote` is set when the statement is only a quotation; then `text` is empty. `derived`
-    is set when rules computed it from quotations."""
+    is set when rules computed it from quotations. `carried_by` are the words from which it follows, as its judge named
+    them; `hints` are what the rules noticed; `by` is who gave the verdict."""
 
     text: str
     cites: tuple[str, ...]
@@ -235,6 +265,10 @@ class Claim:
     quote: Quote | None = None
     edited: str | None = None  # the reviewer who rewrote it
     derived: Derived | None = omitted_when_empty(None)  # noqa: RUF009
+    working: Working | None = omitted_when_empty(None)  # noqa: RUF009
+    carried_by: tuple[Quote, ...] = omitted_when_empty(())  # noqa: RUF009
+    hints: tuple[str, ...] = omitted_when_empty(())  # noqa: RUF009
+    by: str = omitted_when_empty("")  # noqa: RUF009
 
     @property
     def words(self) -> str:
