@@ -1,0 +1,275 @@
+"""The small language of workings: decimals, operations, comparisons and a few functions over figures, dates and items.
+
+Nothing is executed: an expression is parsed to a tree, and only what is listed here has a value. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Context, Decimal, DecimalException, localcontext
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+from assay.answer.checking.facts import Day, dates
+from assay.answer.checking.figures import Readings, figures, find_words
+
+LONGEST, DEEPEST, LARGEST_POWER = 1000, 150, 100
+EXACT = Context(prec=40, Emax=400, Emin=-400)
+CONSTANTS = frozenset(map(Decimal, (12, 24, 60, 100, 365)))  # and powers of ten
+TYPED = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "≥": ">=", "≤": "<=", "$": "", "€": "", "£": ""}
+STRING = re.compile(r'"([^"]*)"|“([^“”]*)”|\'([^\']*)\'|‘([^‘’]*)’')
+NUMERAL = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
+UNKNOWN = "its expression has parts that are not arithmetic"
+
+
+class Refused(Exception):
+    """Why an expression has no value, as a clause for the writer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value, and the powers of ten that it may be in: 6 for a table in millions; none if no scale is seen."""
+
+    value: Decimal
+    scales: frozenset[int] = frozenset()
+    shift: int = 0  # of a plain power of ten: 3 for 1000, which may convert thousands to millions
+
+
+Value = Quantity | Day | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A parsed expression. Its strings stand in the code as _0_, _1_ and so on."""
+
+    tree: ast.expr
+    code: str
+    strings: Mapping[str, str]
+    operands: tuple[str, ...]  # their words
+
+    @staticmethod
+    def parse(text: str, operands: Sequence[str]) -> Expression:
+        """Read an expression as a model types it. "11,154" is a number if an operand has it."""
+        if len(text) > LONGEST:
+            raise Refused("its expression is too long")
+        found = [next(filter(None, match.groups()), "") for match in STRING.finditer(text)]
+        strings = {f"_{number}_": words for number, words in enumerate(found)}
+        names = iter(strings)
+        code = STRING.sub(lambda _: f" {next(names)} ", text).translate(str.maketrans(TYPED))
+        written = {number for words in operands for number in re.findall(r"\d[\d,]*", words[:LONGEST])}
+        code = re.sub(r"\d[\d,]*\d", lambda m: m[0].replace(",", "") if m[0] in written else m[0], code)
+        code = re.sub(r"(?<=\d)\s*%|(?<![\w.])0+(?=\d)", "", code)
+        code = re.sub(r"(?<![<>=!])=(?!=)", "==", " ".join(code.split()))
+        try:
+            if "#" in code or not code.isascii():
+                raise ValueError
+            return Expression(ast.parse(code, mode="eval").body, code, strings, tuple(operands))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise Refused("its expression cannot be read") from None
+
+    def evaluate(self, known: Readings) -> Value:
+        """The value, where `known` are the figures that the operands have."""
+        try:
+            with localcontext(EXACT):
+                return self._value(self.tree, known, 0)
+        except (DecimalException, ArithmeticError, ValueError):
+            raise Refused("its expression cannot be computed") from None
+
+    def _value(self, node: ast.expr, known: Readings, depth: int) -> Value:
+        def inner(each: ast.expr) -> Value:
+            return self._value(each, known, depth + 1)
+
+        if depth > DEEPEST:
+            raise Refused("its expression is nested too deeply")
+        match node:
+            case ast.Constant():
+                return self._literal(node, known)
+            case ast.Name():
+                return _read(self._item(node), known)
+            case ast.UnaryOp(op=ast.USub()):
+                return _minus(_number(inner(node.operand)))
+            case ast.BinOp(op=ast.Div(), left=left, right=ast.Constant() as right):
+                return _by(_number(inner(left)), self._literal(right, known, _summands(left)))
+            case ast.BinOp() if type(node.op) in OPERATIONS:
+                return OPERATIONS[type(node.op)](_number(inner(node.left)), _number(inner(node.right)))
+            case ast.Compare():
+                sides = [inner(each) for each in (node.left, *node.comparators)]
+                return all(_holds(op, *pair) for op, pair in zip(node.ops, pairwise(sides), strict=True))
+            case ast.Call(func=ast.Name(id="count"), args=args, keywords=[]):
+                return self._count([self._item(each) for each in args])
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS and args:
+                return FUNCTIONS[name]([inner(each) for each in args])
+        raise Refused(UNKNOWN)
+
+    def _literal(self, node: ast.Constant, known: Readings, summands: int = 0) -> Quantity:
+        """A number that an operand has, or one that every calculation may use."""
+        text = self.code[node.col_offset : node.end_col_offset]
+        value = Decimal(text) if NUMERAL.fullmatch(text) else Decimal(-1)
+        if value in known:
+            return Quantity(value, known[value])
+        if value > 0 and value.normalize().as_tuple().digits == (1,):
+            return Quantity(value, shift=value.adjusted())
+        if value not in CONSTANTS and value not in (len(self.operands), summands):
+            raise Refused(f"“{text[:40]}” is not read from an operand")
+        return Quantity(value)
+
+    def _item(self, node: ast.expr) -> str:
+        """The words of an operand."""
+        words = self.strings.get(node.id) if isinstance(node, ast.Name) else None
+        if words is None:
+            raise Refused("an item is not in quotation marks" if isinstance(node, ast.Constant) else UNKNOWN)
+        if not any(find_words(words, each) for each in self.operands):
+            raise Refused(f"“{words[:60]}” is not among its operands")
+        return words
+
+    def _count(self, items: Sequence[str]) -> Quantity:
+        """How many operands are listed; each counts once."""
+        for place, item in enumerate(items):
+            if any(_is_same(item, other) for other in items[:place]):
+                raise Refused(f"“{item[:60]}” is counted twice")
+            if not any(_is_same(item, each) for each in self.operands):
+                raise Refused(f"“{item[:60]}” is not an operand of its own")
+        return Quantity(Decimal(len(items)))
+
+
+def is_count(tree: ast.expr) -> bool:
+    return isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "count"
+
+
+def _is_same(one: str, two: str) -> bool:
+    return " ".join(one.casefold().split()) == " ".join(two.casefold().split())
+
+
+def _read(words: str, known: Mapping[Decimal, frozenset[int]]) -> Quantity | Day:
+    """The date or the number that words are."""
+    if days := dates(words):
+        if len(days) > 1 or len(days[0]) > 1 or not min(days[0])[0]:
+            raise Refused(f"“{words[:60]}” is not one date with a year")
+        return min(days[0])
+    found = {abs(each.value) for each in figures(words)} & known.keys()
+    if len(found) != 1:
+        raise Refused(f"“{words[:60]}” is neither a date nor a number")
+    return Quantity(value := found.pop(), known[value])
+
+
+def _summands(node: ast.expr) -> int:
+    """How many terms a sum has: a mean divides by that number."""
+    count = 1
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        node, count = node.left, count + 1
+    return count
+
+
+# --- operations -----------------------------------------------------------------------------------------------------
+
+
+def _number(value: Value) -> Quantity:
+    if not isinstance(value, Quantity):
+        raise Refused("it calculates with something that is not a number")
+    return value
+
+
+def _shared(left: Quantity, right: Quantity) -> frozenset[int]:
+    """The scales of a sum or a comparison. Thousands are not added to millions."""
+    if left.scales and right.scales and not left.scales & right.scales:
+        raise Refused("its operands are in different scales, such as thousands and millions")
+    return left.scales & right.scales or left.scales | right.scales
+
+
+def _minus(own: Quantity) -> Quantity:
+    return Quantity(-own.value, own.scales)
+
+
+def _add(left: Quantity, right: Quantity) -> Quantity:
+    return Quantity(left.value + right.value, _shared(left, right))
+
+
+def _times(left: Quantity, right: Quantity) -> Quantity:
+    left, right = (right, left) if left.shift else (left, right)
+    return Quantity(left.value * right.value, _scales(left, right, 1) | right.scales)
+
+
+def _by(left: Quantity, right: Quantity) -> Quantity:
+    if not right.value:
+        raise Refused("it divides by zero")
+    same = left.scales == right.scales
+    return Quantity(left.value / right.value, frozenset() if same else _scales(left, right, -1))
+
+
+def _scales(left: Quantity, right: Quantity, sign: int) -> frozenset[int]:
+    """The scales that a product may have: a factor may be a plain number, or convert the scale."""
+    both = {one + sign * two for one in left.scales for two in right.scales}
+    return left.scales | both | ({one - sign * right.shift for one in left.scales} if abs(right.shift) > 2 else set())
+
+
+def _power(left: Quantity, right: Quantity) -> Quantity:
+    if abs(right.value) > LARGEST_POWER:
+        raise Refused("its power is too large")
+    return Quantity(left.value**right.value)
+
+
+def _sum(values: Sequence[Value]) -> Quantity:
+    return reduce(_add, map(_number, values))
+
+
+def _mean(values: Sequence[Value]) -> Quantity:
+    total = _sum(values)
+    return Quantity(total.value / len(values), total.scales)
+
+
+def _change(values: Sequence[Value]) -> Quantity:
+    old, new = map(_number, _pair(values))
+    part = _by(Quantity(_add(new, _minus(old)).value), Quantity(abs(old.value)))
+    return Quantity(part.value * 100)
+
+
+def _days(values: Sequence[Value]) -> Quantity:
+    first, last = _pair(values)
+    if not (isinstance(first, tuple) and isinstance(last, tuple) and all(first + last)):
+        raise Refused("days are counted between two complete dates")
+    return Quantity(Decimal((date(*last) - date(*first)).days))
+
+
+def _pair(values: Sequence[Value]) -> Sequence[Value]:
+    if len(values) != 2:
+        raise Refused("change and days take two values")
+    return values
+
+
+def _holds(op: ast.cmpop, left: Value, right: Value) -> bool:
+    """Whether a comparison holds between two numbers, or two dates."""
+    order = ORDERS.get(type(op))
+    if order is None:
+        raise Refused(UNKNOWN)
+    if isinstance(left, Quantity) and isinstance(right, Quantity):
+        _shared(left, right)
+        gap = left.value - right.value
+        return order(Decimal(0) if abs(gap) < abs(left.value).scaleb(-25) else gap, 0)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        parts = min(sum(map(bool, left)), sum(map(bool, right)))
+        if left != right and left[:parts] == right[:parts]:
+            raise Refused("it compares a date with one that is less exact")
+        return order(left, right)
+    raise Refused("it compares things of different kinds")
+
+
+ORDERS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Gt: operator.gt, ast.Lt: operator.lt, ast.GtE: operator.ge, ast.LtE: operator.le, ast.Eq: operator.eq,
+}  # fmt: skip
+OPERATIONS: dict[type[ast.operator], Callable[[Quantity, Quantity], Quantity]] = {
+    ast.Add: _add, ast.Sub: lambda left, right: _add(left, _minus(right)), ast.Mult: _times, ast.Div: _by, ast.Pow: _power,
+}  # fmt: skip
+FUNCTIONS: dict[str, Callable[[Sequence[Value]], Value]] = {
+    "sum": _sum,
+    "mean": _mean,
+    "min": lambda values: reduce(lambda best, each: each if _holds(ast.Lt(), each, best) else best, values),
+    "max": lambda values: reduce(lambda best, each: each if _holds(ast.Gt(), each, best) else best, values),
+    "change": _change,
+    "days": _days,
+}

@@ -1,0 +1,186 @@
+"""Proof of a calculation, a count or a comparison: code finds the operands in the cited text, evaluates, and compares.
+
+It settles wording, arithmetic, count and order. Whether operands are what the claim calls them is not settled here. Pure.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, localcontext
+
+from assay.answer.checking import facts
+from assay.answer.checking.expression import EXACT, LONGEST, Expression, Quantity, Refused, Value, is_count
+from assay.answer.checking.figures import Figure, Readings, figures, find_words, line_at, lines, readings, scale_in
+from assay.core.types import Basis, Operand, Working
+from assay.language.terms import content_terms
+
+MOST_OPERANDS = 200
+LONGEST_CLAIM = 10_000
+TOTAL = frozenset(content_terms("total totals subtotal sum overall grand"))
+SIGNS = {"*": "×", "**": "^", "-": "−", "==": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """`why` says what is wrong; `value` is the computed value; `steps` are lines that a reader can open."""
+
+    ok: bool
+    why: str
+    value: str = ""
+    steps: tuple[str, ...] = ()
+
+
+def basis(working: Working) -> Basis:
+    """What the expression makes of the claim: a count, a comparison or a calculation."""
+    try:
+        tree = Expression.parse(working.expression, [each.words for each in working.operands]).tree
+    except Refused:
+        return Basis.calculation
+    if is_count(tree):
+        return Basis.count
+    return Basis.comparison if isinstance(tree, ast.Compare) else Basis.calculation
+
+
+def prove(claim: str, working: Working, texts: Mapping[str, str]) -> Proof:
+    """Whether the working gives its result, and the claim states it. `texts` are what is shown of each passage, by key."""
+    try:
+        if len(working.operands) > MOST_OPERANDS or len(working.result) + len(working.unit) > LONGEST:
+            raise Refused("its working is too long")
+        expression = Expression.parse(working.expression, [each.words for each in working.operands])
+        known, places = _find(working, texts)
+        value = expression.evaluate(known)
+        with localcontext(EXACT):
+            shown = _shown(value, working)
+            why = _fault(value, shown, claim[:LONGEST_CLAIM], working)
+    except Refused as wrong:
+        return Proof(False, str(wrong))
+    except DecimalException:
+        return Proof(False, "its result is out of range")
+    return Proof(not why, why, shown, (f"{_typeset(working.expression)} = {shown}", *places))
+
+
+def _find(working: Working, texts: Mapping[str, str]) -> tuple[Readings, list[str]]:
+    """The figures that the operands have, and where each operand stands."""
+    known: Readings = {}
+    steps: list[str] = []
+    for operand in working.operands:
+        text, words = texts.get(operand.cite, ""), " ".join(operand.words[: LONGEST + 1].split())
+        places = find_words(words, text) if len(words) <= LONGEST else []
+        if not places:
+            raise Refused(f"“{words[:60]}” is not in what it cites")
+        for value, scales in readings(text, places).items():
+            known[value] = known.get(value, frozenset()) | scales
+        steps.append(f"{words}: “{line_at(text, places[0])[:200]}” [{operand.cite}]")
+    return known, steps
+
+
+def _fault(value: Value, shown: str, claim: str, working: Working) -> str:
+    """Why the value is not the result, or not what the claim states; empty if it is."""
+    said = " ".join(working.result.split())[:40]
+    if isinstance(value, bool):
+        if not value:
+            return f"{_typeset(working.expression)} is not so"
+        return "" if said.lower().rstrip(".") in {"true", "yes", ""} else f"its comparison is true, not “{said}”"
+    if isinstance(value, tuple):
+        right, stated = (any(value in days for days in facts.dates(text)) for text in (said, claim))
+    else:
+        unit = f"{working.result} {working.unit}"
+        percent = re.search(r"%|\bper ?cent|\bpct\b", unit, re.I) is not None
+        found = figures(working.result)
+        if len(found) != 1:
+            return f"its result “{said}” is not one number"
+        result = Figure(found[0].value, found[0].decimals, scale_in(unit))
+        right = _rounds_to(value, result, percent=percent)
+        stated = any(_states(each, value, result, claim, percent=percent) for each in figures(claim))
+    if not right:
+        return f"it computes to {shown}, not {said}"
+    return "" if stated else f"the claim does not state its result, {said}"
+
+
+def _rounds_to(value: Quantity, figure: Figure, *, percent: bool) -> bool:
+    """Whether a figure is the value, rounded to the decimals that it shows, in any scale that the value may have."""
+    own = figure.scale or 0
+    may = {value.value.scaleb(scale - own) for scale in value.scales or {own, 0}}
+    may |= {value.value} if figure.scale is None else set()
+    may |= {each * 100 for each in may} if percent else set()
+    step = Decimal(1).scaleb(-figure.decimals)
+    rounded = {each.quantize(step, mode) for each in may for mode in (ROUND_HALF_UP, ROUND_HALF_EVEN)}
+    return figure.value in rounded | {abs(each) for each in rounded}
+
+
+def _states(figure: Figure, value: Quantity, result: Figure, claim: str, *, percent: bool) -> bool:
+    """Whether a figure of the claim is the result, or the value in two digits or more."""
+    scale = figure.scale
+    if scale is None and result.scale is not None:
+        scale = result.scale if scale_in(claim) == result.scale else 0
+    if abs(figure.value.scaleb(scale or 0)) == abs(result.value.scaleb(result.scale or 0)):
+        return True
+    if not value.scales and result.scale is not None:
+        return False
+    digits = figure.value.normalize().as_tuple().digits
+    return len(digits) > 1 and _rounds_to(value, Figure(figure.value, figure.decimals, scale), percent=percent)
+
+
+def _shown(value: Value, working: Working) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "-".join(f"{part:02}" for part in value if part)
+    decimals = max([2, *(each.decimals + 1 for each in figures(working.result))])
+    text = f"{value.value.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def _typeset(expression: str) -> str:
+    parts = re.split(r'("[^"]*"|“[^”]*”)', expression)
+    spaced = r"\s*(\*\*|[*/×÷+−^]|(?<=[\w)%\s])-|[<>=]=?)\s*"
+    parts[::2] = [re.sub(spaced, lambda match: f" {SIGNS.get(match[1], match[1])} ", part) for part in parts[::2]]
+    return " ".join("".join(parts).split())
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+def suggests_row(claim: str, working: Working, texts: Mapping[str, str]) -> bool:
+    """Whether each operand stands in a row or sentence that the claim's words point to, rather than to another one."""
+    wanted = _terms(claim[:LONGEST_CLAIM])
+    return bool(working.operands) and all(_is_pointed_to(wanted, each, working, texts) for each in working.operands)
+
+
+def _is_pointed_to(wanted: frozenset[str], operand: Operand, working: Working, texts: Mapping[str, str]) -> bool:
+    """A row is pointed to if it has a word of the claim that few rows have, and no row has rarer ones that no other
+    operand accounts for; or if it is the total."""
+    text = texts.get(operand.cite, "")
+    rows = lines(text)
+    terms = [_terms(text[start:end]) for start, end in rows]
+    count = Counter(term for own in terms for term in own)
+
+    def rows_of(words: str) -> set[int]:
+        found = find_words(words, text)
+        return {n for n, row in enumerate(rows) if any(row[0] < end and start < row[1] for start, end in found)}
+
+    def weight(own: frozenset[str]) -> float:
+        return sum(1 / count[term] for term in own if term.isalpha())
+
+    places = rows_of(operand.words)
+    used = {n for each in working.operands if each.cite == operand.cite for n in rows_of(each.words)}
+    left = wanted - frozenset[str]().union(*(terms[n] for n in used - places))
+    others = [weight(own & left) for n, own in enumerate(terms) if n not in used and not all(map(str.isalpha, own))]
+    return any(
+        frozenset() < frozenset(filter(str.isalpha, terms[n])) <= TOTAL
+        or (
+            any(2 * count[term] <= len(rows) for term in terms[n] & wanted)
+            and weight(terms[n] & wanted) >= max(others, default=0)
+        )
+        for n in places
+    )
+
+
+def _terms(text: str) -> frozenset[str]:
+    """The stems of a text's words, and its figures as numbers."""
+    words = (term for term in content_terms(text) if len(term) > 1 and term.isalpha())
+    return frozenset([*words, *(f"{each.value.normalize():f}" for each in figures(text))])

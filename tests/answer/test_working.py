@@ -1,0 +1,289 @@
+"""Workings: what computes is proved, what does not is refused with a reason, and no expression does harm."""
+
+from __future__ import annotations
+
+import time
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from assay.answer.checking.working import Proof, basis, prove, suggests_row
+from assay.core.types import Basis, Operand, Working
+
+STORES = """RETAIL STORES NUMBER
+Harbour Brand factory stores 213
+Harbour Brand in-line stores (including employee-only stores) 74
+Lantern stores (including factory stores) 82
+TOTAL 369"""
+INCOME = """Statements of income
+(amounts in millions, except per share data)
+2021 2020
+Net sales $ 192,052 $ 163,220
+Membership fees 3,877 3,541
+Total revenue 195,929 166,761
+Operating income 6,708 5,435
+Interest expense (171) (160)
+Shares used in calculation (000’s)
+Diluted 444,346 443,901"""
+FLIGHTS = """Deliveries as of December 31 were as follows:
+737 747 767 Total
+2022
+Cumulative deliveries 8,132 1,572 1,271
+Deliveries 387 5 33 480
+2021
+Cumulative deliveries 7,745 1,567 1,238
+Deliveries 263 7 32 340"""
+PROSE = """The record date is September 7, 2023, and the payment date is September 27, 2023.
+The lease of Nitra ends on 31 Oct 2025, that of Tavorn on 1 Jan 2026, and that of Orrin in March 2026.
+The link was down from 21 April, 19:30, until 22 April, 03:05. Eight sensors failed; 1,300 values were late.
+Sales were $1.2 billion in Europe, $300 million in Asia and $25 thousand elsewhere. About 71% is due by 2026.
+The rate fell from 5.39E-05 to 1.24E-05. Die Kosten: 1.500 Euro, im Mittel 27,5 Euro. On 03/04/2024 it closed."""
+TEXTS = {"s": STORES, "i": INCOME, "f": FLIGHTS, "p": PROSE}
+
+
+def working(expression: str, operands: str, result: str, unit: str = "") -> Working:
+    """Operands are written `words@key`, separated by bars."""
+    parts = (each.rpartition("@") for each in operands.split("|") if each)
+    return Working(expression, tuple(Operand(words, key) for words, _, key in parts), result, unit)
+
+
+GOOD = [
+    ("Factory stores are 57.7% of all.", "213/369*100", "213@s|369@s", "57.7", "%"),
+    ("Factory stores are 57.7% of all.", "213 / 369", "213@s|369@s", "57.7%", ""),
+    ("Income was 3.4 % of revenue.", "6,708 ÷ 195,929 × 100", "6,708@i|195,929@i", "3.4", "%"),
+    ("Income was about 3 % of revenue.", "6708/195929*100", "6,708@i|195,929@i", "3", "percent"),
+    ("Revenue fell by 14.9%.", "change(195929, 166761)", "195,929@i|166,761@i", "14.9", "%"),
+    ("Revenue fell by 14.9%.", "change(195929, 166761)", "195,929@i|166,761@i", "-14.9", "%"),
+    ("Revenue was $362.7 billion in two years.", "195929 + 166761", "195,929@i|166,761@i", "362.7", "$ billion"),
+    ("Revenue was $362,690 million.", "195929 + 166761", "195,929@i|166,761@i", "362,690", "$ million"),
+    ("Revenue was $362,690,000,000.", "195929 + 166761", "195,929@i|166,761@i", "362690", "$ million"),
+    ("Revenue was $362.7 billion.", "sum(195929, 166761)", "195,929@i|166,761@i", "362,690", "$ million"),
+    ("Revenue was $362.7 billion.", "(195929 + 166761) / 1000", "195,929@i|166,761@i", "362.7", "billion"),
+    ("Expense rose by 11.", "171 − 160", "(171)@i|(160)@i", "11", ""),
+    ("Expense rose by 11.", "-160 - -171", "-160@i|-171@i", "11", ""),
+    ("Sales in Europe and Asia were $1.5 billion.", "1.2*1000 + 300", "$1.2 billion@p|$300 million@p", "1.5", "$ bn"),
+    ("Sales in Europe and Asia were $1.5 billion.", "1200000000 + 300000000", "1.2@p|300@p", "$1.5 billion", ""),
+    ("Income per share was $15.10.", "6708/444346*1000", "6,708@i|444,346@i", "15.10", "$"),
+    ("It is paid 20 days later.", "27-7", "September 7, 2023@p|September 27, 2023@p", "20", "days"),
+    ("It is paid twenty days later.", 'days("September 7, 2023", "September 27, 2023")',
+     "September 7, 2023@p|September 27, 2023@p", "20", "days"),
+    ("It was down for 455 minutes.", "(24*60-(19*60+30))+(03*60+05)", "19:30@p|03:05@p", "455", "minutes"),
+    ("Two leases end.", 'count("Nitra", “Tavorn”)', "Nitra@p|Tavorn@p", "2", ""),
+    ("One lease ends.", 'count("Nitra")', "Nitra@p", "1", ""),
+    ("The lease of Nitra ends first.", '"31 Oct 2025" < "1 Jan 2026" < "March 2026"',
+     "31 Oct 2025@p|1 Jan 2026@p|March 2026@p", "true", ""),
+    ("The last full date is 1 January 2026.", 'max("31 Oct 2025", "1 Jan 2026")',
+     "31 Oct 2025@p|1 Jan 2026@p", "1 Jan 2026", ""),
+    ("2022 had the most.", "480 > max(340, 263)", "480@f|340@f|263@f", "true", ""),
+    ("Half of 74 is 37.", "74*0.1*10/2", "74@s|369@s", "37", ""),
+    ("The mean is 123.", "(213+74+82)/3", "213@s|74@s|82@s", "123", ""),
+    ("The mean is 123.", "(213+74+82)/3", "Harbour Brand factory stores 213@s|74@s|82@s|369@s", "123", ""),
+    ("The mean is 123.", "mean(213, 74, 82)", "213@s|74@s|82@s", "123.0", ""),
+    ("29 % are due later.", "100% - 71%", "71%@p", "29", "%"),
+    ("The total is 820.", "480+340", "480@f|340@f", "820", ""),
+    ("Sixteen pairs.", "8*2", "Eight sensors@p|1,300@p", "16", ""),
+    ("It fell by 77.0 %.", "(5.39E-05 - 1.24E-05)/5.39E-05*100", "5.39E-05@p|1.24E-05@p", "77.0", "%"),
+    ("Zusammen 1527,5 Euro.", "1500 + 27.5", "1.500 Euro@p|27,5@p", "1527.5", "Euro"),
+    ("It grew by 18.8 % a year.", "((480/340)^(1/2) - 1) * 100", "480@f|340@f", "18.8", "%"),
+    ("Deliveries were 0.125 of it.", "1/8", "Eight@p", "0.12", ""),
+    ("Deliveries were 0.13 of it.", "1/8", "Eight@p", "0.13", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case[1])
+def test_a_right_working_is_proved(case: tuple[str, ...]):
+    claim, *rest = case
+    proof = prove(claim, working(*rest), TEXTS)
+    assert proof.ok, proof.why
+
+
+BAD = [
+    ("It is 3.1%.", "6708/195929*100", "6,708@i|195,929@i", "3.1", "%", "it computes to 3.42, not 3.1"),
+    ("It is about 3.5%.", "6708/195929*100", "6,708@i|195,929@i", "about 3.5", "%", "it computes to 3.42"),
+    ("It is 3.1%.", "6708/195929*100", "6,708@i|195,929@i", "3.4", "%", "the claim does not state its result, 3.4"),
+    ("Over 3 years it was 4.1%.", "6708/195929*100", "6,708@i|195,929@i", "3.4", "%", "the claim does not state"),
+    ("It is 3.", "1304 - 1301", "1,304@p|1,301@p", "3", "", "“1,304” is not in what it cites"),
+    ("It is 300.", "300", "300@p", "300", "", ""),  # whole in "$300 million"
+    ("It is 929.", "929 - 100", "929@i", "829", "", "“929” is not in what it cites"),
+    ("It is 92.", "195 - 100", "195@i", "95", "", "“195” is not in what it cites"),
+    ("It is 5.", "5.39 - 1", "5.39@p", "4.39", "", "“5.39” is not in what it cites"),
+    ("It is 82.", "82", "82@nowhere", "82", "", "“82” is not in what it cites"),
+    ("It is 37.", "74/2", "74@s", "37", "", "“2” is not read from an operand"),
+    ("It is 7.", "0*74 + 7", "74@s|0@s", "7", "", "“0” is not in what it cites"),
+    ("It is 1.3.", "1.3", "1,300@p", "1.3", "", "“1.3” is not read from an operand"),
+    ("It is 480340.", "480340", "480@f|340@f", "480340", "", "“480340” is not read from an operand"),
+    ("Two.", 'count("Nitra", "Nitra")', "Nitra@p", "2", "", "“Nitra” is counted twice"),
+    ("Two.", 'count("Nitra", "Palewater")', "Nitra@p", "2", "", "“Palewater” is not among its operands"),
+    ("Two.", 'count("The", "lease")', "The lease of Nitra@p", "2", "", "not an operand of its own"),
+    ("Three.", 'count("Nitra", "Tavorn")', "Nitra@p|Tavorn@p", "3", "", "it computes to 2, not 3"),
+    ("Two.", "count(480, 340)", "480@f|340@f", "2", "", "not in quotation marks"),
+    ("It is less.", "480 < 340", "480@f|340@f", "true", "", "480 < 340 is not so"),
+    ("It is less.", "480 < 340", "480@f|340@f", "false", "", "480 < 340 is not so"),
+    ("It is more.", "480 > 340", "480@f|340@f", "480", "", "its comparison is true"),
+    ("It ends first.", '"1 Jan 2026" < "31 Oct 2025"', "31 Oct 2025@p|1 Jan 2026@p", "true", "", "is not so"),
+    ("It ends first.", '"31 Oct 2025" < 480', "31 Oct 2025@p|480@f", "true", "", "different kinds"),
+    ("It ends later.", '"March 2026" > "3 March 2026"', "March 2026@p|3 March 2026@p", "true", "", "is not in what it"),
+    ("It is 3 days.", 'days("03/04/2024", "1 Jan 2026")', "03/04/2024@p|1 Jan 2026@p", "3", "", "not one date"),
+    ("It is 3 days.", 'days("March 2026", "1 Jan 2026")', "March 2026@p|1 Jan 2026@p", "3", "", "complete dates"),
+    ("It is 3 days.", 'days("Nitra", "1 Jan 2026")', "Nitra@p|1 Jan 2026@p", "3", "", "neither a date nor a number"),
+    ("It is 301.2.", "1.2 + 300", "$1.2 billion@p|$300 million@p", "301.2", "", "different scales"),
+    ("It is 6708 more.", "6708 + 444346", "6,708@i|444,346@i", "451054", "", "different scales"),
+    ("It is more.", "1.2 > 300", "$1.2 billion@p|$300 million@p", "true", "", "different scales"),
+    ("It was $362.7 million.", "195929+166761", "195,929@i|166,761@i", "362.7", "million", "it computes to 362690"),
+    ("It was $362,690.", "195929+166761", "195,929@i|166,761@i", "362,690", "$ million", "does not state"),
+    ("It was $820.", "480+340", "480@f|340@f", "820", "$ million", "does not state"),
+    ("It is 1.", "480/(340-340)", "480@f|340@f", "1", "", "divides by zero"),
+    ("It is 1.", "change(340-340, 480)", "480@f|340@f", "1", "", "divides by zero"),
+    ("It is 1.", "change(480)", "480@f", "1", "", "two values"),
+    ("It is 7 hours 35.", "455", "455@p", "7 hours 35", "", "is not in what it cites"),
+    ("It is 7 hours 35.", "480", "480@f", "7 hours 35", "", "is not one number"),
+    ("It is many.", "480", "480@f", "many", "", "is not one number"),
+    ("It is 480.", "", "480@f", "480", "", "cannot be read"),
+    ("It is 480.", "480 480", "480@f", "480", "", "cannot be read"),
+    ("It is 480.", "480 +", "480@f", "480", "", "cannot be read"),
+    ("It is 480.", "(480 > 340) + 479", "480@f|340@f|479@f", "480", "", "is not in what it cites"),
+    ("It is 480.", "(480 > 340) + 340", "480@f|340@f", "480", "", "not a number"),
+    ("It is 480.", "480 if 480 else 340", "480@f|340@f", "480", "", "not arithmetic"),
+    ("It is 480.", "480 != 340", "480@f|340@f", "true", "", "not arithmetic"),
+    ("It is 480.", "0x1e0", "480@f", "480", "", "“0x1e0” is not read"),
+    ("It is 480.", "480", "@f", "480", "", "is not in what it cites"),
+    ("It is 480.", "sum()", "480@f", "480", "", "not arithmetic"),
+    ("It is 480.", "sum(*[480])", "480@f", "480", "", "not arithmetic"),
+    ("It is 480.", "max(480, key=340)", "480@f", "480", "", "not arithmetic"),
+]
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: f"{case[1]} {case[-1]}")
+def test_a_wrong_working_is_refused_with_a_reason(case: tuple[str, ...]):
+    claim, *rest, why = case
+    proof = prove(claim, working(*rest), TEXTS)
+    assert proof.ok is not bool(why)
+    assert why in proof.why
+
+
+HOSTILE = [
+    "__import__('os').system('true')", "().__class__.__bases__[0]", "lambda: 480", "[480 for _ in sum]", "480 .real",
+    "10**10**10", "480**480", "480**-480", "10**100**100", "(-480)**0.5", "1e999*1e999", "1e9999", "9" * 900,
+    "(" * 400 + "480" + ")" * 400, "-" * 900 + "480", "sum(" * 200 + "480" + ")" * 200, "+".join(["480"] * 240),
+    "480" * 4_000_000, "f'{480}'", "'\\x41'", "“480", "\x00480", "480\n+\n340", "４８０", "480_0", "480j", "True", "None",
+    "...", "print(480)", "eval('480')", "480; 340", "(x := 480)", "480 @ 340", "480 // 340", "480 and 340", "not 480",
+    "~480", "480 in 340", "count('480'*10)", "days(480, 340)", "min()", "_0_", "_99_", "# 480", "480 # 340",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", HOSTILE, ids=lambda text: text[:30])
+def test_a_hostile_expression_is_refused_at_once(expression: str):
+    began = time.perf_counter()
+    proof = prove("It is 1.", working(expression, "480@f|340@f", "1"), TEXTS)
+    assert not proof.ok
+    assert proof.why
+    assert len(proof.why) < 200
+    assert time.perf_counter() - began < 2
+    assert basis(working(expression, "480@f|340@f", "1")) in Basis
+
+
+def test_long_operands_results_and_texts_are_refused_or_read_in_time():
+    began = time.perf_counter()
+    long = "480 " * 2_500_000
+    assert not prove("It is 1.", working("480", f"{long}@f", "480"), TEXTS).ok
+    assert not prove("It is 480.", working("480", "480@f", long), TEXTS).ok
+    assert not prove("It is 480.", working("480", "480@f", "480", long), TEXTS).ok
+    assert not prove("It is 480.", working("480", "480@f|" * 500, "480"), TEXTS).ok
+    assert not prove(long, working("481", "480@f", "480"), TEXTS).ok
+    assert not prove("It is 9.", working("9", "9@x", "9"), {"x": "1" * 1_000_000}).ok
+    assert time.perf_counter() - began < 10
+
+
+def test_the_steps_can_be_read():
+    proof = prove("Deliveries rose by 41.2%.", working("(480-340)/340*100", "480@f|340@f", "41.2", "%"), TEXTS)
+    assert proof == Proof(
+        True,
+        "",
+        "41.18",
+        (
+            "(480 − 340) / 340 × 100 = 41.18",
+            "480: “Deliveries 387 5 33 480” [f]",
+            "340: “Deliveries 263 7 32 340” [f]",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        ('count("a")', Basis.count),
+        ("480 > 340", Basis.comparison),
+        ("480 = 340", Basis.comparison),
+        ("480 + 340", Basis.calculation),
+        ('count("a") + 1', Basis.calculation),
+        ("((", Basis.calculation),
+    ],
+)
+def test_the_basis_is_what_stands_at_the_top(expression: str, wanted: Basis):
+    assert basis(working(expression, "", "1")) is wanted
+
+
+@pytest.mark.parametrize(
+    ("claim", "expression", "operands", "wanted"),
+    [
+        ("Factory stores of the Harbour Brand are 57.7%.", "213/369*100", "213@s|369@s", True),
+        ("Lantern stores are 22.2% of Harbour's stores.", "82/369*100", "82@s|369@s", True),
+        ("Lantern stores are 20.1% of Harbour's stores.", "74/369*100", "74@s|369@s", False),
+        ("Lantern has 74 stores, 20.1% of Harbour's stores.", "74/369*100", "74@s|369@s", False),
+        ("Operating income was 3.4% of total revenue.", "6708/195929*100", "6,708@i|195,929@i", True),
+        ("Operating income was 3.5% of net sales.", "6708/195929*100", "6,708@i|195,929@i", False),
+        ("Deliveries rose by 41.2% in 2022, from 340 to 480.", "(480-340)/340*100", "480@f|340@f", True),
+        ("The record date is 20 days before the payment date.", "27-7", "September 7, 2023@p", True),
+        ("Deliveries rose.", "1", "", False),
+        ("Deliveries rose.", "1", "999@f", False),
+    ],
+)
+def test_an_operand_of_another_row_is_noticed(claim: str, expression: str, operands: str, wanted: bool):
+    assert suggests_row(claim, working(expression, operands, "1"), TEXTS) is wanted
+
+
+FIGURES = st.decimals(min_value=1, max_value=10_000_000, places=2).map(lambda value: value.normalize())
+
+
+@st.composite
+def sums(draw: st.DrawFn) -> tuple[list[Decimal], str, Decimal]:
+    """Figures, an expression over them, and its value."""
+    operands = draw(st.lists(FIGURES, min_size=1, max_size=5, unique=True))
+    text, value = f"{operands[0]:f}", operands[0]
+    for each in operands[1:]:
+        sign = draw(st.sampled_from("+-*/"))
+        text = f"({text}) {sign} {each:f}"
+        value = {"+": value + each, "-": value - each, "*": value * each, "/": value / each}[sign]
+    return operands, text, value
+
+
+@settings(max_examples=200, deadline=None)
+@given(sums(), st.integers(0, 4), st.data())
+def test_the_right_result_proves_and_a_changed_digit_does_not(
+    drawn: tuple[list[Decimal], str, Decimal], decimals: int, data: st.DataObject
+):
+    operands, text, value = drawn
+    assume(abs(value) < Decimal(10) ** 18)
+    step = Decimal(1).scaleb(-decimals)
+    result = f"{value.quantize(step, ROUND_HALF_UP):f}"
+    cited = {"k": "\n".join(f"Row {name}: {each:,f} units" for name, each in zip("abcde", operands, strict=False))}
+    given_ = tuple(Operand(f"{each:,f}", "k") for each in operands)
+    proof = prove(f"It is {result} in all.", Working(text, given_, result), cited)
+    assert proof.ok, proof.why
+    place = data.draw(st.sampled_from([n for n, sign in enumerate(result) if sign.isdigit()]))
+    digit = data.draw(st.sampled_from([sign for sign in "0123456789" if sign != result[place]]))
+    changed = f"{result[:place]}{digit}{result[place + 1 :]}"
+    # A tie may be rounded to either side.
+    assume(Decimal(changed) != value.quantize(step, "ROUND_HALF_EVEN"))
+    assert not prove(f"It is {changed} in all.", Working(text, given_, changed), cited).ok
+    assert not prove(f"It is {changed} in all.", Working(text, given_, result), cited).ok
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=60), st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
+def test_no_working_raises(expression: str, words: str, result: str, text: str):
+    given_ = Working(expression, (Operand(words, "k"),), result)
+    assert isinstance(prove(text, given_, {"k": f"{text} {words}"}), Proof)
+    assert isinstance(suggests_row(text, given_, {"k": f"{text} {words}"}), bool)
