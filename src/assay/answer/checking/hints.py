@@ -1,0 +1,189 @@
+"""What rules notice about a claim and the passages it cites. Hints advise a judge and the reader; they decide nothing. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from assay.answer.checking import facts
+from assay.answer.checking.table_figures import (
+    Tables,
+    find_misplaced,
+    find_missing,
+    find_other_units,
+    find_turned_rows,
+    is_figure,
+    plain,
+)
+from assay.answer.statements import split_statements
+from assay.language.negation import count_negations, find_denial, find_reversal
+from assay.language.qualifiers import Qualifier, find_qualifiers, stems_after
+from assay.language.roles import find_swapped_roles
+from assay.language.terms import content_terms, fold_case
+from assay.language.words import word_list
+
+OPENING = re.compile(r"^\s*(?:(?:yes|no)\b\s*[,:;.–—-]\s*|[A-Z][^:.;,?!\d]{0,50}:\s+(?=\S))", re.I)  # "Yes," or a label
+PREFIXES = ("contra", "counter", "mis", "anti", "un", "dis", "non", "in", "im", "il", "ir", "pseudo")
+JOINED = re.compile(rf"\b({'|'.join(PREFIXES)})[-‐‑](?=[a-z]{{4}})", re.I)
+MOVED = re.compile(r"\b(?:go|goes|going|went|gone|was|were|is|are|came|come) (up|down)\b", re.I)
+OUT = re.compile(r"\bout of\b", re.I)
+# A claim that has a word of one of these classes keeps what the passage qualifies. Other classes keep only themselves.
+KEPT_BY = {
+    "plan": ("plan", "chance", "forecast"),
+    "forecast": ("forecast", "chance", "belief"),
+    "chance": ("chance", "plan", "belief", "forecast"),
+    "report": ("report", "belief"),
+}
+NARROW, BOUNDS, WIDE = ("some", "most", "only"), ("at least", "up to"), ("all", "only")
+SENTENCES = 3  # at most, that a claim is compared with
+REACH = 3  # words after a word of scope that it is about
+# Shares of a claim's words that one sentence has:
+REPEATED = 0.8  # the claim repeats the sentence
+SIMILAR = 0.5  # both are about the same
+APART = 0.2  # the sentence is about something else
+
+
+def find_hints(claim_text: str, passages: Sequence[str], above: Sequence[str] = ()) -> tuple[str, ...]:
+    """One short sentence for each thing that the rules notice. `above` are titles, headings and dates of the passages:
+    they tell what a passage is about, and state nothing."""
+    claim = plain(OPENING.sub("", claim_text, count=1) or claim_text)
+    passages = [plain(passage) for passage in passages]
+    near = nearest(claim, passages, above)
+    found = [
+        *_facts(claim, passages, above),
+        *_elsewhere(claim, passages),
+        *_polarity(claim, near),
+        *_prefixes(claim, near, passages),
+        *(hint for sentence in near for rule in (_qualified, _scope, _roles) for hint in rule(claim, sentence)),
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def nearest(claim: str, passages: Sequence[str], above: Sequence[str] = ()) -> list[str]:
+    """The sentences that together have most words of the claim, best first. Words of titles say little: they break ties."""
+    wanted = set(_terms(claim))
+    left, titled = set(wanted), {term for title in above for term in content_terms(title)}
+    known = [(own, set(_terms(own))) for own in _sentences(passages)]
+    found: list[str] = []
+    while known and len(found) < SENTENCES:
+        own, terms = max(
+            known, key=lambda pair: (len(left & pair[1]) - len(left & pair[1] & titled) / 2, -len(pair[1]))
+        )
+        if len(left & terms) < (max(2, len(wanted) // 4) if found else 1):
+            break
+        found.append(own)
+        left -= terms
+    return found
+
+
+def _sentences(passages: Sequence[str]) -> list[str]:
+    return [text[start:end] for text in passages for start, end in split_statements(text)]
+
+
+def _terms(words: str) -> list[str]:
+    figures = [each.said for each in facts.numbers(words)] + [str(max(days)) for days in facts.dates(words)]
+    return content_terms(facts.remove_numbers_and_dates(words)) + figures
+
+
+def _facts(claim: str, passages: Sequence[str], above: Sequence[str]) -> Iterator[str]:
+    tables = Tables.of(passages)
+    for each in find_missing(claim, (*above, *passages), tables):
+        yield f"“{each}” is not in the passages."
+    for figure, unit in find_other_units(claim, passages):
+        yield f"The passages do not give “{figure}” in that unit, but in {unit}."
+    for figure, where, label in find_misplaced(claim, tables):
+        yield f"“{figure}” stands in the {where} “{label}”."
+    yield from find_turned_rows(claim, tables)
+
+
+def _polarity(claim: str, near: Sequence[str]) -> Iterator[str]:
+    """A negation or an opposite direction on one side only, where the claim repeats a sentence. Both together agree."""
+    claim, best = (OUT.sub("not in", MOVED.sub(_moved, text)) for text in (claim, "".join(near[:1])))
+    if _repeated(claim, best) < SIMILAR:
+        return
+    denied, turned = find_denial(claim, best), find_reversal(claim, best)
+    if turned and not denied:
+        yield "The claim says “{}”, the passage “{}”.".format(*turned.split(" / "))
+    if denied and not turned and not denied.isdigit() and bool(count_negations(claim)) != bool(count_negations(best)):
+        yield f"A negation stands on one side only, at “{denied}”."
+
+
+def _moved(match: re.Match[str]) -> str:
+    return "rose" if match[1].lower() == "up" else "fell"
+
+
+def _repeated(claim: str, sentence: str) -> float:
+    """The share of a claim's words that a sentence has."""
+    here = set(_terms(claim))
+    return len(here & set(_terms(sentence))) / len(here) if here else 0.0
+
+
+def _elsewhere(claim: str, passages: Sequence[str]) -> Iterator[str]:
+    """Figures that stand only in sentences with hardly any other word of the claim. A row of a table has few words."""
+    for number in filter(is_figure, facts.numbers(claim)):
+        holding = [each for each in _sentences(passages) if not facts.is_number_missing(number, facts.numbers(each))]
+        words = facts.remove_numbers_and_dates(claim)
+        prose = all(each.rstrip().endswith((".", ";", "”")) for each in holding)
+        if holding and prose and max(_repeated(words, each) for each in holding) < APART:
+            yield f"“{number.said}” stands in a sentence about something else."
+
+
+def _prefixes(claim: str, near: Sequence[str], passages: Sequence[str]) -> Iterator[str]:
+    """A word that one side has only with a prefix that turns it round: "indicated", "contraindicated"."""
+    ours, close, known = (_words(text) for text in (claim, "\n".join(near), "\n".join(passages)))
+    for bare, turned, mine in ((ours, close, True), (close, ours, False)):
+        for word in sorted(bare):
+            for prefix in PREFIXES:
+                other = prefix + word
+                if len(word) < 4 or word in word_list("not_prefixed"):
+                    continue
+                if other in turned and other not in bare:
+                    one, two = (word, other) if mine else (other, word)
+                    yield f"The claim says “{one}”, the passage “{two}”."
+                elif mine and other in known and word not in known and word not in turned:
+                    yield f"The claim says “{word}”, the passage “{other}”."
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(facts.WORD.findall(JOINED.sub(r"\1", fold_case(text))))
+
+
+def _qualified(claim: str, sentence: str) -> Iterator[str]:
+    """Words of report or doubt around what the claim repeats, where the claim has none of their kind."""
+    kept = {each.kind for each in find_qualifiers(claim)}
+    dropped: dict[str, Qualifier] = {}
+    for each in find_qualifiers(sentence):
+        if not kept.intersection(KEPT_BY.get(each.kind, (each.kind,))):
+            dropped.setdefault(each.kind, each)
+    for each in dropped.values():
+        yield f"The passage says “{each.said}” ({each.meaning}), and the claim does not."
+
+
+def _scope(claim: str, sentence: str) -> Iterator[str]:
+    """Words of scope on one side only, beside words that both sides have. What the claim adds counts only if the claim
+    repeats the sentence."""
+    ours, theirs = find_qualifiers(claim, "scopes"), find_qualifiers(sentence, "scopes")
+    here, there = set(_terms(claim)), set(_terms(sentence))
+    mine, other = {each.kind for each in ours}, {each.kind for each in theirs}
+    for each in theirs:
+        narrows = each.kind in NARROW and stems_after(sentence, each, REACH) & here
+        if each.kind not in mine and (narrows or (each.kind in BOUNDS and _bounds(sentence[each.end :], claim))):
+            yield f"The passage says “{each.said}”, and the claim does not."
+            return
+    if len(here & there) < REPEATED * len(here):
+        return
+    for each in ours:
+        if each.kind not in other and each.kind in WIDE and stems_after(claim, each, REACH) & there:
+            yield f"The claim says “{each.said}”, and the passage does not."
+            return
+
+
+def _bounds(rest: str, claim: str) -> bool:
+    """Whether the text after a bound begins with a number of the claim."""
+    number = facts.numbers(" ".join(rest.split()[:3]))[:1]
+    return bool(number) and not facts.is_number_missing(number[0], facts.numbers(claim))
+
+
+def _roles(claim: str, sentence: str) -> Iterator[str]:
+    if verb := find_swapped_roles(claim, sentence):
+        yield f"The words around “{verb}” stand the other way round in the passage."

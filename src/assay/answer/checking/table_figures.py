@@ -1,0 +1,233 @@
+"""Reads figures as tables give them: their scale, unit, row and column; and finds the facts of a claim that its
+passages lack. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from assay.answer.checking import facts
+from assay.language.dates import MONTHS
+from assay.language.negation import find_directions
+from assay.language.sentences import is_table_row
+from assay.language.terms import content_terms, fold_case
+from assay.language.words import stop_words
+
+FISCAL = re.compile(r"\bFY\s?['’]?(?:20)?(\d{2})\b|\bfiscal year (?:20)(\d{2})\b", re.I)
+QUARTERS = dict(zip("1234", ("first", "second", "third", "fourth"), strict=True))
+QUARTER = re.compile(r"\bQ([1-4])\b|\b([1-4])Q(?=\d|\b)")
+SCALE = re.compile(r"(?:\b(?:in|of|dollars|amounts)\s|[€$(])\s?(?:\w+\s){0,2}?(thousand|million|billion)s\b", re.I)
+ROUNDED = re.compile(r"\b(?:about|around|roughly|nearly|almost|approximately|close to|over|more than|some)\s\W?$", re.I)
+SUBJECT = re.compile(r"\b(?:the (?:company|group|registrant|issuer|fund|trust|corporation|firm)|we|our|us)\b", re.I)
+YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+PERIOD = re.compile(rf"\b(?:{'|'.join(MONTHS)}|fiscal|years?|ended|ending|as of)\b|[\d\W]", re.I)
+SPAN = re.compile(r"\b(?:three|six|nine|twelve) months\b", re.I)
+APART = re.compile(r"(?<=[\d)]) (?=[\d(])")  # between two cells of a row
+QUANTITIES = tuple(
+    frozenset(units.split()) for units in ("g kg mg µg t", "m km cm mm mile ft", "l ml", "W kW MW", "$ € £")
+)
+ROUGH = Decimal("0.03")  # share of a number by which "about" may be off
+MAX_LABEL = 12  # words
+GENERAL = frozenset("total net other subtotal sum".split())  # labels that need what stands above them
+
+
+def plain(words: str) -> str:
+    """The words with fiscal years and quarters in one form: FY22 and "fiscal year 2022" become "fiscal 2022"."""
+    words = FISCAL.sub(lambda match: f"fiscal 20{match[1] or match[2]}", words)
+    return QUARTER.sub(lambda match: f"{QUARTERS[match[1] or match[2]]} quarter ", words)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table: its label, its figures, and the periods above its columns."""
+
+    label: str
+    numbers: tuple[facts.Number, ...]
+    years: tuple[str, ...]
+    spans: tuple[str, ...]
+
+    def column(self, place: int) -> tuple[str, str]:
+        """Year and length of the period that a figure stands under; empty where the table does not say."""
+        year = self.years[0] if len(self.years) == 1 else self.years[place] if place < len(self.years) else ""
+        each = len(self.years) // len(self.spans) if self.spans else 0
+        span = self.spans[place // each] if each and place // each < len(self.spans) else ""
+        return year, span
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The figures of some passages: those in rows of tables, those in prose, and the scales that are named."""
+
+    rows: tuple[Row, ...]
+    prose: tuple[facts.Number, ...]
+    scales: frozenset[int]
+
+    @staticmethod
+    def of(passages: Sequence[str]) -> Tables:
+        rows: list[Row] = []
+        prose: list[facts.Number] = []
+        for passage in passages:
+            own, rest = _read(passage)
+            rows += own
+            prose += rest
+        named = (match[1].lower() for passage in passages for match in SCALE.finditer(passage))
+        return Tables(tuple(rows), tuple(prose), frozenset({1, *map(facts.SCALES.__getitem__, named)}))
+
+    def has(self, number: facts.Number, *, rough: bool) -> bool:
+        cells = (each for row in self.rows for each in row.numbers)
+        return any(_stands_for(number, each, self.scales, rough) for each in (*self.prose, *cells))
+
+
+def _read(passage: str) -> tuple[list[Row], list[facts.Number]]:
+    rows: list[Row] = []
+    prose = facts.numbers(passage)
+    years: tuple[str, ...] = ()
+    spans: tuple[str, ...] = ()
+    begun = False  # a header of several lines has begun
+    for line in passage.splitlines():
+        figures = [each for each in facts.numbers(APART.sub(" ; ", line)) if is_figure(each)]
+        found = tuple(YEAR.findall(line))
+        piece = PERIOD.sub("", line).strip() == ""
+        if len(found) > len(figures) and (len(found) > 1 or piece):
+            years = (*years, *found) if begun and piece else found
+            begun = piece
+        elif not figures:
+            spans = tuple(map(str.lower, SPAN.findall(line))) or spans
+        elif label := _label(line):
+            rows.append(Row(label, tuple(figures), years, spans))
+            begun = False
+            prose = [each for each in prose if each.said not in line]
+    return rows, prose
+
+
+def is_figure(number: facts.Number) -> bool:
+    """Whether a number is written with digits and is no year."""
+    return any(sign.isdigit() for sign in number.said) and not YEAR.fullmatch(number.said)
+
+
+def _label(line: str) -> str:
+    """The words before the first cell or figure of a row; empty if the line reads like a sentence."""
+    cells = re.split(r"\t| \| |,(?=\S)", line.strip("| ")) if is_table_row(line) or line.count(",") > 4 else []
+    label = cells[0] if cells else re.split(r"[$€£(]*\s?\d", line, maxsplit=1)[0]
+    rest = "" if cells else line[len(label) :]
+    sentence = len(re.findall(r"[^\W\d_]{4,}", rest)) > 1 or line.rstrip().endswith((".", ";"))
+    return "" if (sentence and not cells) or len(label.split()) > MAX_LABEL else label.strip(" $€£(:—-\t")[:60]
+
+
+def _stands_for(number: facts.Number, other: facts.Number, scales: frozenset[int], rough: bool) -> bool:
+    """Whether a figure of the passages, in the scale of its table and rounded, is this number. Signs are left out: a
+    loss may stand in brackets."""
+    if number.unit and other.unit and number.unit != other.unit:
+        return False
+    digits = "".join(sign for sign in number.said if sign.isdigit() or sign == ".").strip(".")
+    written = Decimal(digits) if re.fullmatch(r"\d+(\.\d+)?", digits) else Decimal(0)
+    value, given = (abs(max(each.values, key=abs)) for each in (number, other))
+    scale = value / written if written else Decimal(1)
+    zeros = len(digits) - len(digits.rstrip("0")) if rough and "." not in digits else 0
+    step = scale.scaleb(zeros - len(digits.partition(".")[2]))
+    slack = min(step / 2, value * ROUGH) if rough or scale > 1 or "." in digits else Decimal(0)
+    return any(abs(given * factor - value) <= slack for factor in scales)
+
+
+def find_missing(claim: str, passages: Sequence[str], tables: Tables) -> Iterator[str]:
+    """The numbers, dates and names of a claim that its passages lack, as written."""
+    known = "\n".join(passages)
+    for each in facts.missing_facts(claim, known, facts.lowercase_stems(known)):
+        if number := facts.numbers(each)[:1]:
+            rough = ROUNDED.search(claim[: claim.find(each)]) is not None
+            there = not each[:1].isalpha() and tables.has(number[0], rough=rough)
+            there = there or (each[:1].isalpha() and _is_known(re.sub(r"\s[\d.,]+$", "", each), claim, known))
+        elif facts.dates(each):
+            there = _is_split(each, known)
+        else:
+            there = _is_known(each, claim, known)
+        if not there:
+            yield each
+
+
+def _is_split(date: str, known: str) -> bool:
+    """Whether the parts of a date stand apart: the day in a table's header, the year above a column."""
+    days = {day[1:] for each in facts.dates(known) for day in each}
+    return any(
+        str(year) in known and any((month, day) == other or (not day and month == other[0]) for other in days)
+        for year, month, day in facts.dates(date)[0]
+    )
+
+
+def _is_known(name: str, claim: str, known: str) -> bool:
+    """Whether a name is in the passages in another form: in part, by its initials, or as "the Company" or "we" where it
+    is the first name of the claim."""
+    there = facts.facts_of(known)
+    parts = [part for part in facts.WORD.findall(fold_case(name)) if part not in stop_words()]
+    found = sum(part in there.words for part in parts)
+    if found == len(parts) or found >= 2 or SUBJECT.fullmatch(f"the {name}"):
+        return True
+    joined = "".join(parts)
+    initials = fold_case("".join(word[0] for word in facts.WORD.findall(known) if word[0].isupper()))
+    if len(joined) >= 3 and name.isupper() and joined in initials:
+        return True
+    if len(joined) >= 4 and not joined.isalpha() and joined in "".join(facts.WORD.findall(fold_case(known))):
+        return True
+    return not found and name == next(iter(facts.names(claim)), "") and SUBJECT.search(known) is not None
+
+
+def find_misplaced(claim: str, tables: Tables) -> Iterator[tuple[str, str, str]]:
+    """Figures of the claim that stand only in rows or columns that it does not name: figure, "row" or "column", label.
+    The claim must name another row or column of the table: otherwise nothing says that it means one."""
+    terms = frozenset(content_terms(claim))
+    named = {row.label for row in tables.rows if _names(terms, row.label)}
+    periods = {*YEAR.findall(claim)}, {span.lower() for span in SPAN.findall(claim)}
+    for number in facts.numbers(claim):
+        if not is_figure(number) or any(_stands_for(number, each, tables.scales, False) for each in tables.prose):
+            continue
+        holding = [
+            (row, row.column(place))
+            for row in tables.rows
+            for place, each in enumerate(row.numbers)
+            if _stands_for(number, each, tables.scales, False)
+        ]
+        meant = [column for row, column in holding if row.label in named]
+        if holding and named and not meant:
+            yield number.said, "row", holding[0][0].label
+        for place, own in enumerate(periods):
+            above = {column[place] for column in meant}
+            if len(own) == 1 and above and "" not in above and not above & own:
+                yield number.said, "column", min(above)
+
+
+def find_turned_rows(claim: str, tables: Tables) -> Iterator[str]:
+    """Rows whose label the claim names whole, and whose figures move otherwise than the claim says from one year to
+    another. Each comes as label and both figures with their years."""
+    terms, years = frozenset(content_terms(claim)), set(YEAR.findall(claim))
+    sides = find_directions(claim).get(0, {})  # the first pair of opposites: increase and decrease
+    for row in tables.rows:
+        label, cells = (
+            set(content_terms(row.label)),
+            sorted(zip(row.years, row.numbers, strict=False), key=lambda c: c[0]),
+        )
+        if len(sides) != 1 or len(cells) != 2 or not label or not label <= terms or not years & {*row.years}:
+            continue
+        (early, first), (late, last) = cells
+        one, two = (abs(max(each.values)) for each in (first, last))
+        if one != two and (two < one) != (1 in sides):
+            yield f"“{row.label}” goes from {first.said} in {early} to {last.said} in {late}."
+
+
+def _names(terms: frozenset[str], label: str) -> bool:
+    """Whether a claim has a word of a row's label, in whatever form."""
+    own = set(content_terms(label)) - GENERAL
+    return not own or any(
+        term in terms or (len(term) > 4 and any(other.startswith(term[:5]) for other in terms)) for term in own
+    )
+
+
+def find_other_units(claim: str, passages: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Figures of the claim in a unit that the passages never use, and the units they use for that quantity."""
+    words = re.findall(r"[^\W\d_]+|[$€£]", "\n".join(passages).lower())
+    used = {facts.UNITS[word] for word in words if word in facts.UNITS and (len(word) > 1 or word in "$€£")}
+    for number in facts.numbers(claim):
+        for quantity in QUANTITIES:
+            if number.unit in quantity and number.unit not in used and (others := sorted(used & quantity)):
+                yield f"{number.said} {number.unit}", ", ".join(others)

@@ -1,0 +1,53 @@
+"""Finds words that qualify a statement: report, belief, denial, plan, chance, condition, past, and scope. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from assay.language.terms import fold_case, stem_word
+from assay.language.words import data_lines
+
+# These qualify nothing: "in May", "above all", "some 2,300", "the most important".
+IDIOM = re.compile(
+    r"(?<=[a-z,] )May\b|\bMay (?=\d)"
+    r"|\b(?i:(?:above|at|after|in) all|if any|some (?=\d)|most (?=\w+(?:ant|ent|al|ive|ous|ful|able|ible|ing|mon)\b))"
+)
+WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Qualifier:
+    """A qualifying word: its class, what the class means, the word as written, and where it stands."""
+
+    kind: str
+    meaning: str
+    said: str
+    start: int
+    end: int
+
+
+@cache
+def _classes(name: str) -> tuple[tuple[str, str, re.Pattern[str]], ...]:
+    found: list[tuple[str, str, re.Pattern[str]]] = []
+    for line in data_lines(name):
+        kind, *meaning, words = (part.strip() for part in line.split("|", 2 if name == "qualifiers" else 1))
+        either = "|".join(re.escape(word.strip()).replace(r"\*", r"\w*") for word in words.split(","))
+        found.append((kind, "".join(meaning), re.compile(rf"\b(?:{either})(?!\w)")))
+    return tuple(found)
+
+
+def find_qualifiers(words: str, name: str = "qualifiers") -> list[Qualifier]:
+    """The qualifying words of a text; `name` is the list: `qualifiers` or `scopes`."""
+    text = IDIOM.sub(lambda match: " " * len(match[0]), re.sub(r"\s", " ", words)).lower()
+    return [
+        Qualifier(kind, meaning, match[0], match.start(), match.end())
+        for kind, meaning, pattern in _classes(name)
+        for match in pattern.finditer(text)
+    ]
+
+
+def stems_after(words: str, each: Qualifier, count: int) -> frozenset[str]:
+    """The stems of the first words after a qualifier."""
+    return frozenset(map(stem_word, WORD.findall(fold_case(words[each.end :]))[:count]))
