@@ -15,7 +15,7 @@ from assay.language.sentences import split_sentences
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import estimate_tokens, prompt_tokens
-from assay.testing import Script, calls, complete, drops, no_calls, one_step, passages_in, research, supported
+from assay.testing import Script, calls, drops, no_calls, one_step, passages_in, research, supported
 
 NOTE = "It states a part of what the question asks for, and names what the next part is about."
 NOT = "It does not help."
@@ -65,7 +65,6 @@ class Knowing:
             write=self._write,
             check=supported(),
             revise=drops(),
-            critique=complete(),
         )
 
     def _of(self, words: str) -> str:

@@ -12,9 +12,7 @@ from assay.core.run import Run
 from assay.testing import (
     Script,
     calls,
-    complete,
     enough,
-    gap,
     keeps,
     missing,
     no_calls,
@@ -64,7 +62,6 @@ def script(**other: Any) -> Script:
         "judge": [missing(s1="orpiment", s3="31 metres"), missing("who tends the light", s2="Dunmere"), enough()],
         "write": [writes(*CLAIMS)],
         "check": supported(),
-        "critique": [complete()],
     }
     return Script(**lines | other)
 
@@ -83,7 +80,7 @@ def stateless() -> Script:
     def decide(text: str, schema: Any) -> Any:
         return no_calls() if TENDS in text else calls("search", query="beacon log watch")
 
-    return script(route=research(), plan=STEPS, decide=decide, judge=judge, write=writes(*CLAIMS), critique=complete())
+    return script(route=research(), plan=STEPS, decide=decide, judge=judge, write=writes(*CLAIMS))
 
 
 def self_critical() -> Script:
@@ -111,7 +108,7 @@ def self_critical() -> Script:
         judge=enough(),
         write=write,
         revise=rewrites("The tower of the lighthouse at Carrow Point is 31 metres tall [{31 metres}]."),
-        critique=gap("where orpiment is ground"),
+        check=supported(missing=["where orpiment is ground"], search="where orpiment is ground"),
     )
 
 

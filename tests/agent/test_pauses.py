@@ -46,10 +46,8 @@ from assay.testing import (
     ChatServer,
     Script,
     calls,
-    complete,
     direct,
     enough,
-    gap,
     keeps,
     lookup,
     missing,
@@ -97,7 +95,6 @@ def model(**other: Any) -> Script:
         "weigh": keeps(TENDS),
         "judge": enough(),
         "write": writes(CLAIMS[2]),
-        "critique": complete(),
     }
     return scripted(**lines | other)
 
@@ -261,7 +258,6 @@ async def test_a_mode_is_a_number_of_rounds_and_reaching_it_is_said(folder: Path
             "passages": [{"id": "P1", "quote": "", "score": 9, "note": ""}] if "P1," in text else []
         },
         decide=lambda text, schema: calls("search", query=f"{next(words)} light"),
-        critique=complete(),
     )
     with ChatServer(never.answer) as server, opened(folder, server, llm_size="small") as workspace:
         run = await answered(workspace, TENDED, mode=mode)
@@ -309,7 +305,7 @@ async def test_a_person_may_choose_the_route_and_no_model_is_asked_about_it(fold
 
 async def test_a_critique_that_is_never_content_reopens_the_search_exactly_once(folder: Path):
     never = model(
-        judge=enough(), critique=gap("how tall the tower is"), weigh=keeps(TENDS, TALL),
+        judge=enough(), check=supported(missing=["how tall the tower is"], search="how tall the tower is"), weigh=keeps(TENDS, TALL),
     )  # fmt: skip
     with ChatServer(never.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, TENDED, mode=Mode.thorough)
@@ -322,7 +318,10 @@ async def test_a_critique_that_is_never_content_reopens_the_search_exactly_once(
     ("mode", "route"), [(Mode.quick, research()), (Mode.balanced, lookup())], ids=["quick", "look-up"]
 )
 async def test_what_was_done_in_haste_is_not_reviewed(folder: Path, mode: Mode, route: dict[str, Any]):
-    with ChatServer(model(route=route, critique=gap("all")).answer) as server, opened(folder, server) as workspace:
+    with (
+        ChatServer(model(route=route, check=supported(missing=["all"], search="all")).answer) as server,
+        opened(folder, server) as workspace,
+    ):
         run = await answered(workspace, TENDED, mode=mode)
     assert run.critiqued is None and run.answer is not None and run.answer.outcome is Outcome.answered
 

@@ -16,7 +16,6 @@ from assay.governance.replay import replay
 from assay.testing import (
     ChatServer,
     Script,
-    complete,
     enough,
     keeps,
     lookup,
@@ -126,7 +125,6 @@ async def test_earlier_evidence_that_is_enough_needs_no_search(folder: Path):
                 text, schema
             ),
             check=supported(),
-            critique=complete(),
         )
 
     with ChatServer(script().answer) as server, opened(folder, server) as workspace:

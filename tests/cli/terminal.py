@@ -46,7 +46,6 @@ def looked_up(**other: Any) -> Script:
         "weigh": keeps(PAINT, GROUND),
         "write": writes(CLAIM),
         "check": supported(),
-        "critique": {"complete": True, "gap": ""},
     }
     return Script(**lines | other)
 

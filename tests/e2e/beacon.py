@@ -12,7 +12,6 @@ from assay.testing import (
     ChatServer,
     Script,
     calls,
-    complete,
     enough,
     keeps,
     missing,
@@ -54,7 +53,6 @@ def model() -> Script:
             "All orpiment is ground at the dunmere works [{dunmere}].", "The warden tends the beacon [{tends}]."
         ),
         check=supported(),
-        critique=complete(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.testing import Script, calls, complete, enough, keeps, lookup, missing, no_calls, research, supported, writes
+from assay.testing import Script, calls, enough, keeps, lookup, missing, no_calls, research, supported, writes
 from assay.testing import steps as plans
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
@@ -62,7 +62,6 @@ def researcher(**other: Any) -> Script:
         "judge": judge,
         "write": writes(*CLAIMS),
         "check": supported(),
-        "critique": complete(),
     }
     return Script(**lines | other)
 
@@ -76,7 +75,6 @@ def finder(quote: str, claim: str, **other: Any) -> Script:
         "decide": no_calls(),
         "write": writes(claim),
         "check": supported(),
-        "critique": complete(),
     }
     return Script(**lines | other)
 

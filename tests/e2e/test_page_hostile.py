@@ -16,7 +16,7 @@ from desk import PHONE, Desk, Model, Reader, desk, until
 from handbook import handbook
 from playwright.sync_api import expect
 
-from assay.testing import Script, complete, enough, keeps, keys_in, missing, no_calls, research, steps, supported
+from assay.testing import Script, enough, keeps, keys_in, missing, no_calls, research, steps, supported
 from assay.workspace.facade import open_workspace
 
 Reads = Callable[..., Reader]
@@ -74,7 +74,6 @@ def model_that_tries() -> Script:
         write=write,
         check=supported(evil[:200]),
         revise={"action": "drop", "text": "", "cites": []},
-        critique=complete(),
     )
 
 

@@ -154,7 +154,7 @@ CLAIMS = (
 def looks_up(claim: str = CLAIMS[1], **other: Any) -> Script:
     """One search, one claim."""
     lines: dict[str, Any] = {"route": lookup(), "weigh": keeps(TALL), "judge": enough(), "write": writes(claim)}
-    return Script(**lines | {"check": supported(), "critique": complete()} | other)
+    return Script(**lines | {"check": supported()} | other)
 
 
 def hops(**other: Any) -> Script:
@@ -172,7 +172,7 @@ def hops(**other: Any) -> Script:
 
     lines: dict[str, Any] = {"route": research(), "plan": PLAN, "decide": decide, "judge": judge}
     lines |= {"weigh": keeps(PAINT, GROUND, TALL, TENDS), "write": writes(*CLAIMS), "check": supported()}
-    return Script(**lines | {"critique": complete()} | other)
+    return Script(**lines | {} | other)
 
 
 def self_critical() -> Script:
@@ -193,7 +193,7 @@ def self_critical() -> Script:
         judge=enough(),
         write=write,
         revise=rewrites("The tower of the lighthouse at Carrow Point is 31 metres tall [{31 metres}]."),
-        critique=gap("where orpiment is ground"),
+        check=supported(missing=["where orpiment is ground"], search="where orpiment is ground"),
     )
 
 

@@ -40,7 +40,6 @@ from assay.testing import (
     ChatServer,
     Script,
     calls,
-    complete,
     enough,
     keeps,
     lookup,
@@ -178,7 +177,7 @@ async def test_in_which_order_arguments_were_named_changes_nothing_after_a_resta
         route=research(), plan=one_step("tower Carrow Point"), weigh=keeps(PAINT), judge=[missing("how tall"), enough()],
         decide=[calls("search", query="lighthouse metres", until="2030", type="text"), no_calls()],
         write=writes("It is tall [{orpiment}]."),
-        check=supported(), critique=complete(),
+        check=supported(),
     )  # fmt: skip
     with ChatServer(asks.answer) as server, opened(folder, server) as workspace:
         run = await asked(workspace)

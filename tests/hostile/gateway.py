@@ -14,7 +14,6 @@ from assay.testing import (
     Script,
     ScriptedCalls,
     calls,
-    complete,
     drops,
     enough,
     keeps,
@@ -43,7 +42,6 @@ def script(**lines: Any) -> Script:
         "write": writes(ANSWER),
         "check": supported(),
         "revise": drops(),
-        "critique": complete(),
     }
     return Script(**(usual | lines))
 

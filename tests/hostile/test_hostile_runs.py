@@ -29,7 +29,6 @@ from assay.testing import (
     Script,
     UnknownTools,
     calls,
-    complete,
     enough,
     keeps,
     keys_in,
@@ -224,7 +223,6 @@ async def written(opened: Workspace, claim: str, mode: Mode = Mode.balanced) -> 
         write=writes(claim),
         revise=lambda asked, schema: {"action": "rewrite", "text": text, "cites": keys_in(asked)[:2]},
         check=supported(),
-        critique=complete(),
     )
     with ChatServer(script.answer) as server:
         ended = await asked(door(opened, server.url), QUESTION, mode)
@@ -274,7 +272,6 @@ async def test_words_of_documents_are_shown_only_between_the_marks_of_the_run(po
         decide=calls("search", query="crest of it"),
         write=writes("Two cracks were found in the crest of the dam. [{Two cracks}]"),
         check=supported(),
-        critique=complete(),
     )
     with ChatServer(script.answer) as server:
         ended = await asked(door(poisoned, server.url), QUESTION, Mode.thorough)

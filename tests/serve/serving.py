@@ -23,7 +23,7 @@ from notes import opened
 from assay.serve.app import make_app
 from assay.serve.process import ServerProcess, listen
 from assay.serve.state import ServeOptions, Server
-from assay.testing import ChatServer, Script, complete, enough, keeps, lookup, role_of, supported, writes
+from assay.testing import ChatServer, Script, enough, keeps, lookup, role_of, supported, writes
 
 NOTES = {
     "lamp.txt": "The lamp room at Carrow Point is painted with orpiment. Nobody has painted it anew since.",
@@ -89,7 +89,6 @@ def script(**other: Any) -> Script:
         "judge": enough(),
         "write": writes("The tower at Carrow Point is 31 metres tall [{31 metres}]."),
         "check": supported(),
-        "critique": complete(),
     }
     return Script(**lines | other)
 

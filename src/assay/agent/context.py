@@ -103,6 +103,7 @@ class RunContext:
     oversees: Callable[[Run, Answer], tuple[str, ...]] = lambda run, answer: ()  # reasons why the answer needs review
     cleared: Callable[[str], bool] = lambda seal: False  # whether an unused approval exists for this seal
     four_eyes: bool = False  # the person who asked cannot review
+    marks_disagreement: bool = False  # a claim on which two judgements differ is delivered with a mark, not dropped
     current: Callable[[Run], Run] = lambda run: run  # the run as its person may see it now
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
@@ -115,6 +116,13 @@ class RunContext:
     def small(self, role: Role) -> bool:
         """Whether this role's model is small: it gets short prompts, and the rules overrule it."""
         return self.meter is not None and any(seated.seat.small for seated in self.meter.seats.get(role, ()))
+
+    def other_model(self, role: Role, other: Role) -> bool:
+        """Whether another role has another model."""
+        if self.meter is None:
+            return False
+        own, theirs = ([each.seat.model for each in self.meter.seats.get(one, ())][:1] for one in (role, other))
+        return bool(theirs) and own != theirs
 
     async def ask(
         self,

@@ -9,13 +9,14 @@ from typing import TypeVar
 from assay.agent.context import Log, RunContext
 from assay.agent.limits import Limits
 from assay.agent.prompt_window import compaction_due
-from assay.agent.steps.critique import critique_due
+from assay.agent.steps.check import judgement_due
 from assay.agent.steps.draft import fallback_due
 from assay.agent.steps.hop import hop_due
 from assay.agent.steps.pause import pause_due
 from assay.agent.steps.plan import replan_due
 from assay.agent.steps.recall import recall_due
 from assay.agent.steps.registry import STEPS, Step
+from assay.agent.steps.reopen import reopen_due
 from assay.agent.steps.sift import sift_due
 from assay.core.errors import ModelError
 from assay.core.events import ANSWER_NOW, Checkpoint, Event, Failed, ModelReplied, Resumed, Revised, Route, StopReason
@@ -90,17 +91,17 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return Step.EDIT  # a reviewer's text replaces the draft's and is checked the same way
     if run.unsupported and last_was_revision(run):
         return Step.REVISE  # all of them before any is checked again
-    if run.unchecked:
-        return Step.CHECK  # one claim at a time, each delivered as it passes
+    if run.unchecked or judgement_due(run):
+        return Step.CHECK  # each claim, and the claims as an answer
+    if not run.gated and reopen_due(run, limits):
+        return Step.REOPEN  # once, for what the judge found missing
     if run.unsupported:
-        # One search for support per draft.
+        # One search for support per draft, if the judge says what to search for.
         return Step.SEEK if support_search_allowed(run, limits) else Step.REVISE
     if run.gated:
         return Step.DELIVER  # after a review, only reviewers change the answer
     if fallback_due(run):
         return Step.DRAFT  # the model's draft failed its checks: fall back to quotations
-    if critique_due(run, limits):
-        return Step.CRITIQUE  # may reopen the search once, with a named gap
     return Step.DELIVER
 
 
@@ -111,10 +112,11 @@ def last_was_revision(run: Run) -> bool:
 
 
 def support_search_allowed(run: Run, limits: Limits) -> bool:
-    """Whether a search for support is still allowed: once per draft, if the run has a model and is within its limits.
+    """Whether support is searched for: once per draft, if the judge names something and the run is within its limits.
     It does not count as a round."""
     reached = limits.reached(run)
-    return run.asked.has_model and not run.sought and (reached is None or reached.reason is StopReason.rounds)
+    asked = run.judgement is not None and bool(run.judgement.gap)
+    return asked and not run.sought and (reached is None or reached.reason is StopReason.rounds)
 
 
 def next_search_step(run: Run, limits: Limits) -> Step:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from assay.answer.checking import facts
-from assay.answer.checking.source import Source, claim_terms, share
-from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence
 from assay.language.clean import clean_text
+from assay.language.injection import is_suspicious
 from assay.language.sentences import Span, split_sentences
-from assay.language.terms import content_terms, stem_word
+from assay.language.terms import content_terms
 
 GROUP = re.compile(r"(?<!\s)\s*+([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")
 KEY = re.compile(r"[0-9a-f]{8}", re.I)
@@ -116,91 +115,49 @@ def _tidy(words: str) -> str:
     return re.sub(r"(?<!\s)\s++([.,;:!?])", r"\1", words).strip()
 
 
-def drop_redundant_citations(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
-    """The claim without redundant citations. Each one kept covers something that the better ones do not, or covers as
-    much with the same facts. Writers tend to cite too much."""
-    claim = replace(claim, cites=_of_each_passage(claim, evidence))
-    if len(claim.cites) < 2:
-        return claim
-    terms = claim_terms(claim.text)
-    read = {each.key: Source.of([each], sources) for each in evidence if each.key in claim.cites}
-    shares = {key: share(terms, own.terms) for key, own in read.items()}
-    order = sorted(
-        read,
-        key=lambda key: (len(facts.missing_facts(claim.text, read[key].words)), -shares[key], claim.cites.index(key)),
-    )
-    kept: list[str] = []
-    for key in order:
-        if not kept or _adds(claim.text, terms, read[key], [read[one] for one in kept]):
-            kept.append(key)
-    return replace(claim, cites=tuple(key for key in claim.cites if key in kept)) if kept else claim
-
-
-def _of_each_passage(claim: Claim, evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """Of several quotations of one passage, the one with most of the claim's words; this occurs in syntheses."""
-    known = {each.key: each for each in evidence}
-    terms = claim_terms(claim.text)
-    best: dict[str, str] = {}
-    for key in claim.cites:
-        passage = known[key].passage.id if key in known else key
-        before = best.get(passage)
-        if before is None or _quoted_share(terms, known[key]) > _quoted_share(terms, known[before]):
-            best[passage] = key
-    return tuple(key for key in claim.cites if key in best.values())
-
-
-def _quoted_share(terms: frozenset[str], evidence: Evidence) -> float:
-    return share(terms, frozenset(content_terms(evidence.quote.text)))
-
-
-def _adds(words: str, terms: frozenset[str], new: Source, kept: Sequence[Source]) -> bool:
-    have = "\n".join(each.words for each in kept)
-    lacks = facts.missing_facts(words, have)
-    if lacks and len(facts.missing_facts(words, f"{have}\n{new.words}")) < len(lacks):
-        return True
-    held = frozenset(term for each in kept for term in each.terms)
-    if share(terms, held | new.terms) > share(terms, held):
-        return True
-    best = kept[0]
-    same = len(facts.missing_facts(words, new.words)) <= len(facts.missing_facts(words, best.words))
-    return same and share(terms, new.terms) >= 0.9 * share(terms, best.terms)
-
-
 # --- what carries no fact -------------------------------------------------------------------------------------------
 
-PLAIN = frozenset(
-    (
-        "answer background comparison conclusion conflict context cost detail difference document effect evidence example "
-        "finding item limit method name opinion other overview period point question reason result risk rule side similarity "
-        "source step summary value view year"
-    ).split()
-)
-PLAIN_STEMS = frozenset(stem_word(word) for word in PLAIN)
 HEADING_WORDS = 8
 GAP_WORDS = 20
 GAPS = 6
+PLAIN = frozenset(
+    content_terms(
+        "answer background change comparison conclusion conflict context cost detail difference document effect evidence "
+        "example figure finding item key limit method metric name opinion other overview period point question reason "
+        "result risk rule side similarity source step summary trend value view year"
+    )
+)
+
+
+def read_heading(
+    words: str, question: str, evidence: Sequence[Evidence], own: Sequence[Claim]
+) -> tuple[str, tuple[Claim, ...]]:
+    """The heading if it only names a topic or the columns of a table. One that states something is a claim instead, on
+    what the claims below it cite."""
+    heading = accept_heading(words, question, evidence)
+    tidy = _tidy_heading(words, evidence)
+    if heading or not tidy or ROW in tidy:
+        return heading, ()
+    cites = tuple(dict.fromkeys(key for claim in own for key in claim.cites))
+    return "", (Claim(tidy, cites),)
 
 
 def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
-    """The heading if it states nothing of its own: each part must be a phrase of the question or of the evidence, or a
-    plain word such as "Summary". Empty otherwise."""
-    tidy = _tidy(extract_citations(clean_text(words), {each.key for each in evidence}).words).strip("#*: ").strip()
-    if not tidy or len(tidy.split()) > HEADING_WORDS * (tidy.count("|") + 1):
+    """The heading if it states nothing of its own: short, in words of the question or plain ones such as "Summary". A
+    table's columns may have any names without numbers that are nowhere. Empty otherwise."""
+    tidy = _tidy_heading(words, evidence)
+    cells = tidy.split("|")
+    if not tidy or is_suspicious(tidy) or any(len(cell.split()) > HEADING_WORDS for cell in cells):
         return ""
-    said = [_phrase(question), *(_phrase(f"{each.passage.above} . {each.passage.text}") for each in evidence)]
-    parts = [part for cell in tidy.split("|") for part in re.split(r"(?<!\s)\s++(?:and|or|of|for|by)\s+|[,:/–-]", cell)]
-    return tidy if all(_is_known_phrase(part, said) for part in parts) else ""
+    if len(cells) > 1:
+        known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
+        return "" if facts.missing_facts(tidy, known, facts.lowercase_stems(tidy.lower())) else tidy
+    return tidy if set(content_terms(tidy)) <= PLAIN | set(content_terms(question)) else ""
 
 
-def _phrase(words: str) -> str:
-    return f" {' '.join(content_terms(words))} "
-
-
-def _is_known_phrase(part: str, said: Sequence[str]) -> bool:
-    terms = content_terms(part)
-    if all(term in PLAIN_STEMS for term in terms):
-        return True
-    return any(_phrase(part) in words for words in said)
+def _tidy_heading(words: str, evidence: Sequence[Evidence]) -> str:
+    said = extract_citations(clean_text(words), {each.key for each in evidence}).words
+    return _tidy(said).strip("#*: ").strip()
 
 
 def accept_gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:

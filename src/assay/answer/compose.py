@@ -8,7 +8,7 @@ from functools import cache
 
 from assay.answer.checking.claim_rules import follows_instruction
 from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
-from assay.answer.extractive.extract import is_partial, missing_words, question_names
+from assay.answer.extractive.extract import is_partial, missing_words
 from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fallbacks
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Shape, Verdict
@@ -37,6 +37,9 @@ def answer(
     gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
     lost = len(good) < len([claim for block in draft.blocks for claim in block.claims])
     outcome = _outcome(run, draft, delivered, gaps, lost=lost)
+    beside: tuple[Claim, ...] = ()
+    if outcome is Outcome.abstained:  # true statements beside the point are shown as what came nearest
+        beside, delivered = tuple(claim for block in delivered for claim in block.claims), ()
     return Answer(
         question=run.question,
         blocks=delivered,
@@ -46,7 +49,7 @@ def answer(
         gaps=gaps,
         searched=run.searched,
         stopped=run.stopped.reason if run.stopped else "",
-        near=_near(run, draft, document, judge) if outcome is Outcome.abstained else (),
+        near=(beside or _near(run, draft, document, judge)) if outcome is Outcome.abstained else (),
         unread=tuple(unread),
         since=run.where.since,
         until=run.where.until,
@@ -71,36 +74,35 @@ def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Bl
 
 
 def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[str, str]) -> tuple[str, ...]:
-    """The unanswered parts. For quotations, as the rules find; for a written answer, as its writer states, plus every
-    name of the question that no citation mentions."""
+    """The unanswered parts: as the judge of the draft says; without one, as the rules find or the writer states."""
     if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
+    if run.judgement is not None:
+        return run.judgement.missing
     if any(claim.derived for claim in delivered):  # it accounts for every part of the question
         return ()
-    found = missing_words(run.question, run.evidence, delivered, titles)
     if draft.by == RULES and not draft.missing:
-        return found
-    named = question_names(run.question)
-    return tuple(dict.fromkeys((*draft.missing, *(each for each in found if each in named))))
+        return missing_words(run.question, run.evidence, delivered, titles)
+    return draft.missing
 
 
 def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequence[str], *, lost: bool) -> Outcome:
-    """Answered: every part of the question is covered. Partial: a claim failed, something is missing, or the search was
-    ended by a limit or by unusable replies. Without a model, a full round of searches does not count as a limit: the
-    rules would do no more."""
+    """Abstained: no claims, or they do not answer the question. Partial: its judge says that something is missing;
+    without a judge, a claim failed, something is missing, or the search was ended by a limit or by unusable replies.
+    Without a model, a full round of searches does not count as a limit: the rules would do no more."""
+    judgement = run.judgement
     if not delivered:
         return Outcome.direct if draft.said else Outcome.abstained
     if run.asked.brief is not None:
         told = (event for event in run.events if not isinstance(event, Described))
         short = any(map(fallbacks, told))  # rules replaced the model for part of it
         return Outcome.partial if lost or short else Outcome.answered
+    if judgement is not None:
+        return Outcome.abstained if judgement.beside else Outcome.partial if gaps else Outcome.answered
     reason = run.stopped.reason if run.stopped else None
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
     limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual
-    judged = run.judged
-    given_up = reason in {StopReason.repeated, StopReason.nothing_new} and judged is not None and bool(judged.missing)
-    limited = limited or (run.asked.has_model and given_up)
-    open_ = bool(draft.missing) or is_partial(run.question, gaps)
+    open_ = bool(draft.missing) or (draft.by == RULES and is_partial(run.question, gaps))
     return Outcome.partial if lost or limited or open_ else Outcome.answered
 
 
@@ -159,7 +161,9 @@ def find_faults(answer: Answer, run: Run, document: Documents, judge: Judge = JU
     places: dict[Claim, int] = {claim: place for place, claim in guard.checked.items()}
     found = [why for claim in answer.claims if (why := find_fault(places.get(claim, -1), claim, guard))]
     for claim in answer.near:
-        if claim.quote is None or judge.verify(claim, guard.evidence, document).verdict is not Verdict.supported:
+        if claim.quote is None:
+            found += [why for why in (find_fault(places.get(claim, -1), claim, guard),) if why]
+        elif judge.verify(claim, guard.evidence, document).verdict is not Verdict.supported:
             found.append(f"“{claim.words}” is not a quotation")
     cited = {key for claim in answer.claims for key in claim.cites}
     found += [

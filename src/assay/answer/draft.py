@@ -6,29 +6,45 @@ Nothing here is delivered: every claim of a draft is checked first.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from assay import prompts
 from assay.answer import claims
 from assay.answer.conflicts import pair
 from assay.answer.conflicts.question_kind import asks_for_several
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import Drafted
-from assay.core.types import Block, Claim, Conflict, Evidence, Shape
+from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Shape, Working
 from assay.language.clean import clean_text
 from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
-BLOCKS, CLAIMS, CITES = 8, 12, 4  # most that a reply may contain
-OPINIONS = 2  # sentences of a closing opinion
+BLOCKS, CLAIMS, CITES, OPERANDS = 8, 24, 6, 40  # most that a reply may contain
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Read(_Strict):
+    """A figure, date or item, and the evidence it is read from."""
+
+    words: str
+    cite: str
+
+
+class Calculation(_Strict):
+    """The working of a claim: an expression over what was read, and its result."""
+
+    expression: str
+    operands: list[Read]
+    result: str
+    unit: str = ""
 
 
 class Stated(_Strict):
@@ -36,6 +52,7 @@ class Stated(_Strict):
 
     text: str
     cites: list[str] = []
+    calculation: Calculation | None = None
 
 
 class Part(_Strict):
@@ -68,25 +85,33 @@ class Direct(_Strict):
 # --- what the model is shown ----------------------------------------------------------------------------------------
 
 
-def schema(keys: Sequence[str]) -> dict[str, Any]:
+def schema(keys: Sequence[str], *, calculations: bool = True) -> dict[str, Any]:
     """The JSON schema of a reply, in which only shown evidence can be cited."""
     key = {"type": "string", "enum": list(keys)}
-    claim = _object(text={"type": "string"}, cites=_list(key, 1, CITES))
-    block = _object(heading={"type": "string"}, claims=_list(claim, 1, CLAIMS), opinion={"type": "boolean"})
-    disputed = _object(left=key, right=key, about={"type": "string"})
-    return _object(
+    more = {"calculation": calculation_schema(key)} if calculations else {}
+    claim = object_schema(text={"type": "string"}, cites=list_schema(key, 1, CITES), **more)
+    block = object_schema(heading={"type": "string"}, claims=list_schema(claim, 1, CLAIMS), opinion={"type": "boolean"})
+    disputed = object_schema(left=key, right=key, about={"type": "string"})
+    return object_schema(
         shape={"type": "string", "enum": [each.value for each in Shape]},
-        blocks=_list(block, 0, BLOCKS),
-        conflicts=_list(disputed, 0, 4),
-        missing=_list({"type": "string"}, 0, claims.GAPS),
+        blocks=list_schema(block, 0, BLOCKS),
+        conflicts=list_schema(disputed, 0, 4),
+        missing=list_schema({"type": "string"}, 0, claims.GAPS),
     )
 
 
-def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+def calculation_schema(key: Mapping[str, Any]) -> dict[str, Any]:
+    text = {"type": "string"}
+    operand = object_schema(words=text, cite=key)
+    whole = object_schema(expression=text, operands=list_schema(operand, 1, OPERANDS), result=text, unit=text)
+    return {"anyOf": [whole, {"type": "null"}]}
+
+
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _list(items: Mapping[str, Any], least: int, most: int) -> dict[str, Any]:
+def list_schema(items: Mapping[str, Any], least: int, most: int) -> dict[str, Any]:
     return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
 
@@ -98,6 +123,8 @@ def build_prompt(
     room: int,
     readings: Sequence[str] = (),
     missing: Sequence[str] = (),
+    *,
+    calculations: bool = True,
 ) -> dict[str, str]:
     """The values of the prompt `write`, in at most `room` tokens: the question first, then as much evidence as fits."""
     asked = fit_to_tokens(" ".join(question.split()), max(room // 4, 16))
@@ -108,11 +135,13 @@ def build_prompt(
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
     shape = SHAPE_HINTS[shape_of(question)]
     used = estimate_tokens(asked) + estimate_tokens(notes) + estimate_tokens(shape)
+    used += estimate_tokens(prompts.template("calculations")) if calculations else 0
     return {
         "question": asked,
         "evidence": quotations(evidence, sources, mark, room - used)[0],
         "notes": notes,
         "shape": shape,
+        "calculations": prompts.template("calculations") if calculations else "",
     }
 
 
@@ -130,11 +159,6 @@ PROSE = re.compile(
     r"^\W*(?:why|explain|describe|discuss|summari[sz]e|outline|tell me about)\b|\bhow (?:do|does|did|is|are|was|were|can)\b",
     re.I,
 )
-JUDGEMENT = re.compile(
-    r"\b(?:should|ought|recommend\w*|advisable|worth(?:while)?|prefer\w*|better|best|worse|worst|wise|justified|adequate"
-    r"|convincing|credible|plausible|opinion|judge|assess|evaluate|do you think|makes? sense|good idea)\b",
-    re.I,
-)
 SHAPE_HINTS = {
     Shape.sentence: "one sentence, or two",
     Shape.list: "list: one claim for each item",
@@ -149,12 +173,7 @@ def shape_of(question: str) -> Shape:
         return Shape.table
     if asks_for_several(question) and not re.search(r"\bhow many\b", question, re.I):
         return Shape.list
-    return Shape.prose if PROSE.search(question) or asks_for_judgement(question) else Shape.sentence
-
-
-def asks_for_judgement(question: str) -> bool:
-    """Whether a question asks for a judgement: only then may an answer end in an opinion."""
-    return bool(JUDGEMENT.search(question))
+    return Shape.prose if PROSE.search(question) else Shape.sentence
 
 
 # --- what it wrote --------------------------------------------------------------------------------------------------
@@ -170,19 +189,16 @@ def read(
     sources = sources or Sources()
     blocks: list[Block] = []
     stray: list[str] = []
-    for number, part in enumerate(reply.blocks[:BLOCKS]):
-        opinion = part.opinion and asks_for_judgement(question) and 0 < number == len(reply.blocks) - 1
+    for part in reply.blocks[:BLOCKS]:
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
             said, strange = claims.split_claims(stated.text, stated.cites, known)
-            own += (claims.drop_redundant_citations(claim, evidence, sources) for claim in said)
+            own += _with_calculation(said, stated.calculation, known)
             stray += strange
         own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # drop repetitions
         if own:
-            title = (
-                claims.accept_heading(part.heading, question, evidence) if len(reply.blocks) > 1 or _is_row(own) else ""
-            )
-            blocks.append(Block(tuple(own[:OPINIONS] if opinion else own), title, opinion))
+            heading, stating = claims.read_heading(part.heading, question, evidence, own)
+            blocks.append(Block((*stating, *own), heading, part.opinion))
     conflicts = [found for each in reply.conflicts if (found := _conflict(each, question, evidence))]
     blocks, noticed = _with_other_sides(blocks, question, evidence, sources)
     known_pairs = {frozenset((each.left, each.right)) for each in conflicts}
@@ -203,6 +219,27 @@ def read(
         missing=tuple(dict.fromkeys(each for each in told if each)),
         stray=tuple(dict.fromkeys(stray)),
     )
+
+
+def _with_calculation(
+    said: Sequence[Claim], calculation: Calculation | None, known: Collection[str]
+) -> tuple[Claim, ...]:
+    """The sentences of a claim; its calculation belongs to the first one that states the result, or to the last."""
+    if calculation is None or not said:
+        return tuple(said)
+    result = calculation.result.strip(" %$€£")
+    place = next((at for at, claim in enumerate(said) if result and result in claim.text), len(said) - 1)
+    return tuple(with_working(claim, calculation, known) if at == place else claim for at, claim in enumerate(said))
+
+
+def with_working(claim: Claim, calculation: Calculation | None, known: Collection[str]) -> Claim:
+    """The claim with its working; it also cites what the operands are read from."""
+    if calculation is None or not calculation.expression.strip():
+        return claim
+    operands = tuple(Operand(each.words, each.cite.strip().lower()) for each in calculation.operands[:OPERANDS])
+    cites = tuple(dict.fromkeys((*claim.cites, *(each.cite for each in operands if each.cite in known))))
+    working = Working(calculation.expression, operands, calculation.result, calculation.unit)
+    return replace(claim, cites=cites, working=working)
 
 
 def _is_row(own: Sequence[Claim]) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from assay.answer.checking import claim_rules
-from assay.answer.checking.source import claim_terms, share
-from assay.core.types import Claim, Derivation, Evidence, Passage, Quote, Verdict
+from assay.answer.checking import facts
+from assay.answer.checking.source import claim_terms, share, text_terms
+from assay.core.types import Derivation, Quote
+from assay.language.negation import find_denial, find_reversal
 from assay.language.terms import content_terms, fold_case
 
 ASKS = re.compile(
@@ -24,6 +25,7 @@ OPEN = re.compile(
 )
 WORD = re.compile(r"[^\W_]+")
 ABOUT = 0.7  # share of the words of a statement that a sentence must have to deny it
+SAME = 0.9  # the same to state it
 LEADING = frozenset("a an the in on at by of to for from with as its their".split())
 
 
@@ -82,7 +84,7 @@ def chosen_alternative(polar: Polar, sentence: str) -> tuple[int, int] | None:
 
 
 def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") -> Derivation | None:
-    """Yes if the rules that check claims find the statement supported by a sentence, no if they find it contradicted.
+    """Yes if a sentence has the facts and nearly all words of the statement, no if it has them turned round.
     `label` is the title and headings above the sentence; `before` may name what it is about, but not what it says of it."""
     if OPEN.search(sentence.text):
         return None
@@ -93,11 +95,10 @@ def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") 
             word for word in WORD.findall(polar.statement) if frozenset(content_terms(word)) & {*content_terms(before)}
         ]
         label = " ".join((label, *named))
-    passage = Passage("", sentence.doc_id, sentence.text, sentence.start, sentence.end, label)
-    alone = Evidence("k", passage, sentence, 10.0, polar.statement)
-    verdict = claim_rules.by_rule(Claim(polar.statement, ("k",)), [alone]).verdict
-    if verdict is Verdict.supported:
-        return Derivation.yes
-    there = frozenset(content_terms(f"{label} {sentence.text}"))
-    about = share(claim_terms(polar.statement), there) >= ABOUT
-    return Derivation.no if verdict is Verdict.contradicted and about else None
+    said_of = f"{label}\n{sentence.text}"
+    terms = claim_terms(polar.statement)
+    if facts.missing_facts(polar.statement, said_of, facts.lowercase_stems(said_of)):
+        return None
+    if bool(find_denial(polar.statement, sentence.text)) != bool(find_reversal(polar.statement, sentence.text)):
+        return Derivation.no if share(terms, text_terms(said_of)) >= ABOUT else None
+    return Derivation.yes if share(terms, text_terms(said_of)) >= SAME else None

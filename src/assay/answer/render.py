@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from assay.core.codec import to_json
 from assay.core.events import BUDGETS
 from assay.core.tables import TableExcerpt, markdown_table, table_excerpt
 from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
+from assay.evidence.quotation import within
 from assay.language.clean import clean_text
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Citation:
     quote: Quote
     flagged: bool = False  # the passage reads like an instruction to a model
     table: TableExcerpt | None = None  # the rows of a table that the quotation is from, with their header
+    weighed: bool = True  # the quotation that was weighed as evidence, not words that a judge named
 
 
 OUTCOME_TEXT = {
@@ -78,11 +80,10 @@ def citations(
     by_key = {each.key: each for each in evidence}
     found: dict[tuple[str, int], Citation] = {}
     for claim in (*answer.claims, *answer.near):
-        for key in claim.cites:
-            source = document(by_key[key].passage.doc_id) if key in by_key else None
+        for key, quote in _quotes(claim, by_key):
+            source = document(quote.doc_id)
             if source is None:
                 continue
-            quote = claim.quote or by_key[key].quote
             found.setdefault(
                 (key, quote.start),
                 Citation(
@@ -97,18 +98,30 @@ def citations(
                     quote,
                     by_key[key].flagged,
                     table_excerpt(source, quote.start, quote.end),
+                    quote == by_key[key].quote,
                 ),
             )
     return found
 
 
+def _quotes(claim: Claim, by_key: Mapping[str, Evidence]) -> list[tuple[str, Quote]]:
+    """What a claim is shown with: its own quotation, the words that carry it, or else the quotations it cites."""
+    keys = [key for key in claim.cites if key in by_key]
+    if claim.quote is not None:
+        return [(key, claim.quote) for key in keys]
+    carried = [(key, quote) for quote in claim.carried_by for key in keys if within(replace(by_key[key], quote=quote))]
+    covered = {key for key, _ in carried}
+    return carried + [(key, by_key[key].quote) for key in keys if key not in covered]
+
+
 def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
     """The citations of one claim."""
-    return [
-        citation
-        for (key, start), citation in cited.items()
-        if key in claim.cites and (claim.quote is None or claim.quote.start == start)
-    ]
+    if claim.quote is not None:
+        return [each for (key, start), each in cited.items() if key in claim.cites and start == claim.quote.start]
+    starts = {quote.start for quote in claim.carried_by}
+    own = {key: each for key, each in cited.items() if key[0] in claim.cites}
+    covered = {key for key, start in own if start in starts}
+    return [each for (key, start), each in own.items() if start in starts or (key not in covered and each.weighed)]
 
 
 def claim_text(claim: Claim) -> str:
@@ -166,7 +179,7 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
     if answer.since or answer.until:
         said.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.gaps:
-        said.append(f"Nothing found speaks of: {', '.join(answer.gaps)}.")
+        said.append(f"Nothing found speaks of: {', '.join(map(one_line, answer.gaps))}.")
     if answer.outcome in {Outcome.abstained, Outcome.partial} and (answer.searched or answer.stopped):
         tried = "; ".join(f"“{one_line(each.query)}” ({each.found} passages)" for each in answer.searched)
         said.append(f"Searched: {tried or 'nothing'}. Stopped because {STOP_TEXT.get(answer.stopped, answer.stopped)}.")

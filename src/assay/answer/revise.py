@@ -1,4 +1,4 @@
-"""Revises a claim that failed its check, once: it is rewritten, hedged, replaced by a quotation, or dropped. Pure.
+"""Revises claims that failed their check, once: each is rewritten, kept with an argument, hedged, or dropped. Pure.
 
 The result is checked again like every claim.
 """
@@ -11,14 +11,23 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from assay import prompts
 from assay.answer import claims
 from assay.answer.checking import facts
 from assay.answer.checking.claim_rules import HEDGE
 from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.checking.source import claim_terms
+from assay.answer.draft import (
+    CITES,
+    Calculation,
+    calculation_schema,
+    list_schema,
+    object_schema,
+    with_working,
+)
 from assay.answer.evidence_text import Sources, quotations
 from assay.answer.statements import is_statement, split_statements
-from assay.core.events import RULES, Revised
+from assay.core.events import RULES, Revised, RevisionCause
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence, Verdict
 from assay.evidence.weigh import quote
@@ -29,99 +38,110 @@ from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 OTHER_EVIDENCE = 5  # pieces of evidence shown in addition to the claim's citations
-MIN_NEW_TERMS = 2  # words that an additional piece of evidence must add
 CLOSE_WITH_FACTS = 0.6  # the same, if the sentence also has all names and numbers
 CLOSE = 0.5  # share of a claim's words that a sentence must have to replace it
 
 
 class Revision(BaseModel):
-    """What is to become of the claim."""
+    """What is to become of a claim, by its number in the request."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    action: Literal["rewrite", "hedge", "drop"]
+    claim: int
+    action: Literal["rewrite", "keep", "hedge", "drop"]
     text: str = ""
     cites: list[str] = []
+    argument: str = ""
+    calculation: Calculation | None = None
 
 
-def schema(keys: Sequence[str]) -> dict[str, Any]:
-    """The JSON schema of a reply, in which only shown evidence can be cited."""
-    return {
-        "type": "object",
-        "properties": {
-            "action": {"type": "string", "enum": ["rewrite", "hedge", "drop"]},
-            "text": {"type": "string"},
-            "cites": {"type": "array", "items": {"type": "string", "enum": list(keys)}, "minItems": 0, "maxItems": 4},
-        },
-        "required": ["action", "text", "cites"],
-        "additionalProperties": False,
-    }
+class Revisions(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    revisions: list[Revision]
 
 
-def relevant_evidence(claim: Claim, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """The evidence to revise a claim from: its citations, then the most similar evidence, including what was found since."""
-    cited = [each for each in evidence if each.key in claim.cites]
-    terms = claim_terms(claim.words)
-    others = [each for each in evidence if each.key not in claim.cites]
+def schema(count: int, keys: Sequence[str]) -> dict[str, Any]:
+    """The JSON schema of a reply about `count` claims, in which only shown evidence can be cited."""
+    key = {"type": "string", "enum": list(keys)}
+    revision = object_schema(
+        claim={"type": "integer", "enum": list(range(1, count + 1))},
+        action={"type": "string", "enum": ["rewrite", "keep", "hedge", "drop"]},
+        text={"type": "string"},
+        cites=list_schema(key, 0, CITES),
+        argument={"type": "string"},
+        calculation=calculation_schema(key),
+    )
+    return object_schema(revisions=list_schema(revision, count, count))
+
+
+def relevant_evidence(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The evidence to revise claims from: their citations, then what is most similar, including what was found since."""
+    keys = {key for claim in claims for key in claim.cites}
+    terms = frozenset(term for claim in claims for term in claim_terms(claim.words))
+    others = [each for each in evidence if each.key not in keys]
     others.sort(key=lambda each: (-len(terms & frozenset(content_terms(each.passage.text))), -each.score, each.key))
-    return (*cited, *others[:OTHER_EVIDENCE])
+    return (*(each for each in evidence if each.key in keys), *others[: OTHER_EVIDENCE + len(claims)])
 
 
 def correct_citations(
     claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE
 ) -> Claim | None:
-    """The same claim citing the evidence that does support it, if the writer cited the wrong piece or one too few."""
+    """The same claim citing the evidence that it repeats, if the writer cited another piece."""
     if claim.quote is not None or not claim.words.strip():
         return None
-    for each in relevant_evidence(claim, evidence):
-        tried = replace(claim, cites=(each.key,), verdict=None, why="")
+    for each in relevant_evidence([claim], evidence):
+        tried = replace(claim, cites=(each.key,), verdict=None, why="", hints=(), by="")
         if each.key not in claim.cites and judge.by_rule(tried, evidence, sources).verdict is Verdict.supported:
             return tried
-    more = add_citation(claim, evidence, sources, judge)
-    return replace(more, verdict=None, why="") if more else None
-
-
-def add_citation(claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE) -> Claim | None:
-    """The same claim with one more citation, if the two together support what one supports in part: the second must
-    cover at least two words that the first does not."""
-    cited = "\n".join(each.passage.text for each in evidence if each.key in claim.cites)
-    lacking = claim_terms(claim.words) - frozenset(content_terms(cited))
-    for each in relevant_evidence(claim, evidence):
-        if each.key not in claim.cites and len(lacking & frozenset(content_terms(each.passage.text))) >= MIN_NEW_TERMS:
-            tried = judge.by_rule(replace(claim, cites=(*claim.cites, each.key)), evidence, sources)
-            if tried.verdict is Verdict.supported:
-                return tried
     return None
 
 
 def build_prompt(
-    question: str, claim: Claim, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
+    question: str, failed: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
 ) -> dict[str, str]:
     """The values of the prompt `revise`, in at most `room` tokens."""
-    said = fit_to_tokens(" ".join(claim.words.split()), max(room // 6, 16))
-    why = fit_to_tokens(" ".join(claim.why.split()) or "nobody can tell where it comes from", max(room // 8, 16))
+    lines = [
+        f"Claim {number} (cites {', '.join(claim.cites)}): {fit_to_tokens(' '.join(claim.words.split()), 120)}\n"
+        f"  wrong with it: {fit_to_tokens(' '.join(claim.why.split()) or 'nobody can tell where it comes from', 80)}"
+        for number, claim in enumerate(failed, 1)
+    ]
     told = {
         "question": fit_to_tokens(" ".join(question.split()), max(room // 6, 16)),
-        "claim": fence(mark, "claim", f"Claim: {said}\nWrong with it: {why}"),
+        "claims": fence(mark, "claims", fit_to_tokens("\n".join(lines), max(room // 2, 64))),
+        "calculations": prompts.template("calculations"),
     }
     left = room - sum(estimate_tokens(words) for words in told.values())
     return {**told, "evidence": quotations(evidence, sources, mark, left)[0]}
 
 
-def read(reply: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
-    """The revised claim. It must be one sentence that cites evidence of this run; a repetition of the old claim is
-    dropped."""
-    if reply.action == "drop":
+def read(reply: Revisions, failed: Sequence[tuple[int, Claim]], evidence: Sequence[Evidence], by: str) -> list[Revised]:
+    """What becomes of each claim; of one that the reply leaves out, nothing."""
+    said = {each.claim: each for each in reversed(reply.revisions)}
+    none = Revision(claim=0, action="drop")
+    return [
+        _read_one(said.get(number, none), place, claim, evidence, by) for number, (place, claim) in enumerate(failed, 1)
+    ]
+
+
+def _read_one(said: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
+    """The revised claim. It must be one sentence that cites evidence of this run. A repetition counts as kept."""
+    if said.action == "drop":
         return Revised(place, None, claim.why, by)
-    found, _ = claims.split_claims(reply.text.removeprefix(HEDGE), reply.cites, {each.key for each in evidence})
-    if not found or not found[0].cites:
+    as_it_was = replace(claim, verdict=None, why="", hints=(), by="", carried_by=())
+    known = {each.key for each in evidence}
+    found, _ = claims.split_claims(said.text.removeprefix(HEDGE), said.cites, known)
+    if said.action == "keep" or not found or found[0].text == claim.text:
+        more = tuple(dict.fromkeys((*claim.cites, *(key for key in said.cites if key in known))))[:CITES]
+        kept = with_working(replace(as_it_was, cites=more), said.calculation, known)
+        argument = " ".join(said.argument.split())[:400]
+        changed = kept != as_it_was or argument
+        return Revised(place, kept if changed else None, argument or claim.why, by, RevisionCause.kept)
+    if not found[0].cites:
         return Revised(place, None, "what was written instead cites nothing", by)
-    new = claims.drop_redundant_citations(found[0], evidence, Sources())
-    if reply.action == "hedge":
-        return Revised(place, Claim(_hedge(new.text), new.cites), "only suggested", by)
-    if new.text == claim.text and set(new.cites) == set(claim.cites):
-        return Revised(place, None, claim.why, by)
-    return Revised(place, new, claim.why, by)
+    if said.action == "hedge":
+        return Revised(place, Claim(_hedge(found[0].text), found[0].cites), "only suggested", by)
+    return Revised(place, with_working(found[0], said.calculation, known), claim.why, by)
 
 
 def _hedge(words: str) -> str:

@@ -287,7 +287,7 @@ class Run:
     @staticmethod
     def _reopens(event: Event) -> TypeGuard[Critiqued | Resumed]:
         if isinstance(event, Critiqued):
-            return not event.complete
+            return not event.complete and not event.final
         return isinstance(event, Resumed) and event.choice in SEARCH_MORE
 
     @property
@@ -376,6 +376,11 @@ class Run:
     @property
     def critiqued(self) -> Critiqued | None:
         return next((event for event in reversed(self.events) if isinstance(event, Critiqued)), None)
+
+    @property
+    def judgement(self) -> Critiqued | None:
+        """The last judgement of the current draft as an answer."""
+        return next((event for event in reversed(self.drafting) if isinstance(event, Critiqued)), None)
 
     @property
     def answer(self) -> Answer | None:

@@ -180,6 +180,9 @@ class Settings(BaseModel):
         False,
         description="an answer waits when a passage that reads like an instruction is among its evidence",
     )
+    judges_differ: Literal["drop", "mark"] = Field(
+        "drop", description="a claim on which two judgements differ is dropped, or delivered with a mark"
+    )
     review_four_eyes: bool = Field(False, description="whoever asked cannot review the answer")
     reviewers: str = Field(
         "", description="who may review, as user:NAME and group:NAME, separated by commas; empty: administrators"

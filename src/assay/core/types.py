@@ -228,7 +228,7 @@ class Basis(StrEnum):
 
     quotation = "quotation"  # words of the document
     calculation = "calculation"  # a figure computed from cited figures
-    count = "count"  # the number of cited items
+    counted = "count"  # the number of cited items
     comparison = "comparison"  # an order of cited figures or dates
     statement = "statement"  # anything else
     opinion = "opinion"
@@ -266,9 +266,9 @@ class Claim:
     edited: str | None = None  # the reviewer who rewrote it
     derived: Derived | None = omitted_when_empty(None)  # noqa: RUF009
     working: Working | None = omitted_when_empty(None)  # noqa: RUF009
-    carried_by: tuple[Quote, ...] = omitted_when_empty(())  # noqa: RUF009
-    hints: tuple[str, ...] = omitted_when_empty(())  # noqa: RUF009
-    by: str = omitted_when_empty("")  # noqa: RUF009
+    carried_by: tuple[Quote, ...] = omitted_when_empty(())
+    hints: tuple[str, ...] = omitted_when_empty(())
+    by: str = omitted_when_empty("")
 
     @property
     def words(self) -> str:

@@ -30,7 +30,7 @@ from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 from assay.models.factory import has_model
-from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, WordEmbedder
+from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, WordEmbedder, replies
 from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import keys_in, passages_in, role_of, text_of
 from assay.workspace.facade import Workspace, open_workspace
@@ -168,7 +168,7 @@ class ObedientModel:
                 words,
             )
         claims = [{"text": words, "cites": keys[:2]}, {"text": f"{words} {link}", "cites": keys[:1]}]
-        replies: dict[str, Any] = {
+        said: dict[str, Any] = {
             "weigh": {
                 "passages": [
                     {
@@ -187,11 +187,10 @@ class ObedientModel:
                 "conflicts": [],
                 "missing": [],
             },
-            "check": {"rulings": [{"claim": n, "why": "approved", "verdict": "supported"} for n in range(1, 7)]},
-            "revise": {"action": "rewrite", "text": words, "cites": keys[:2]},
-            "critique": {"complete": True, "gap": ""},
+            "check": replies.supported("approved")(shown, None),
+            "revise": replies.rewrites(f"{words} [{', '.join(keys[:2])}]")(shown, None),
         }
-        return replies.get(name or role) or cooperative_reply(request)
+        return said.get(name or role) or cooperative_reply(request)
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------

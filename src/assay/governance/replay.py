@@ -89,14 +89,13 @@ STEP_OF: Mapping[type, Step] = {
     Drafted: Step.DRAFT,
     Checked: Step.CHECK,
     Revised: Step.REVISE,
-    Critiqued: Step.CRITIQUE,
     AwaitingReview: Step.DELIVER,
     Answered: Step.DELIVER,
 }
 ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # progress of a run, not conclusions
 ENDS = {
     Step.GATHER: Gathered,
-    Step.CHECK: Checked,
+    Step.CHECK: (Checked, Critiqued),
     Step.SEEK: (Revised, Decided),
     Step.REVISE: Revised,
     Step.EDIT: Revised,
@@ -300,6 +299,8 @@ def _step_of(event: Event) -> Step:
         return Step.SEEK
     if isinstance(event, Revised) and event.cause is RevisionCause.review:
         return Step.EDIT
+    if isinstance(event, Critiqued):
+        return Step.CHECK if event.final else Step.REOPEN
     if isinstance(event, Gathered):
         return Step.GATHER if event.evidence or event.dropped else Step.SIFT
     return STEP_OF[type(event)]

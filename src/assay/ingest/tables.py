@@ -16,7 +16,9 @@ SLIGHT = 0.5  # a difference of indent that only ranks groups: bold ones above o
 LONGEST_NAME = 300  # characters of a caption or of a column name
 _BEFORE = re.compile(r"[$€£¥(]|US\$")  # a cell of its own before its number
 _AFTER = re.compile(r"[)%]|\)%|pts?|bps|x")  # and after it
-NUMERIC_CELL = re.compile(r"[-+–—(]?\s*+[$€£¥]?\s*+[-+–(]?\d[\d.,'’ \u202f]*+\s*+%?\s*+\)?\s*+%?|[-–—]+|\d{4}-\d\d-\d\d.*")
+NUMERIC_CELL = re.compile(
+    r"[-+–—(]?\s*+[$€£¥]?\s*+[-+–(]?\d[\d.,'’ \u202f]*+\s*+%?\s*+\)?\s*+%?|[-–—]+|\d{4}-\d\d-\d\d.*"
+)
 YEAR = re.compile(r"(?:19|20)\d\d")
 
 _SCALE = (

@@ -77,16 +77,6 @@ def _judged(text: str, answers: Mapping[str, str], *, enough: bool) -> Json:
     return {"answers": found, "enough": enough, "missing": [], "surprise": False}
 
 
-def complete() -> Json:
-    """critique: the draft leaves nothing out."""
-    return {"complete": True, "gap": ""}
-
-
-def gap(what: str) -> Json:
-    """critique: the draft leaves this out."""
-    return {"complete": False, "gap": what}
-
-
 # --- write, check ---------------------------------------------------------------------------------------------------
 
 
@@ -107,37 +97,59 @@ def says(words: str) -> Json:
     return {"text": words}
 
 
-def supported(why: str = "the quotations say so") -> ReplyWriter:
-    """check: every claim is supported."""
-    return lambda text, schema: _rulings([(n, "supported", why) for n in _claims_in(text)])
+def supported(why: str = "the passages say so", *, missing: Sequence[str] = (), search: str = "") -> ReplyWriter:
+    """check: every claim is supported. `missing` is what the claims leave out, `search` what to search for."""
+    return lambda text, schema: _rulings(text, "supported", why=why, missing=missing, search=search)
 
 
-def verdicts(*each: str, why: str = "as scripted") -> ReplyWriter:
+def verdicts(*each: str, why: str = "as scripted", missing: Sequence[str] = (), search: str = "") -> ReplyWriter:
     """check: a verdict for each claim in the order shown; the last one is used for the rest."""
-
-    def write(text: str, schema: Schema) -> Json:
-        return _rulings([(n, each[min(place, len(each) - 1)], why) for place, n in enumerate(_claims_in(text))])
-
-    return write
+    return lambda text, schema: _rulings(text, *each, why=why, missing=missing, search=search)
 
 
-def _rulings(rulings: Sequence[tuple[int, str, str]]) -> Json:
-    return {"rulings": [{"claim": claim, "why": why, "verdict": verdict} for claim, verdict, why in rulings]}
+def beside_the_point(why: str = "the passages say so") -> ReplyWriter:
+    """check: every claim is supported, and none answers the question."""
+    return lambda text, schema: _rulings(text, "supported", why=why) | {"answers": False}
+
+
+def _rulings(text: str, *verdicts: str, why: str, missing: Sequence[str] = (), search: str = "") -> Json:
+    shown = passages_in(text)
+    rulings = [
+        {
+            "claim": number,
+            "words": [shown[key] for key in keys if key in shown],
+            "why": why,
+            "verdict": verdicts[min(place, len(verdicts) - 1)],
+        }
+        for place, (number, keys) in enumerate(_claims_in(text))
+    ]
+    asks = re.search(r"^Question: ", text, re.MULTILINE)
+    return {"rulings": rulings} | ({"answers": True, "missing": list(missing), "search": search} if asks else {})
 
 
 def rewrites(claim: str) -> ReplyWriter:
-    """revise: the claim is rewritten like this; it cites as in `writes`."""
-    return lambda text, schema: {"action": "rewrite"} | _claim(text, claim)
+    """revise: each claim is rewritten like this; it cites as in `writes`."""
+    return lambda text, schema: _revisions(text, {"action": "rewrite"} | _claim(text, claim))
 
 
 def hedges(claim: str) -> ReplyWriter:
-    """revise: the claim is only suggested."""
-    return lambda text, schema: {"action": "hedge"} | _claim(text, claim)
+    """revise: each claim is only suggested."""
+    return lambda text, schema: _revisions(text, {"action": "hedge"} | _claim(text, claim))
 
 
-def drops() -> Json:
-    """revise: the claim is dropped."""
-    return {"action": "drop", "text": "", "cites": []}
+def argues(argument: str) -> ReplyWriter:
+    """revise: each claim is kept, with this argument."""
+    return lambda text, schema: _revisions(text, {"action": "keep", "argument": argument})
+
+
+def drops() -> ReplyWriter:
+    """revise: each claim is dropped."""
+    return lambda text, schema: _revisions(text, {"action": "drop"})
+
+
+def _revisions(text: str, each: Json) -> Json:
+    empty = {"text": "", "cites": [], "argument": "", "calculation": None}
+    return {"revisions": [{"claim": number} | empty | each for number, _ in _claims_in(text)]}
 
 
 # --- reading the request --------------------------------------------------------------------------------------------
@@ -171,6 +183,8 @@ def _first_in(shown: str, quotes: Sequence[str]) -> str:
     return next((quote for quote in quotes if " ".join(quote.split()) in flat), "")
 
 
-def _claims_in(text: str) -> list[int]:
+def _claims_in(text: str) -> list[tuple[int, list[str]]]:
+    """The claims of a request: number, and keys."""
     told = "\n".join(words for label, words in quoted_in(text) if label == "claims")
-    return [int(number) for number in re.findall(r"^Claim (\d+): ", told, re.MULTILINE)]
+    found = re.findall(r"^Claim (\d+) \((?:opinion, )?cites ([^)]*)\): ", told, re.MULTILINE)
+    return [(int(number), keys.split(", ")) for number, keys in found]

@@ -210,6 +210,7 @@ async def run_context_for(
         oversees=review_requirement(context.store, settings),
         cleared=lambda seal: reviews.is_approved(context.store, run.id, seal),
         four_eyes=settings.review_four_eyes,
+        marks_disagreement=settings.judges_differ == "mark",
         tools=_tools(context, tool_context, tools) if roles else TOOLS,
         cutoff=settings.evidence_cutoff,
         general=settings.llm_general,

@@ -53,7 +53,8 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Drafted((), Shape.prose, missing=(run.question,))
         return
     sources = context.sources(run)
-    most = SHORT if context.small(Role.write) else LONG
+    small = context.small(Role.write)
+    most = SHORT if small else LONG
     judged = run.judged
     missing = judged.missing if judged else ()
     reply = await context.ask(
@@ -61,11 +62,18 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         "write",
         drafting.Writing,
         lambda room: drafting.build_prompt(
-            run.question, run.evidence, sources, mark(run), min(room, most), run.readings, missing
+            run.question,
+            run.evidence,
+            sources,
+            mark(run),
+            min(room, most),
+            run.readings,
+            missing,
+            calculations=not small,
         ),
-        schema=drafting.schema([each.key for each in run.evidence]),
+        schema=drafting.schema([each.key for each in run.evidence], calculations=not small),
         documents=evidence_documents(run),
-        max_tokens=1500,
+        max_tokens=3000,
     )
     if isinstance(reply, NoReply):
         async for event in draft_by_rule(run, context):
@@ -73,7 +81,6 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     written, by = reply
     drafted = drafting.read(written, run.question, run.evidence, by, sources)
-    small = context.small(Role.write)
     yield completion.complete_draft(drafted, run.question, run.evidence, sources) if small else drafted
 
 

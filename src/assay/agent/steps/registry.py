@@ -9,7 +9,6 @@ from assay.agent.context import RunContext
 from assay.agent.steps.call import call
 from assay.agent.steps.check import check
 from assay.agent.steps.compact import compact
-from assay.agent.steps.critique import critique
 from assay.agent.steps.decide import decide
 from assay.agent.steps.deliver import deliver
 from assay.agent.steps.draft import draft
@@ -20,6 +19,7 @@ from assay.agent.steps.judge import judge
 from assay.agent.steps.pause import pause
 from assay.agent.steps.plan import plan
 from assay.agent.steps.recall import recall
+from assay.agent.steps.reopen import reopen
 from assay.agent.steps.rephrase import rephrase
 from assay.agent.steps.revise import revise
 from assay.agent.steps.route import route
@@ -48,7 +48,7 @@ class Step(Enum):
     CHECK = auto()
     SEEK = auto()
     REVISE = auto()
-    CRITIQUE = auto()
+    REOPEN = auto()
     EDIT = auto()
     DELIVER = auto()
 
@@ -71,7 +71,7 @@ STEPS: Mapping[Step, Callable[[Run, RunContext], AsyncIterator[Event]]] = {
     Step.CHECK: check,
     Step.SEEK: seek,
     Step.REVISE: revise,
-    Step.CRITIQUE: critique,
+    Step.REOPEN: reopen,
     Step.EDIT: edit,
     Step.DELIVER: deliver,
 }

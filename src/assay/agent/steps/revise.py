@@ -1,4 +1,4 @@
-"""Rewrites failed claims from their evidence, hedges them, or drops them."""
+"""Rewrites failed claims from their evidence, all in one request; hedges them, or drops them."""
 
 from __future__ import annotations
 
@@ -7,41 +7,54 @@ from collections.abc import AsyncIterator
 from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import evidence_documents
 from assay.answer import revise as revising
-from assay.core.events import (
-    Event,
-    Revised,
-)
+from assay.core.events import Event, Failed, ModelReplied, Resumed, Revised, RevisionCause
 from assay.core.run import Run
-from assay.core.types import Claim
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
-REVISED = 6  # claims a model is asked to rewrite; with more failures, rewriting is not worth it
+REVISED = 24  # claims that a model is asked to put right; a draft with more failures is not worth it
 
 
 async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Rewrite failed claims from their evidence, hedge them, or drop them. Each is then checked one last time."""
-    for number, (place, claim) in enumerate(run.unsupported):
-        yield await _revise_claim(run, context, place, claim, asks=len(run.revised) + number < REVISED)
-
-
-async def _revise_claim(run: Run, context: RunContext, place: int, claim: Claim, *, asks: bool) -> Revised:
+    """Put failed claims right: by their writer, or without one by the nearest sentence. Each is then checked one last
+    time."""
     sources = context.sources(run)
-    if not asks or not run.asked.has_model or claim.quote is not None:
-        return revising.without_model(place, claim, run, sources)
-    if context.small(Role.write):
-        return revising.quote_closest_sentence(place, claim, run, sources)
-    evidence = revising.relevant_evidence(claim, run.evidence)
+    small = run.asked.has_model and context.small(Role.write)
+    asks = run.asked.has_model and not small
+    due = dict(run.unsupported)
+    failing = _before_revision(run).unsupported
+    written = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
+    for place, claim in due.items():
+        if (place, claim) not in written:
+            replaced = revising.quote_closest_sentence if small else revising.without_model
+            yield replaced(place, claim, run, sources)
+    if not written:
+        return
+    failed = [claim for _, claim in written]
+    evidence = revising.relevant_evidence(failed, run.evidence)
     reply = await context.ask(
         Role.write,
         "revise",
-        revising.Revision,
-        lambda room: revising.build_prompt(run.question, claim, evidence, sources, mark(run), room),
-        schema=revising.schema([each.key for each in evidence]),
+        revising.Revisions,
+        lambda room: revising.build_prompt(run.question, failed, evidence, sources, mark(run), room),
+        schema=revising.schema(len(failed), [each.key for each in evidence]),
         documents=evidence_documents(run),
-        max_tokens=250,
+        max_tokens=200 + 200 * len(failed),
     )
     if isinstance(reply, NoReply):
-        return revising.without_model(place, claim, run, sources)
-    revision, by = reply
-    return revising.read(revision, place, claim, run.evidence, by)
+        revised = [revising.without_model(place, claim, run, sources) for place, claim in written]
+    else:
+        revised = revising.read(reply[0], written, run.evidence, reply[1])
+    for each in revised:
+        if each.place in due:
+            yield each
+
+
+def _before_revision(run: Run) -> Run:
+    """The run as it was before the first of these claims was revised. After a resume, the request is the same."""
+    events = run.events
+    while isinstance(last := events[-1], ModelReplied | Failed | Resumed | Revised):
+        if isinstance(last, Revised) and last.cause is RevisionCause.recited:
+            break
+        events = events[:-1]
+    return Run(run.id, events)

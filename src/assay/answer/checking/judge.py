@@ -1,20 +1,21 @@
 """The judge: the only path by which any claim gets a verdict, in answers, in review and in syntheses.
 
-Rules come first, and a claim they fail stays failed. A model settles what the rules leave open, and may lower the rest.
-An alternative judge replaces `RulesThenModel` and nothing else.
+Code settles wording and arithmetic. A capable model judges every claim that is not a quotation; it cannot lift what code
+has refuted. An alternative judge replaces `CodeThenModel` and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from assay.answer import derived
 from assay.answer.checking import claim_rules, model_rulings
+from assay.answer.checking.model_rulings import Judgement, JudgeRequest
 from assay.answer.evidence_text import Sources
-from assay.core.events import RULES, Mode
-from assay.core.types import Claim, Document, Evidence, Verdict
+from assay.core.events import RULES
+from assay.core.types import Claim, Document, Evidence, Quote, Verdict
 from assay.evidence.quotation import stands, within
 from assay.language.injection import note_taint
 from assay.models.llm import Role
@@ -54,30 +55,33 @@ class Judge(Protocol):
         """As `by_rule`, after checking that the documents still contain what is cited. Pure except for `document`."""
         ...
 
-    def needs_model(
-        self, claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False
-    ) -> bool:
-        """Whether a claim judged by rule also goes to a model."""
+    def needs_model(self, claim: Claim) -> bool:
+        """Whether a claim judged by rule also goes to a model, if it is capable."""
+        ...
+
+    def without_model(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
+        """The verdict on a claim judged by rule that no capable model judges."""
         ...
 
     async def by_model(
         self,
-        claims: Sequence[Claim],
+        request: JudgeRequest,
         evidence: Sequence[Evidence],
         sources: Sources,
         ask: AskModel,
         *,
         mark: str,
         documents: Sequence[str],
-    ) -> tuple[tuple[Claim, ...], str]:
-        """The claims with a model's verdicts, from one request, and who decided. `mark` fences the quotations;
-        `documents` are those whose text is shown. Without a reply the claims keep their verdicts."""
+        role: Role = Role.check,
+    ) -> Judgement:
+        """A model's judgement, from one request. `mark` fences the passages; `documents` are those whose text is shown.
+        Without a reply the claims keep their verdicts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class RulesThenModel:
-    """Applies the rules of `claim_rules`, then asks the model of the role `check`."""
+class CodeThenModel:
+    """Applies `claim_rules`, then asks the model of the role `check`."""
 
     def by_rule(
         self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None, *, opinion: bool = False
@@ -106,6 +110,8 @@ class RulesThenModel:
         if quote is None:
             if len(unchanged_evidence(tuple(cited.values()), document)) < len(cited):
                 return _unsupported(claim, "the document does not say what it cites")
+            if not all(_is_cited(each, cited.values()) for each in claim.carried_by):
+                return _unsupported(claim, "it is carried by words that it does not cite")
             return self.by_rule(claim, evidence, sources_of(tuple(cited.values()), document), opinion=opinion)
         if not any(
             each.passage.doc_id == quote.doc_id and each.passage.start <= quote.start and quote.end <= each.passage.end
@@ -119,40 +125,54 @@ class RulesThenModel:
             replace(claim, verdict=Verdict.supported, why="found word for word in the document"), evidence
         )
 
-    def needs_model(
-        self, claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False
-    ) -> bool:
-        return model_rulings.needs_model(claim, mode, evidence, opinion=opinion)
+    def needs_model(self, claim: Claim) -> bool:
+        own = claim.quote is None and claim.derived is None
+        return own and claim.verdict in (Verdict.supported, Verdict.partial)
+
+    def without_model(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
+        cited = [each for each in evidence if each.key in claim.cites]
+        if claim.verdict is Verdict.partial and claim_rules.is_proved(claim, cited, sources):
+            return replace(claim, verdict=Verdict.supported, why="computed from what it cites")
+        return claim
 
     async def by_model(
         self,
-        claims: Sequence[Claim],
+        request: JudgeRequest,
         evidence: Sequence[Evidence],
         sources: Sources,
         ask: AskModel,
         *,
         mark: str,
         documents: Sequence[str],
-    ) -> tuple[tuple[Claim, ...], str]:
+        role: Role = Role.check,
+    ) -> Judgement:
+        claims = request.claims
         reply = await ask(
-            Role.check,
+            role,
             "check",
             model_rulings.Rulings,
-            lambda room: model_rulings.build_prompt(claims, evidence, sources, mark, room),
-            schema=model_rulings.schema(len(claims)),
+            lambda room: model_rulings.build_prompt(request, evidence, sources, mark, room),
+            schema=model_rulings.schema(len(claims), asks=bool(request.question)),
             documents=documents,
-            max_tokens=80 + 60 * len(claims),
+            max_tokens=300 + 200 * len(claims),
         )
         if isinstance(reply, NoReply):
-            return tuple(claims), RULES
-        return model_rulings.read(reply[0], claims), reply[1]
+            return Judgement(claims, RULES)
+        said, by = reply
+        judged = model_rulings.read(said, claims, evidence, sources, by)
+        return Judgement(judged, by, said.answers, model_rulings.accept_missing(said), " ".join(said.search.split()))
 
 
-JUDGE: Judge = RulesThenModel()
+JUDGE: Judge = CodeThenModel()
 
 
 def _unsupported(claim: Claim, why: str) -> Claim:
     return replace(claim, verdict=Verdict.unsupported, why=why)
+
+
+def _is_cited(words: Quote, cited: Iterable[Evidence]) -> bool:
+    """Whether words are in one of the cited passages, at their offsets."""
+    return any(within(replace(each, quote=words)) for each in cited)
 
 
 def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:

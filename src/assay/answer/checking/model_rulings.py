@@ -1,126 +1,216 @@
-"""Verdicts by a model: which claims need one, the prompt, and how its rulings combine with those of the rules. Pure."""
+"""A model's judgement of claims: the prompt, the reply, and what becomes of each claim. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from assay.answer.checking.claim_rules import HEDGE
+from assay import prompts
+from assay.answer.checking.claim_rules import HEDGE, by_rule
+from assay.answer.checking.source import cited_texts
 from assay.answer.evidence_text import Sources, quotations
-from assay.core.events import Mode
-from assay.core.types import Claim, Evidence, Verdict
-from assay.language.injection import TAINT_REASON
-from assay.models.token_estimate import estimate_tokens
+from assay.core.types import Claim, Evidence, Quote, Verdict
+from assay.evidence.quotation import locate_quote
+from assay.evidence.weigh import quote
+from assay.language.injection import TAINT_REASON, is_suspicious
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
+
+VERDICTS = ("supported", "partial", "unsupported", "contradicted")
+SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
+NO_WORDS = "its judge named no words of what it cites"
+DIFFER = "two judgements differ"
 
 
 class Ruling(BaseModel):
-    """A verdict on one claim, by its number in the request."""
+    """A verdict on one claim, by its number in the request, and the words that carry it."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     claim: int
     why: str = ""
     verdict: Literal["supported", "partial", "unsupported", "contradicted"]
+    words: list[str] = Field(default_factory=list, max_length=12)
 
 
 class Rulings(BaseModel):
+    """The rulings, and a judgement of the claims as an answer: whether they answer the question, what is missing, and
+    what to search for, if a search could help."""
+
     model_config = ConfigDict(strict=True, extra="forbid")
 
     rulings: list[Ruling]
+    answers: bool = True
+    missing: list[str] = Field(default_factory=list, max_length=6)
+    search: str = ""
 
 
-def needs_model(claim: Claim, mode: Mode, evidence: Sequence[Evidence] = (), *, opinion: bool = False) -> bool:
-    """Whether a claim judged by rule also goes to a model: claims the rules leave open; in thorough mode also those
-    that passed; and, except in quick mode, claims based on a passage that reads like an instruction. Opinions do not:
-    beyond their facts they cannot be checked."""
-    if claim.quote is not None or opinion:
-        return False
-    if claim.verdict is Verdict.partial:
-        return True
-    if claim.verdict is not Verdict.supported:
-        return False
-    flagged = any(each.flagged for each in evidence if each.key in claim.cites)
-    return mode is Mode.thorough or (flagged and mode is Mode.balanced)
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """Claims to judge, with what their judge is shown beside the evidence."""
+
+    claims: tuple[Claim, ...]
+    question: str = ""  # empty: the claims answer no single question
+    accepted: tuple[str, ...] = ()  # claims that were judged before and stand
+    arguments: Mapping[int, str] = field(default_factory=dict)  # why the writer keeps a claim, by index
+    opinions: frozenset[int] = frozenset()  # indexes
 
 
-def schema(count: int) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The claims with their verdicts, and the judgement of the whole."""
+
+    claims: tuple[Claim, ...]
+    by: str
+    answers: bool = True
+    missing: tuple[str, ...] = ()
+    search: str = ""
+
+
+def schema(count: int, *, asks: bool) -> dict[str, Any]:
     """The JSON schema of a reply about `count` claims."""
-    ruling = {
-        "type": "object",
-        "properties": {
-            "claim": {"type": "integer", "enum": list(range(1, count + 1))},
-            "why": {"type": "string"},
-            "verdict": {"type": "string", "enum": ["supported", "partial", "unsupported", "contradicted"]},
-        },
-        "required": ["claim", "why", "verdict"],
-        "additionalProperties": False,
+    ruling = _object(
+        claim={"type": "integer", "enum": list(range(1, count + 1))},
+        words={"type": "array", "items": {"type": "string"}, "maxItems": 12},
+        why={"type": "string"},
+        verdict={"type": "string", "enum": list(VERDICTS)},
+    )
+    whole = {
+        "answers": {"type": "boolean"},
+        "missing": {"type": "array", "items": {"type": "string"}, "maxItems": 6},
+        "search": {"type": "string"},
     }
-    return {
-        "type": "object",
-        "properties": {"rulings": {"type": "array", "items": ruling, "minItems": count, "maxItems": count}},
-        "required": ["rulings"],
-        "additionalProperties": False,
-    }
-
-
-def build_prompt(
-    claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
-) -> dict[str, str]:
-    """The values of the prompt `check`, in at most `room` tokens: each set of citations once, followed by the claims on
-    it."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for number, claim in enumerate(claims, 1):
-        groups.setdefault(tuple(sorted(claim.cites)), []).append(number)
-    listed = {
-        keys: fence(mark, "claims", "\n".join(f"Claim {n}: {_flat(claims[n - 1])}" for n in own))
-        for keys, own in groups.items()
-    }
-    left = room - sum(estimate_tokens(words) + 4 for words in listed.values()) - 8
-    parts: list[str] = []
-    for place, (keys, words) in enumerate(listed.items()):
-        cited = [each for each in evidence if each.key in keys]
-        shown, _ = quotations(cited, sources, mark, max(left, 0) // (len(listed) - place))
-        left -= estimate_tokens(shown)
-        parts.append(f"{shown}\n{words}")
-    return {"claims": "\n\n".join(parts), "count": str(len(claims))}
-
-
-def _flat(claim: Claim) -> str:
-    """A claim on one line, so that its text cannot look like another claim's number."""
-    return " ".join(claim.text.removeprefix(HEDGE).split())
-
-
-SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
-
-
-def read(reply: Rulings | None, claims: Sequence[Claim]) -> tuple[Claim, ...]:
-    """The claims with the model's verdict combined with that of the rules. A missing ruling counts against the claim;
-    of two rulings on one claim the worse one counts."""
-    found: dict[int, Ruling] = {}
-    for ruling in reply.rulings if reply else ():
-        before = found.get(ruling.claim)
-        if before is None or SEVERITY.index(Verdict(ruling.verdict)) < SEVERITY.index(Verdict(before.verdict)):
-            found[ruling.claim] = ruling
-    return tuple(
-        combine(claim, Verdict(own.verdict), own.why)
-        if (own := found.get(number))
-        else combine(claim, Verdict.unsupported, "no verdict was given")
-        for number, claim in enumerate(claims, 1)
+    return _object(
+        rulings={"type": "array", "items": ruling, "minItems": count, "maxItems": count}, **(whole if asks else {})
     )
 
 
-def combine(claim: Claim, verdict: Verdict, why: str) -> Claim:
-    """Combine verdicts: a model can lower the rules' verdict, or settle what they left open; it cannot lift a failed
-    claim."""
+def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def build_prompt(
+    request: JudgeRequest, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
+) -> dict[str, str]:
+    """The values of the prompt `check`, in at most `room` tokens: every cited passage once, then the claims."""
+    lines = [_claim_lines(number, request) for number in range(1, len(request.claims) + 1)]
+    listed = fence(mark, "claims", "\n".join(lines))
+    whole = _whole(request, mark, room // 6) if request.question else ""
+    left = room - estimate_tokens(listed) - estimate_tokens(whole) - 8
+    keys = {key for claim in request.claims for key in claim.cites}
+    shown, _ = quotations([each for each in evidence if each.key in keys], sources, mark, max(left, 0))
+    return {"evidence": shown, "claims": listed, "whole": whole, "count": str(len(request.claims))}
+
+
+def _whole(request: JudgeRequest, mark: str, room: int) -> str:
+    """What is asked about the claims as an answer."""
+    accepted = ""
+    if request.accepted:
+        before = "\n".join(f"- {_flat(each)}" for each in request.accepted)
+        accepted = f"Claims already found to be supported:\n{fence(mark, 'accepted', fit_to_tokens(before, room))}\n"
+    question = fit_to_tokens(_flat(request.question), max(room, 32))
+    return prompts.render("check_answer", question=question, accepted=accepted)
+
+
+def _claim_lines(number: int, request: JudgeRequest) -> str:
+    """A claim on a line of its own, so that its text cannot look like another claim, and notes below it."""
+    claim = request.claims[number - 1]
+    label = "opinion, " if number - 1 in request.opinions else ""
+    lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(claim.text.removeprefix(HEDGE))}"]
+    if work := claim.working:
+        read = "; ".join(f"“{_flat(each.words)}” from {each.cite}" for each in work.operands)
+        lines.append(f"  computed by code: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
+    if claim.hints:
+        lines.append(f"  noticed by rules, which may err: {_flat('; '.join(claim.hints))}")
+    if argument := request.arguments.get(number - 1):
+        lines.append(f"  the writer's argument: {_flat(argument)}")
+    return "\n".join(lines)
+
+
+def _flat(words: str) -> str:
+    return " ".join(words.split())
+
+
+def read(
+    reply: Rulings, claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, by: str
+) -> tuple[Claim, ...]:
+    """The claims with the model's verdicts. A missing ruling counts against the claim; of two rulings on one claim the
+    worse one counts."""
+    found: dict[int, Ruling] = {}
+    for ruling in reply.rulings:
+        before = found.get(ruling.claim)
+        if before is None or SEVERITY.index(Verdict(ruling.verdict)) < SEVERITY.index(Verdict(before.verdict)):
+            found[ruling.claim] = ruling
+    none = Ruling(claim=0, why="no verdict was given", verdict="unsupported")
+    return tuple(
+        combine(claim, found.get(number, none), evidence, sources, by) for number, claim in enumerate(claims, 1)
+    )
+
+
+def combine(claim: Claim, ruling: Ruling, evidence: Sequence[Evidence], sources: Sources, by: str) -> Claim:
+    """The claim with a model's verdict. It cannot lift a claim that failed by rule, and must name words of what the
+    claim cites; these become its citation."""
     if claim.verdict not in (Verdict.supported, Verdict.partial):
         return claim
+    verdict = Verdict(ruling.verdict)
     if verdict is Verdict.partial and claim.text.startswith(HEDGE):
         verdict = Verdict.supported  # a hedged claim says no more than that
-    said = " ".join(why.split())[:200] or claim.why
+    said = _flat(ruling.why)[:300] or ("it follows from the words shown" if verdict is Verdict.supported else claim.why)
     # No model removes the taint.
     kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""
-    return replace(claim, verdict=verdict, why=f"{said}{kept}")
+    judged = replace(claim, verdict=verdict, why=f"{said}{kept}", by=by)
+    if verdict is not Verdict.supported:
+        return judged
+    cited = [each for each in evidence if each.key in claim.cites]
+    carried = carrying_words(ruling.words, cited)
+    if not carried and not _in_labels(ruling.words, cited, sources):
+        return replace(judged, verdict=Verdict.partial, why=NO_WORDS)
+    return _narrowed(replace(judged, carried_by=tuple(each for _, each in carried)), carried, evidence, sources)
+
+
+def carrying_words(words: Sequence[str], cited: Sequence[Evidence]) -> list[tuple[str, Quote]]:
+    """The words that occur in the cited passages, as quotations, each with the key of its evidence."""
+    found: dict[Quote, str] = {}
+    for each in words:
+        for evidence in cited:
+            if span := locate_quote(each, evidence.passage.text):
+                found.setdefault(quote(evidence.passage, *span), evidence.key)
+                break
+    return [(key, own) for own, key in found.items()]
+
+
+def _in_labels(words: Sequence[str], cited: Sequence[Evidence], sources: Sources) -> bool:
+    """Whether words are in the titles, dates or headers that are shown with the passages."""
+    return any(locate_quote(each, text) for each in words for text in cited_texts(cited, sources).values())
+
+
+def _narrowed(
+    claim: Claim, carried: Sequence[tuple[str, Quote]], evidence: Sequence[Evidence], sources: Sources
+) -> Claim:
+    """The claim without citations that carry nothing, unless it would lack something without them."""
+    needed = {key for key, _ in carried} | {each.cite for each in (claim.working.operands if claim.working else ())}
+    fewer = replace(claim, cites=tuple(key for key in claim.cites if key in needed))
+    if not fewer.cites or fewer.cites == claim.cites:
+        return claim
+    again = by_rule(fewer, evidence, sources)
+    return fewer if again.verdict in (Verdict.supported, Verdict.partial) else claim
+
+
+def accept_missing(reply: Rulings) -> tuple[str, ...]:
+    """What is missing, in the judge's words; one that reads like an instruction is left out."""
+    told = (_flat(each)[:200].rstrip(". ") for each in reply.missing)
+    return tuple(dict.fromkeys(each for each in told if each and not is_suspicious(each)))
+
+
+def agree(first: Claim, second: Claim, *, mark: bool) -> Claim:
+    """Two judgements of one claim as one. If they differ, the worse one counts, or the claim is marked."""
+    if first.verdict is second.verdict:
+        return first
+    worse = min(first, second, key=lambda each: SEVERITY.index(each.verdict or Verdict.unsupported))
+    better = second if worse is first else first
+    if mark and better.verdict is Verdict.supported:
+        return replace(better, hints=(*better.hints, f"{DIFFER}: {worse.why}"))
+    return replace(worse, why=f"{DIFFER}: {worse.why}", carried_by=())

@@ -103,7 +103,8 @@ def _type(values: Sequence[str]) -> str:
 
 
 CELL_FIGURE = re.compile(
-    r"^(?:[$€£¥~<>≤≥]|max\.?|min\.?|ca\.?|USD|EUR|CHF|GBP)?\s*+([-−+(]?)\s*+[$€£¥]?\s*+(\d[\d,. ’']*+)(.*)$", re.S | re.I
+    r"^(?:[$€£¥~<>≤≥]|max\.?|min\.?|ca\.?|USD|EUR|CHF|GBP)?\s*+([-−+(]?)\s*+[$€£¥]?\s*+(\d[\d,. ’']*+)(.*)$",
+    re.S | re.I,
 )
 
 

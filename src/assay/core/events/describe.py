@@ -156,8 +156,12 @@ def live_line(event: Event) -> str:
             return f"Stopped: {reason}{f' ({why})' if why else ''}."
         case Checked(claim=claim, by=by) if claim.quote is None:
             return f"  {verdict_word(claim)}: {claim.words}"
-        case Critiqued(complete=False, gap=gap):
-            return f"The draft has a gap: {gap}"
+        case Critiqued(complete=False, final=False, gap=gap):
+            return f"Something is missing; searching for: {gap}"
+        case Critiqued(beside=True):
+            return "The statements do not answer the question"
+        case Critiqued(missing=missing) if missing:
+            return f"Missing: {'; '.join(missing)}"
         case _:
             return ""
 
@@ -233,7 +237,10 @@ def _full_line(event: Event) -> str:
                 f"claim {event.place}: {event.claim.words if event.claim else 'dropped'}", event.why, by=_by(event)
             )
         case Critiqued():
-            return _parts("complete" if event.complete else f"gap: {event.gap}", event.why, by=_by(event))
+            what = "complete" if event.complete else "beside the point" if event.beside else "incomplete"
+            missing = f"missing: {'; '.join(event.missing)}" if event.missing else ""
+            reopens = "" if event.complete or event.final else f"searching for: {event.gap}"
+            return _parts(what, missing, reopens, event.why, by=_by(event))
         case Paused():
             return _parts(event.at, event.question, " / ".join(event.options))
         case Resumed():

@@ -15,12 +15,24 @@ from assay.core.account import Brief
 from assay.core.events.governance import Stakes
 from assay.core.events.maker import RULES, Fallbacks
 from assay.core.events.synthesis import Found
-from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Exchange, Plan, Scalar, Shape, Usage
+from assay.core.types import (
+    Answer,
+    Block,
+    Claim,
+    Conflict,
+    Evidence,
+    Exchange,
+    Plan,
+    Scalar,
+    Shape,
+    Usage,
+    omitted_when_empty,
+)
 
 # The version of the decision code. Raise it when a change makes recorded runs come out differently: replay then takes
 # the
 # conclusions of older runs as recorded. Runs without a version have version 0.
-DECIDES = 2
+DECIDES = 3
 
 
 class Mode(StrEnum):
@@ -79,6 +91,7 @@ class RevisionCause(StrEnum):
 
     recited = "recited"  # other evidence of this run supports it: only the citations change
     review = "review"  # a reviewer edited it
+    kept = "kept"  # the writer keeps it, with an argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,12 +348,17 @@ class Revised:
 
 @dataclass(frozen=True, slots=True)
 class Critiqued:
-    """The critique of the checked draft as a whole: complete, or with a gap. Only the first gap reopens the search."""
+    """The judgement of the checked draft as an answer. `gap` is what to search for; it reopens the search unless the
+    critique is final. `missing` is what the question asks for and the claims do not give; `beside` says that they do not
+    answer it at all."""
 
     complete: bool
     gap: str = ""
     why: str = ""
     by: str = RULES
+    missing: tuple[str, ...] = omitted_when_empty(())
+    beside: bool = omitted_when_empty(False)
+    final: bool = omitted_when_empty(False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,9 @@ SHARED_LINE = re.compile(
     r"|washington, d\.?c\.?.*",
     re.IGNORECASE,
 )
-FORM = re.compile(r"^(?:[^\w\n]|_)*+form\s{1,5}\w{1,4}(?:-\w{1,3})?(?:/a)?(?:[^\w\n]|_)*+$", re.IGNORECASE | re.MULTILINE)
+FORM = re.compile(
+    r"^(?:[^\w\n]|_)*+form\s{1,5}\w{1,4}(?:-\w{1,3})?(?:/a)?(?:[^\w\n]|_)*+$", re.IGNORECASE | re.MULTILINE
+)
 
 
 def is_shared_line(words: str) -> bool:
@@ -61,7 +63,8 @@ FIELD = re.compile(
     r"^[ \t*_]*(?:organi[sz]ation|company|issuer|employer|firm)[*_]*[ \t]*:[ \t]*(\S[^\n]{1,80})$", re.I | re.M
 )
 LISTED = re.compile(
-    r"(?<![\w.&’'-])([A-Z0-9][\w.&’'-]*+(?: (?:[A-Z0-9][\w.&’'-]*|of|and|&)){0,5}),? \((?:NYSE|NASDAQ|Nasdaq|LSE|TSX|ASX|XETRA)\b"
+    r"(?<![\w.&’'-])([A-Z0-9][\w.&’'-]*+(?: (?:[A-Z0-9][\w.&’'-]*|of|and|&)){0,5}),? "
+    r"\((?:NYSE|NASDAQ|Nasdaq|LSE|TSX|ASX|XETRA)\b"
 )
 HEADLINE = re.compile(
     r"(?P<name>[^\W_a-z][^,:;]{1,50}?) (?:reports|announces|releases|publishes|posts|delivers|appoints|launches|to acquire)\b"

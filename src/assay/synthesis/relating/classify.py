@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from assay.answer.checking import facts
-from assay.answer.checking.judge import JUDGE
+from assay.answer.checking.source import claim_terms, share, text_terms
 from assay.answer.conflicts import pair as conflict
-from assay.answer.evidence_text import Sources
 from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Pair, Relation, RelationSide, RelationType
-from assay.core.types import Claim, Document, Evidence, Quote, Verdict
+from assay.core.types import Document, Evidence, Quote
 from assay.evidence.assess import SAYS, whole
 from assay.evidence.quotation import locate_quote, stands
 from assay.evidence.weigh import quote
@@ -32,6 +31,7 @@ PARALLEL = 0.8  # cosine from which two sentences say the same, if no figure dif
 LONG = 2  # sentences per side
 SHARED = 4  # words that a reason names
 REASON, TITLE = 400, 120  # characters
+TOLD = 0.4  # share of the words of a reason that the two sides must have
 OPENING = 5  # lines in which a document identifies itself
 SENTENCES = 12  # sentences of a passage that are compared with another
 Documents = Callable[[str], Document | None]
@@ -189,12 +189,10 @@ def _usable_reason(couple: InsightPair, said: ProposedRelation) -> str:
     reason = " ".join(clean_text(said.reason).split())
     stated = " ".join(RELATING.sub(" ", reason).split())
     evidence = (*couple.ours, *couple.theirs)
-    claim = Claim(stated, tuple(dict.fromkeys(each.key for each in evidence)))
-    passes = {Verdict.supported, Verdict.partial} | (
-        {Verdict.contradicted} if said.type is RelationType.contradiction else set()
-    )
+    words = "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
+    told = share(claim_terms(stated), text_terms(words)) >= TOLD and not facts.missing_facts(stated, words)
     holds = len(reason) <= REASON and not is_suspicious(reason) and not _misattributes(couple, reason)
-    return reason if holds and JUDGE.by_rule(claim, evidence, Sources()).verdict in passes else ""
+    return reason if holds and told else ""
 
 
 LABELLED = re.compile(r"\b(D[1-9]\d*)\b((?:(?!\bD[1-9]\d*\b).)*)")

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.agent.context import RunContext, mark
+from assay.answer.checking.model_rulings import JudgeRequest
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
 from assay.core.events import RULES, Event, Translated
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
@@ -129,11 +130,8 @@ async def _judge_sentences(
     """Each sentence with its verdict: by rule, and by a model where the rules leave it open, unless the model is
     small."""
     ruled = [(rewrite.judge_by_rule(each, told), each[1]) for each in tried]
-    pieces = tuple(told.pieces.values())
     asks = not context.small(Role.check)
-    open_ = [
-        at for at, (claim, _) in enumerate(ruled) if asks and context.judge.needs_model(claim, run.asked.mode, pieces)
-    ]
+    open_ = [at for at, (claim, _) in enumerate(ruled) if asks and context.judge.needs_model(claim)]
     for batch in state.batches(open_, CHECKED):
         for at, claim in zip(
             batch, await _judge_by_model(run, context, told, [ruled[at] for at in batch]), strict=True
@@ -148,10 +146,15 @@ async def _judge_by_model(
     claims = [claim for claim, _ in batch]
     places = sorted({place for _, own in batch for place in own})
     shown = [told.pieces[place] for place in places]
-    judged, _ = await context.judge.by_model(
-        claims, shown, told.sources, context.ask, mark=mark(run), documents=_cited_documents(told, places)
+    judgement = await context.judge.by_model(
+        JudgeRequest(tuple(claims)),
+        shown,
+        told.sources,
+        context.ask,
+        mark=mark(run),
+        documents=_cited_documents(told, places),
     )
-    return judged
+    return judgement.claims
 
 
 def _cited_documents(told: VerifiedNarrative, places: Iterable[int]) -> list[str]:

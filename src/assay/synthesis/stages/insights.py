@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from assay.agent.context import RunContext, mark
 from assay.answer import claims, revise
 from assay.answer.checking.judge import JUDGE, unchanged_evidence
+from assay.answer.checking.model_rulings import JudgeRequest
 from assay.answer.evidence_text import Sources, quotations
 from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Question
@@ -31,7 +32,6 @@ from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import state
-from assay.synthesis.writing.small_models import is_close_to_a_sentence
 
 TOGETHER = 6  # insights per request
 SENTENCES = 3  # sentences of a reply that are tried for one insight
@@ -182,16 +182,32 @@ async def _draw_by_model(
             said |= {id: (each, reply[1]) for id, each in _by_number(reply[0], left).items()}
             left = [] if again else [each for each in block if each.id not in said]
             again = True
-    shown = tuple({each.key: each for item in block for each in item.evidence}.values())
+    tried = {item.id: _ruled_claims(item, said[item.id][0], block, document) for item in block if item.id in said}
+    judged = await _judge(run, context, block, [claim for own in tried.values() for claim in own])
     return [
         _InsightResult(
-            _choose_claim(item, said[item.id][0], shown, document, small=context.small(Role.write)),
-            Maker(said[item.id][1]),
+            _choose_claim(item, [judged[each] for each in tried[item.id]], document), Maker(said[item.id][1])
         )
         if item.id in said
         else _by_rule(item, document, refused or BY_RULES, missing=not refused)
         for item in block
     ]
+
+
+async def _judge(
+    run: Run, context: RunContext, block: Sequence[InsightTask], claims: Sequence[Claim]
+) -> Mapping[Claim, Claim]:
+    """The claims with their final verdicts: a capable model judges those that are not settled, in one request."""
+    judged = {claim: claim for claim in claims}
+    open_ = tuple(dict.fromkeys(claim for claim in claims if context.judge.needs_model(claim)))
+    if open_ and not context.small(Role.check):
+        told = tuple({each.key: each for item in block for each in item.told}.values())
+        documents = sorted({each.doc_id for each in block})
+        judgement = await context.judge.by_model(
+            JudgeRequest(open_), told, NOWHERE, context.ask, mark=mark(run), documents=documents
+        )
+        judged |= dict(zip(open_, judgement.claims, strict=True))
+    return judged
 
 
 async def _ask_model(
@@ -267,30 +283,31 @@ def _by_number(reply: InsightReplies, items: Sequence[InsightTask]) -> Mapping[s
 # --- verification ---------------------------------------------------------------------------------------------------
 
 
-def _choose_claim(
-    item: InsightTask, said: InsightReply, shown: Sequence[Evidence], document: Documents, *, small: bool
-) -> Insight:
-    claim = _supported_claim(item, said, shown, document, small=small) or JUDGE.verify(
-        quote_best_sentence(item), item.evidence, document
-    )
+def _choose_claim(item: InsightTask, judged: Sequence[Claim], document: Documents) -> Insight:
+    """The first sentence that follows from the evidence; otherwise the document's sentence closest to one of them, or
+    its best sentence."""
+    claim = next((each for each in judged if each.verdict is Verdict.supported), None)
+    claim = claim or _closest_quotation(item, judged, document)
+    claim = claim or JUDGE.verify(quote_best_sentence(item), item.evidence, document)
     return Insight(item.id, item.question.id, item.doc_id, claim)
 
 
-def _supported_claim(
-    item: InsightTask, said: InsightReply, shown: Sequence[Evidence], document: Documents, *, small: bool
-) -> Claim | None:
-    """The first sentence that follows from the evidence of this task, with corrected citations if that helps;
-    otherwise the document's sentence closest to it. `shown` is all evidence of the request: a sentence that one
-    passage orders a writer to say is not accepted as an insight of another."""
+def _ruled_claims(
+    item: InsightTask, said: InsightReply, block: Sequence[InsightTask], document: Documents
+) -> list[Claim]:
+    """The sentences that were written, with the verdicts of the rules. They are compared with all evidence of the
+    request: a sentence that one passage orders a writer to say is not accepted as an insight of another."""
     own = unchanged_evidence(item.told, document)
+    shown = tuple({each.key: each for task in block for each in task.evidence}.values())
     written, _ = claims.split_claims(said.text, said.cites, {each.key for each in own})
-    tried = [claims.drop_redundant_citations(claim, own, NOWHERE) for claim in written[:SENTENCES]]
-    for claim in tried:
-        for form in (claim, revise.correct_citations(claim, own, NOWHERE)):
-            ruled = JUDGE.by_rule(form, shown, NOWHERE) if form else None
-            faithful = ruled is not None and (not small or is_close_to_a_sentence(ruled.text, ruled.cites, own))
-            if ruled and ruled.verdict is Verdict.supported and faithful:
-                return ruled
+    return [
+        JUDGE.by_rule(revise.correct_citations(claim, own, NOWHERE) or claim, shown, NOWHERE)
+        for claim in written[:SENTENCES]
+    ]
+
+
+def _closest_quotation(item: InsightTask, tried: Sequence[Claim], document: Documents) -> Claim | None:
+    own = unchanged_evidence(item.told, document)
     for claim in tried:
         nearest = revise.closest_sentence(claim, own, item.question.text, NOWHERE)
         found = JUDGE.verify(nearest, own, document) if nearest else None

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
 from assay.answer import claims
+from assay.answer.checking.model_rulings import JudgeRequest
 from assay.core.account import SpineSentence, Theme
 from assay.core.events import Event, SpineWritten
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
@@ -259,11 +260,7 @@ async def _supported_sentences(
             if told and (titled := titles.replace_labels(claim, of.documents, of.called, of.known)) is not None:
                 beat = _with_title(of, SpineSentence(*titled))
                 found.append(replace(beat, claim=context.judge.by_rule(beat.claim, of.evidence, of.sources)))
-    asks = [
-        beat
-        for beat in found
-        if not context.small(Role.check) and context.judge.needs_model(beat.claim, run.asked.mode, of.evidence)
-    ]
+    asks = [beat for beat in found if not context.small(Role.check) and context.judge.needs_model(beat.claim)]
     ruled = {beat.claim: claim for beat, claim in zip(asks, await _judge_by_model(run, context, of, asks), strict=True)}
     judged = [replace(beat, claim=ruled.get(beat.claim, beat.claim)) for beat in found]
     return tuple(beat for beat in judged if beat.claim.verdict is Verdict.supported)
@@ -285,7 +282,7 @@ async def _judge_by_model(
     if not open_:
         return ()
     documents = sorted({doc for claim in open_ for doc in of.of(claim.cites)})
-    judged, _ = await context.judge.by_model(
-        open_, of.evidence, of.sources, context.ask, mark=mark(run), documents=documents
+    judgement = await context.judge.by_model(
+        JudgeRequest(tuple(open_)), of.evidence, of.sources, context.ask, mark=mark(run), documents=documents
     )
-    return judged
+    return judgement.claims

@@ -111,7 +111,7 @@ def overall_theme(words: str, said: Mapping[str, str]) -> str:
     tidy = " ".join(clean_text(words).split()).strip("“”\"' ")
     known = "\n".join(said.values())
     terms = frozenset(content_terms(tidy))
-    new = terms - frozenset(content_terms(known)) - REPORTING_STEMS - claims.PLAIN_STEMS
+    new = terms - frozenset(content_terms(known)) - REPORTING_STEMS - claims.PLAIN
     fits = 1 < len(tidy.split()) <= WORDS and len(split_sentences(tidy)) == 1 and terms and not new
     if fits and not (is_suspicious(tidy) or facts.missing_facts(tidy, known)):
         return tidy

@@ -150,8 +150,9 @@ const TAKEN = {
     story.phase = "Repairing statements that failed the check";
   },
   Critiqued(story, event) {
-    story.gap = event.complete ? "" : event.gap ?? "";
-    if (!event.complete) {
+    const reopens = !event.complete && !event.final;
+    story.gap = reopens ? event.gap ?? "" : "";
+    if (reopens) {
       story.claims = new Map();
       story.stopped = null;
       story.phase = "Searching for what is missing";
