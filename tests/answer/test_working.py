@@ -213,7 +213,7 @@ def test_the_steps_can_be_read():
 @pytest.mark.parametrize(
     ("expression", "wanted"),
     [
-        ('count("a")', Basis.count),
+        ('count("a")', Basis.counted),
         ("480 > 340", Basis.comparison),
         ("480 = 340", Basis.comparison),
         ("480 + 340", Basis.calculation),

@@ -11,10 +11,18 @@ from dataclasses import replace
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from difflib import SequenceMatcher
 
-from assay.answer import working
-from assay.answer.checking import facts
+from assay.answer.checking import facts, working
+from assay.answer.checking.figures import figures
 from assay.answer.checking.hints import find_hints
-from assay.answer.checking.source import cited_texts, claim_terms, instruction_terms, missing_terms, text_terms
+from assay.answer.checking.source import (
+    body_of,
+    cited_texts,
+    claim_terms,
+    instruction_terms,
+    label_of,
+    missing_terms,
+    text_terms,
+)
 from assay.answer.evidence_text import Sources
 from assay.answer.statements import split_statements
 from assay.core.types import Claim, Evidence, Verdict
@@ -54,8 +62,8 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources, *, opi
         return replace(claim, verdict=Verdict.supported, why="it repeats what it cites")
     if cited and all(each.flagged for each in cited):  # no model can settle that
         return _unsupported(claim, "it rests on a passage that reads like an instruction, and does not repeat it")
-    hints = () if opinion else find_hints(words, list(texts.values()))
-    return replace(claim, verdict=Verdict.partial, why=OPEN, hints=hints)
+    hints = find_hints(words, [body_of(each) for each in cited], [label_of(each, sources) for each in cited])
+    return replace(claim, verdict=Verdict.partial, why=OPEN, hints=() if opinion else hints)
 
 
 def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterable[str]) -> str:
@@ -116,7 +124,8 @@ def _same_words(said: Sequence[str], there: Sequence[str]) -> bool:
 def unfounded_number(words: str, texts: Collection[str]) -> str:
     """A figure of the claim that no cited passage contains, in whatever scale or rounding; empty if there is none.
     Years and small whole numbers are left to the judge: they may be counted, or follow from a header."""
-    known = [value for text in texts for number in facts.facts_of(text).numbers for value in number.values]
+    known = {value for text in texts for number in facts.facts_of(text).numbers for value in number.values}
+    known |= {figure.value for text in texts for figure in figures(text)}  # cells side by side: "435 901"
     for number in facts.numbers(words):
         digits = DIGITS.search(number.said)
         if digits is None or all(_is_common(value) for value in number.values):

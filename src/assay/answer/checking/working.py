@@ -41,7 +41,7 @@ def basis(working: Working) -> Basis:
     except Refused:
         return Basis.calculation
     if is_count(tree):
-        return Basis.count
+        return Basis.counted
     return Basis.comparison if isinstance(tree, ast.Compare) else Basis.calculation
 
 
