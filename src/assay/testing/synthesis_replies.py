@@ -159,7 +159,7 @@ def translate(text: str, schema: Any) -> Json:
     return {"sentences": [{"text": words, "claims": [int(number)]} for number, words in lines], "analogy": ""}
 
 
-def check(text: str, schema: Any) -> Json:
+def check(text: str, schema: Any) -> ModelOutput:
     """Every claim is supported; the rules decide whether to accept that."""
     return replies.supported()(text, schema)
 
