@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -105,6 +105,33 @@ def qa(
     from assay.evaluate.qa import load, measure
 
     _print(data.name, wait_for(measure(load(data, documents or ()), workspace, limit, _say)), json=json)
+
+
+Claims = Annotated[
+    Path, typer.Option("--data", help="A file of JSON lines: `claim`, the `passages` it cites, `label` and `kind`.")
+]
+JudgeName = Annotated[
+    Literal["none", "oracle", "liar", "endpoint"],
+    typer.Option("--judge", help="Who judges: none, oracle (knows the labels), liar, endpoint."),
+]
+JudgeWorkspace = Annotated[
+    Path | None,
+    typer.Option("--workspace", help="A workspace whose settings name the endpoint. Default: a temporary one."),
+]
+
+
+@app.command()
+def claims(
+    data: Claims,
+    judge: JudgeName = "none",
+    workspace: JudgeWorkspace = None,
+    limit: Limit = 0,
+    json: Json = False,
+) -> None:
+    """Judging of labelled claims: true ones kept and marked, false and partly true ones passed, also by kind."""
+    from assay.evaluate.claims import JudgeKind, load, measure
+
+    _print(data.name, wait_for(measure(load(data), JudgeKind(judge), workspace, limit, _say)), json=json)
 
 
 def _folder(cache: Path | None) -> Path:

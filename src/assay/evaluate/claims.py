@@ -1,0 +1,298 @@
+"""How well claims are judged: statements with the passages they cite and a label, through the product's judge and delivery.
+
+A true claim counts as kept only if it is delivered as it is; one that is hedged is lost. A false claim counts as passed if
+it is delivered in any form.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, get_args
+
+from assay.answer.checking.claim_rules import HEDGE
+from assay.answer.checking.judge import JUDGE, AskModel, sources_of
+from assay.answer.compose import DeliveryGuard, find_fault
+from assay.core.codec import digest
+from assay.core.errors import UserError
+from assay.core.events import RULES, Mode, RoleModel
+from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
+from assay.language.injection import TAINT_REASON, is_suspicious
+from assay.models.ask import ask as ask_meter
+from assay.models.capability import probe
+from assay.models.factory import has_model, llm_for, models_by_role
+from assay.models.llm import Role
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.prompts.fence import fence_mark
+from assay.workspace.facade import open_workspace
+
+Report = Callable[[str], None]
+TOGETHER = 6  # claims per request to an endpoint
+ROOM = 100_000  # tokens of a prompt that nobody reads
+LABELS = (Verdict.supported, Verdict.partial, Verdict.unsupported, Verdict.contradicted)
+
+
+class JudgeKind(StrEnum):
+    """Who judges: nobody; a script that knows the labels; one that calls everything supported; the model of the settings."""
+
+    none = "none"
+    oracle = "oracle"
+    liar = "liar"
+    endpoint = "endpoint"
+
+
+class Fate(StrEnum):
+    """What becomes of a claim: delivered as it is, delivered with a mark that the reader sees, hedged, not delivered."""
+
+    kept = "kept"
+    marked = "marked"
+    hedged = "hedged"
+    lost = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCase:
+    """A claim with the evidence it cites, the documents of that evidence, and the label."""
+
+    id: str
+    label: Verdict
+    kind: str
+    claim: Claim
+    evidence: tuple[Evidence, ...]
+    documents: Mapping[str, Document]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClaim:
+    case: ClaimCase
+    claim: Claim
+    fate: Fate
+    by: str = RULES
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def load(file: Path) -> list[ClaimCase]:
+    """Read one labelled claim per line."""
+    if not file.is_file():
+        raise UserError(f"There is no file {str(file)!r}.")
+    cases: list[ClaimCase] = []
+    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            cases.append(_case(json.loads(line), number))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+            raise UserError(
+                f"{file.name}, line {number} is not a claim with `passages` and a `label` ({', '.join(LABELS)})."
+            ) from None
+    if not cases:
+        raise UserError(f"{file.name} has no claims.")
+    return cases
+
+
+def _case(row: Mapping[str, Any], number: int) -> ClaimCase:
+    keys = [f"c{number}p{place}" for place, _ in enumerate(row["passages"], 1)]
+    documents = [_document(each, key) for each, key in zip(row["passages"], keys, strict=True)]
+    evidence = tuple(
+        _evidence(document, key, each.get("heading") or "", row.get("question") or "")
+        for document, key, each in zip(documents, keys, row["passages"], strict=True)
+    )
+    claim = Claim(_text(row["claim"]), tuple(keys), working=_working(row.get("calculation"), keys))
+    if not evidence:
+        raise ValueError("it cites nothing")
+    return ClaimCase(
+        str(row.get("id", number)),
+        LABELS[LABELS.index(row["label"])],
+        str(row.get("kind", "")),
+        claim,
+        evidence,
+        {each.id: each for each in documents},
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("it has no text")
+    return value
+
+
+def _document(passage: Mapping[str, Any], key: str) -> Document:
+    text, title = _text(passage["text"]), passage.get("title") or ""
+    return Document(f"d-{key}", "claims", f"{key}.txt", digest(text), title, text, date=passage.get("date") or None)
+
+
+def _evidence(document: Document, key: str, heading: str, question: str) -> Evidence:
+    end = len(document.text)
+    passage = Passage(f"p-{key}", document.id, document.text, 0, end, heading)
+    quote = Quote(document.id, 0, end, document.text)
+    return Evidence(key, passage, quote, 10.0, question, flagged=is_suspicious(document.text))
+
+
+def _working(calculation: Mapping[str, Any] | None, keys: Sequence[str]) -> Working | None:
+    if not calculation:
+        return None
+    operands = tuple(Operand(str(each["value"]), keys[int(each["passage"])]) for each in calculation["operands"])
+    return Working(
+        str(calculation["expression"]), operands, str(calculation["result"]), str(calculation.get("unit") or "")
+    )
+
+
+# --- judging --------------------------------------------------------------------------------------------------------
+
+
+async def measure(
+    cases: Sequence[ClaimCase],
+    judge: JudgeKind,
+    workspace: Path | None = None,
+    limit: int = 0,
+    report: Report = lambda _: None,
+) -> dict[str, Any]:
+    """Judge every claim, deliver what passes, and count. `workspace` names the model of the judge `endpoint`."""
+    chosen = _spread(cases, limit)
+    judged: list[JudgedClaim] = []
+    with ExitStack() as stack:
+        ask = await _endpoint(stack, workspace) if judge is JudgeKind.endpoint else None
+        size = TOGETHER if ask is not None else 1
+        for batch in (chosen[at : at + size] for at in range(0, len(chosen), size)):
+            for each in await _judge(batch, judge, ask):
+                judged.append(each)
+                report(f"{len(judged)} of {len(chosen)}: {_line(each)}")
+    return figures(judged, judge)
+
+
+def _spread(cases: Sequence[ClaimCase], limit: int) -> Sequence[ClaimCase]:
+    """So many of the claims, evenly spread over the file."""
+    return [cases[place * len(cases) // limit] for place in range(limit)] if 0 < limit < len(cases) else cases
+
+
+async def _judge(batch: Sequence[ClaimCase], judge: JudgeKind, ask: AskModel | None) -> list[JudgedClaim]:
+    """The claims as rules and judge leave them. Scripted judges get one claim per request."""
+    ruled = [JUDGE.by_rule(each.claim, each.evidence, sources_of(each.evidence, each.documents.get)) for each in batch]
+    by = [RULES] * len(batch)
+    open_ = [
+        place
+        for place, claim in enumerate(ruled)
+        if judge is not JudgeKind.none and JUDGE.needs_model(claim, Mode.balanced, batch[place].evidence)
+    ]
+    if open_:
+        evidence = [each for place in open_ for each in batch[place].evidence]
+        documents = {id: each for place in open_ for id, each in batch[place].documents.items()}
+        settled, who = await JUDGE.by_model(
+            [ruled[place] for place in open_],
+            evidence,
+            sources_of(evidence, documents.get),
+            ask or _scripted(batch[0], judge),
+            mark=fence_mark("claims"),
+            documents=tuple(documents),
+        )
+        for place, claim in zip(open_, settled, strict=True):
+            ruled[place], by[place] = claim, who
+    return [JudgedClaim(case, claim, fate(case, claim), who) for case, claim, who in zip(batch, ruled, by, strict=True)]
+
+
+def _scripted(case: ClaimCase, judge: JudgeKind) -> AskModel:
+    """A judge that gives the label, or calls the claim supported, and names whole passages as the words that carry it."""
+    verdict = case.label if judge is JudgeKind.oracle else Verdict.supported
+    said = {
+        "claim": 1,
+        "why": "scripted",
+        "verdict": verdict.value,
+        "words": [each.passage.text for each in case.evidence],
+    }
+
+    async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **_: Any) -> Any:
+        build_prompt(ROOM)  # it must be possible to write it
+        ruling = get_args(kind.model_fields["rulings"].annotation)[0]
+        one = {field: value for field, value in said.items() if field in ruling.model_fields}
+        whole = {"rulings": [one], "answered": True, "missing": []}
+        needed = {field: value for field, value in whole.items() if field in kind.model_fields}
+        return kind.model_validate(needed), f"{name}@{judge}"
+
+    return ask
+
+
+async def _endpoint(stack: ExitStack, workspace: Path | None) -> AskModel:
+    """The model that the settings name for the role `check`, through the product's prompt and parser."""
+    folder = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-claims-"))) / "workspace"
+    opened = stack.enter_context(open_workspace(folder, create=workspace is None))
+    settings = opened.settings
+    if not has_model(settings):
+        raise UserError("There is no model to judge: set `llm_base_url` and `llm_model`.")
+    opened.context.check_model_consent()
+    llm = llm_for(settings, models_by_role(settings)[Role.check][0])
+    can = await probe(llm, settings.llm_timeout)
+    window = settings.llm_window or can.window
+    seat = RoleModel(Role.check.value, llm.name, can.tools, can.schema, can.json, window, small=False)
+    seats = {Role.check: (ConnectedModel(llm, seat),)}
+    meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger(), timeout=settings.llm_timeout)
+
+    async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **more: Any) -> Any:
+        return await ask_meter(meter, role, name, kind, build_prompt, **more)
+
+    return ask
+
+
+# --- counting -------------------------------------------------------------------------------------------------------
+
+
+def fate(case: ClaimCase, claim: Claim) -> Fate:
+    """What delivery makes of a judged claim."""
+    passages = tuple(each.passage.text for each in case.evidence)
+    guard = DeliveryGuard({0: claim}, case.evidence, frozenset(), case.documents.get, passages, JUDGE)
+    if find_fault(0, claim, guard):
+        return Fate.lost
+    if claim.text.startswith(HEDGE):
+        return Fate.hedged
+    return Fate.marked if claim.hints or TAINT_REASON in claim.why else Fate.kept
+
+
+def figures(judged: Sequence[JudgedClaim], judge: JudgeKind) -> dict[str, Any]:
+    """Shares of the true, the false and the partly true claims, and the counts by kind."""
+    kinds = sorted({each.case.kind for each in judged})
+    count = _counts(judged)
+    return {
+        "judge": judge.value,
+        "unjudged": sum(each.by == RULES for each in judged) if judge is not JudgeKind.none else len(judged),
+        "true_kept": _share(count, "true_kept", "true"),
+        "true_marked": _share(count, "true_marked", "true"),
+        "false_passed": _share(count, "false_passed", "false"),
+        "partial_passed": _share(count, "partial_passed", "partial"),
+        "n": len(judged),
+        "by_kind": {kind: _counts([each for each in judged if each.case.kind == kind]) for kind in kinds},
+    }
+
+
+def _counts(judged: Sequence[JudgedClaim]) -> dict[str, int]:
+    """How many claims there are of each truth, and what became of them."""
+    found: dict[str, int] = {}
+    for truth, labels in (
+        ("true", {Verdict.supported}),
+        ("false", {Verdict.unsupported, Verdict.contradicted}),
+        ("partial", {Verdict.partial}),
+    ):
+        fates = [each.fate for each in judged if each.case.label in labels]
+        if not fates:
+            continue
+        found[truth] = len(fates)
+        if truth == "true":
+            found["true_kept"] = sum(each in {Fate.kept, Fate.marked} for each in fates)
+            found["true_marked"] = fates.count(Fate.marked)
+        else:
+            found[f"{truth}_passed"] = len(fates) - fates.count(Fate.lost)
+    return found
+
+
+def _share(count: Mapping[str, int], part: str, whole: str) -> float:
+    return round(count.get(part, 0) / count[whole], 4) if count.get(whole) else 0.0
+
+
+def _line(judged: JudgedClaim) -> str:
+    case, claim = judged.case, judged.claim
+    return f"{case.id} ({case.label}, {case.kind}) {judged.fate}: {claim.why}"
