@@ -13,14 +13,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from assay.answer.checking.claim_rules import HEDGE
 from assay.answer.checking.judge import JUDGE, AskModel, sources_of
+from assay.answer.checking.model_rulings import JudgeRequest
 from assay.answer.compose import DeliveryGuard, find_fault
 from assay.core.codec import digest
 from assay.core.errors import UserError
-from assay.core.events import RULES, Mode, RoleModel
+from assay.core.events import RoleModel
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
 from assay.language.injection import TAINT_REASON, is_suspicious
 from assay.models.ask import ask as ask_meter
@@ -72,7 +73,6 @@ class JudgedClaim:
     case: ClaimCase
     claim: Claim
     fate: Fate
-    by: str = RULES
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -173,28 +173,25 @@ def _spread(cases: Sequence[ClaimCase], limit: int) -> Sequence[ClaimCase]:
 
 
 async def _judge(batch: Sequence[ClaimCase], judge: JudgeKind, ask: AskModel | None) -> list[JudgedClaim]:
-    """The claims as rules and judge leave them. Scripted judges get one claim per request."""
-    ruled = [JUDGE.by_rule(each.claim, each.evidence, sources_of(each.evidence, each.documents.get)) for each in batch]
-    by = [RULES] * len(batch)
-    open_ = [
-        place
-        for place, claim in enumerate(ruled)
-        if judge is not JudgeKind.none and JUDGE.needs_model(claim, Mode.balanced, batch[place].evidence)
-    ]
-    if open_:
-        evidence = [each for place in open_ for each in batch[place].evidence]
-        documents = {id: each for place in open_ for id, each in batch[place].documents.items()}
-        settled, who = await JUDGE.by_model(
-            [ruled[place] for place in open_],
+    """The claims as code and judge leave them. Scripted judges get one claim per request."""
+    evidence = [each for case in batch for each in case.evidence]
+    documents = {id: each for case in batch for id, each in case.documents.items()}
+    sources = sources_of(evidence, documents.get)
+    ruled = [JUDGE.by_rule(case.claim, case.evidence, sources) for case in batch]
+    if judge is JudgeKind.none:
+        ruled = [JUDGE.without_model(claim, case.evidence, sources) for case, claim in zip(batch, ruled, strict=True)]
+    elif open_ := [place for place, claim in enumerate(ruled) if JUDGE.needs_model(claim)]:
+        judgement = await JUDGE.by_model(
+            JudgeRequest(tuple(ruled[place] for place in open_)),
             evidence,
-            sources_of(evidence, documents.get),
+            sources,
             ask or _scripted(batch[0], judge),
             mark=fence_mark("claims"),
             documents=tuple(documents),
         )
-        for place, claim in zip(open_, settled, strict=True):
-            ruled[place], by[place] = claim, who
-    return [JudgedClaim(case, claim, fate(case, claim), who) for case, claim, who in zip(batch, ruled, by, strict=True)]
+        for place, claim in zip(open_, judgement.claims, strict=True):
+            ruled[place] = claim
+    return [JudgedClaim(case, claim, fate(case, claim)) for case, claim in zip(batch, ruled, strict=True)]
 
 
 def _scripted(case: ClaimCase, judge: JudgeKind) -> AskModel:
@@ -209,11 +206,7 @@ def _scripted(case: ClaimCase, judge: JudgeKind) -> AskModel:
 
     async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **_: Any) -> Any:
         build_prompt(ROOM)  # it must be possible to write it
-        ruling = get_args(kind.model_fields["rulings"].annotation)[0]
-        one = {field: value for field, value in said.items() if field in ruling.model_fields}
-        whole = {"rulings": [one], "answered": True, "missing": []}
-        needed = {field: value for field, value in whole.items() if field in kind.model_fields}
-        return kind.model_validate(needed), f"{name}@{judge}"
+        return kind.model_validate({"rulings": [said]}), f"{name}@{judge}"
 
     return ask
 
@@ -259,7 +252,7 @@ def figures(judged: Sequence[JudgedClaim], judge: JudgeKind) -> dict[str, Any]:
     count = _counts(judged)
     return {
         "judge": judge.value,
-        "unjudged": sum(each.by == RULES for each in judged) if judge is not JudgeKind.none else len(judged),
+        "unjudged": sum(not each.claim.by for each in judged),
         "true_kept": _share(count, "true_kept", "true"),
         "true_marked": _share(count, "true_marked", "true"),
         "false_passed": _share(count, "false_passed", "false"),
@@ -295,4 +288,4 @@ def _share(count: Mapping[str, int], part: str, whole: str) -> float:
 
 def _line(judged: JudgedClaim) -> str:
     case, claim = judged.case, judged.claim
-    return f"{case.id} ({case.label}, {case.kind}) {judged.fate}: {claim.why}"
+    return f"{case.id} ({case.label}, {case.kind}) {judged.fate}: {'; '.join((claim.why, *claim.hints))}"
