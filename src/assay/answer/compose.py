@@ -77,7 +77,7 @@ def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[
     """The unanswered parts: as the judge of the draft says; without one, as the rules find or the writer states."""
     if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
-    if run.judgement is not None:
+    if run.judgement is not None and run.judgement.by != RULES:
         return run.judgement.missing
     if any(claim.derived for claim in delivered):  # it accounts for every part of the question
         return ()
@@ -97,8 +97,10 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
         told = (event for event in run.events if not isinstance(event, Described))
         short = any(map(fallbacks, told))  # rules replaced the model for part of it
         return Outcome.partial if lost or short else Outcome.answered
-    if judgement is not None:
-        return Outcome.abstained if judgement.beside else Outcome.partial if gaps else Outcome.answered
+    if judgement is not None and judgement.beside:
+        return Outcome.abstained
+    if judgement is not None and judgement.by != RULES:
+        return Outcome.partial if gaps else Outcome.answered
     reason = run.stopped.reason if run.stopped else None
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
     limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 
 from assay.agent.context import RunContext, mark
@@ -30,6 +30,7 @@ from assay.models.token_estimate import estimate_tokens
 
 TOGETHER = 24  # claims per request
 PASSAGES = 16_000  # tokens of passages per request
+ANSWERS = 0.3  # probability from which on claims answer the question
 Placed = Sequence[tuple[int, Claim]]
 
 
@@ -44,6 +45,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     capable = run.asked.has_model and not context.small(Role.check)
     unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
+    settled = before.checked
     for place, claim in before.unchecked:
         if claim.quote is not None or claim.derived is not None:
             ruled = context.judge.verify(claim, run.evidence, document)
@@ -51,15 +53,21 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
             ruled = context.judge.by_rule(claim, standing, sources, opinion=place in opinions)
         if capable and context.judge.needs_model(ruled):
             open_.append((place, ruled))
-        elif place in unchecked:
-            yield Checked(place, ruled if capable else context.judge.without_model(ruled, standing, sources))
+        else:
+            settled[place] = ruled if capable else context.judge.without_model(ruled, standing, sources)
+            if place in unchecked:
+                yield Checked(place, settled[place])
+    if not capable:
+        if reads_claims(run):
+            yield await _read_claims(run, context, _supported(settled))
+        return
     groups = list(_groups(open_, before, context))
     if run.asked.brief is not None:
         async for event in _judge_side_by_side(before, context, groups):
             if event.place in unchecked:
                 yield event
         return
-    accepted = [claim for _, claim in sorted(before.checked.items()) if claim.verdict is Verdict.supported]
+    accepted = _supported(settled)
     for number, group in enumerate(groups, 1):
         judgement = await _judge(before, context, group, accepted, last=number == len(groups))
         accepted += [claim for claim in judgement.claims if claim.verdict is Verdict.supported]
@@ -78,13 +86,40 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def judgement_due(run: Run) -> bool:
-    """Whether a model has judged claims, and its judgement of the whole is not recorded yet."""
+    """Whether claims were judged, and the judgement of the whole is not recorded yet."""
     for event in reversed(run.drafting):
         if isinstance(event, Critiqued):
             return False
-        if isinstance(event, Checked) and event.claim.by:
-            return run.asked.brief is None
+        if isinstance(event, Checked):
+            return run.asked.brief is None and (bool(event.claim.by) or reads_claims(run))
     return False
+
+
+def reads_claims(run: Run) -> bool:
+    """Whether the answer model says if the claims answer the question: those of a model that is too small to say so
+    itself. Quotations that rules chose were read before."""
+    written = run.draft is not None and run.draft.by != RULES and bool(run.draft.blocks)
+    small = any(seat.small for seat in run.asked.seats if seat.role == Role.check)
+    return written and small and run.asked.brief is None
+
+
+def _supported(checked: Mapping[int, Claim]) -> list[Claim]:
+    return [
+        claim for _, claim in sorted(checked.items(), key=lambda each: each[0]) if claim.verdict is Verdict.supported
+    ]
+
+
+async def _read_claims(run: Run, context: RunContext, standing: Sequence[Claim]) -> Critiqued:
+    """Whether a claim, or all of them together, answers the question, as the answer model reads them."""
+    model = context.tool_context.search_context.answer_model
+    titles = context.titles(run)
+    doc = {each.key: each.passage.doc_id for each in run.evidence}
+    told = [f"{titles.get(doc.get(claim.cites[0], ''), '')}: {claim.words}" for claim in standing]
+    if model is None or not told:
+        return Critiqued(True, final=True)
+    readings = await model.read(run.question, [*told, " ".join(claim.words for claim in standing)])
+    answers = max(reading.answers for reading in readings) >= ANSWERS
+    return Critiqued(answers, beside=not answers, final=True)
 
 
 def _before_checks(run: Run) -> Run:
