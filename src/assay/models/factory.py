@@ -162,6 +162,11 @@ def models_by_role(settings: Settings) -> Mapping[Role, tuple[str, ...]]:
     }
 
 
+def is_measured_as_judge(settings: Settings, name: str) -> bool:
+    """Whether a model's judgement is measured: it has the role `check`, and the settings do not name its size."""
+    return settings.llm_size == "auto" and name in models_by_role(settings).get(Role.check, ())
+
+
 def is_provider(settings: Settings, name: str) -> bool:
     """Whether a name is a pydantic-ai name (`provider:model`) rather than an endpoint's. Names at local servers contain colons
     too (`llama3:8b`), so if an endpoint is configured only the well-known providers count.

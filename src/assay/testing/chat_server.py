@@ -14,6 +14,7 @@ from typing import Any
 from assay.models.llm import Reply
 from assay.testing.local_server import HttpExchange, LocalServer
 from assay.testing.protocol import AnswerFunction, ConnectionAction, HttpReply, call_answer, reply_of, role_of
+from assay.testing.trial_replies import trial_rulings
 
 NOT_ANSWERED = 418  # a status that clients do not retry
 PIECE = 24  # characters in a streamed piece
@@ -30,7 +31,9 @@ class ChatServer(LocalServer):
     client gets status 418.
 
     `lacks` names what this endpoint does not support: `tools`, `schema`, `json` (rejected with status 400) and `models`
-    (404). `window` is reported as the context length. Every request is recorded: `requests` (the bodies), `headers` (in
+    (404). The trial of a judge is no request of a run: it is answered here, not by `answer`, and not recorded; rightly, or,
+    by an endpoint that lacks tools, by calling every claim supported. With `trial=False` it goes to `answer` as well.
+    `window` is reported as the context length. Every request is recorded: `requests` (the bodies), `headers` (in
     the same order), `counts` by role, `peak_concurrency`. `with` runs the server in a thread, `async with` on the
     running event loop.
     """
@@ -42,6 +45,7 @@ class ChatServer(LocalServer):
         model: str = "scripted",
         window: int | None = None,
         lacks: Collection[str] = (),
+        trial: bool = True,
         refuse: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(self._serve, refuse)
@@ -49,6 +53,7 @@ class ChatServer(LocalServer):
         self.model = model
         self.window = window
         self.lacks = frozenset(lacks)
+        self.trial = trial
         self.requests: list[Json] = []
         self.headers: list[dict[str, str]] = []
         self.counts: Counter[str] = Counter()
@@ -82,14 +87,16 @@ class ChatServer(LocalServer):
         except (ValueError, AttributeError, KeyError, TypeError):
             await exchange.reply(400, _json(error("the body is no chat request", "invalid_request_error")))
             return
-        self.requests.append(request)
-        self.headers.append(dict(exchange.request.headers))
-        self.counts[role] += 1
+        rulings = trial_rulings(request, capable="tools" not in self.lacks) if self.trial else None
+        if rulings is None:
+            self.requests.append(request)
+            self.headers.append(dict(exchange.request.headers))
+            self.counts[role] += 1
         if refused := self._refused(request):
             await exchange.reply(400, _json(error(f"{refused} is not supported here", "invalid_request_error")))
             return
         try:
-            output = await call_answer(self.answer, request)
+            output = rulings or await call_answer(self.answer, request)
             reply = output if isinstance(output, (HttpReply, ConnectionAction)) else reply_of(output, request)
         except Exception as problem:
             self.problems.append(problem)

@@ -25,6 +25,7 @@ from assay.workspace.types import AskOptions, SynthesisRequest
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from assay.answer.checking.trial import JudgeTrial
     from assay.core.access import Base
     from assay.core.account import Account
     from assay.core.run import Run
@@ -388,6 +389,12 @@ class Workspace:
         from assay.workspace import model_roles
 
         return await model_roles.capability(self.context, llm, name, anew=True)
+
+    async def measure_judge(self, llm: LLM, name: str, can: Capability) -> JudgeTrial:
+        """Measure how well a model judges claims, and remember it."""
+        from assay.workspace import model_roles
+
+        return await model_roles.judge_trial(self.context, llm, name, can, anew=True)
 
     # --- synthesis --------------------------------------------------------------------------------------------------
 

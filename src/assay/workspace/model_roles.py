@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from assay.answer.checking.trial import JudgeTrial, measure_judge, trial_form
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import UserError
 from assay.core.events import ModelReplied, RoleModel
@@ -14,7 +15,7 @@ from assay.core.run import Run
 from assay.core.settings import Settings, hider
 from assay.core.types import Usage
 from assay.models.capability import Capability, probe
-from assay.models.factory import NO_MODEL, is_provider, llm_for, model_hosts, models_by_role
+from assay.models.factory import NO_MODEL, is_measured_as_judge, is_provider, llm_for, model_hosts, models_by_role
 from assay.models.llm import LLM, Role
 from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, StoreLedger
 from assay.models.prices import parse_prices, price_of
@@ -22,7 +23,7 @@ from assay.store import facts
 from assay.store.runs.budgets import Ceilings
 from assay.workspace.context import WorkspaceContext
 
-PROBE = "probe:"
+PROBE, TRIAL = "probe:", "trial:"
 UNKNOWN_WINDOW = 8192  # tokens
 REMOTE_CONCURRENCY, LOCAL_CONCURRENCY = 4, 1  # requests at a time; parallel requests slow a local model down
 DRAFT_IN, DRAFT_OUT = 6000, 1500  # tokens of the final draft that are reserved at the start
@@ -31,50 +32,58 @@ Roles = Mapping[Role, tuple[ConnectedModel, ...]]
 
 
 async def connect(context: WorkspaceContext) -> Roles:
-    """The models of every role. Each model is probed once, and the result remembered."""
+    """The models of every role. Each model is probed once, a judge is measured once, and the results are remembered."""
     context.check_model_consent()
     settings = context.settings
     named = models_by_role(settings)
-    found: dict[str, tuple[LLM, Capability]] = {}
+    found: dict[str, tuple[LLM, Capability, JudgeTrial | None]] = {}
     for name in dict.fromkeys(name for names in named.values() for name in names):
         llm = llm_for(settings, name)
-        found[name] = (llm, await capability(context, llm, name))
+        can = await capability(context, llm, name)
+        found[name] = (
+            llm,
+            can,
+            await judge_trial(context, llm, name, can) if is_measured_as_judge(settings, name) else None,
+        )
     return {
         role: tuple(
-            ConnectedModel(llm, _role_model(settings, role, llm.name, can))
-            for llm, can in map(found.__getitem__, names)
+            ConnectedModel(llm, _role_model(settings, role, llm.name, can, trial))
+            for llm, can, trial in map(found.__getitem__, names)
         )
         for role, names in named.items()
     }
 
 
-def _role_model(settings: Settings, role: Role, name: str, can: Capability) -> RoleModel:
-    """A model that can call tools counts as large, unless the settings name its size."""
-    small = settings.llm_size == "small" or (settings.llm_size == "auto" and not can.tools)
+def _role_model(settings: Settings, role: Role, name: str, can: Capability, trial: JudgeTrial | None) -> RoleModel:
+    """The size of a model in a role. Unless the settings name it, a judge is small if its trial says so, and a model in
+    another role if it calls no tools."""
+    able = trial is None or trial.capable if role is Role.check else can.tools
+    small = settings.llm_size == "small" or (settings.llm_size == "auto" and not able)
     return RoleModel(role.value, name, can.tools, can.schema, can.json, can.window, small)
 
 
 def known_role_models(context: WorkspaceContext) -> tuple[RoleModel, ...]:
-    """The first model of every role as it was probed earlier. One that was never probed counts as large. No request is sent."""
+    """The first model of every role as it was probed earlier. One that was never probed or measured counts as large. No
+    request is sent."""
     settings = context.settings
     found: list[RoleModel] = []
     for role, names in models_by_role(settings).items():
-        known = facts.remembered(context.store, _fact(settings, names[0]))
+        known = facts.remembered(context.store, _fact(PROBE, settings, names[0]))
         can = from_json(Capability, json.loads(known)) if known else Capability(True, True, True, UNKNOWN_WINDOW)
         can = replace(can, window=settings.llm_window or can.window)
-        found.append(_role_model(settings, role, names[0], can))
+        found.append(_role_model(settings, role, names[0], can, known_trial(context, names[0])))
     return tuple(found)
 
 
-def _fact(settings: Settings, name: str) -> str:
+def _fact(kind: str, settings: Settings, name: str) -> str:
     host = "provider" if is_provider(settings, name) else urlsplit(settings.llm_base_url).netloc.rpartition("@")[2]
-    return f"{PROBE}{host}/{name}"
+    return f"{kind}{host}/{name}"
 
 
 async def capability(context: WorkspaceContext, llm: LLM, name: str, *, anew: bool = False) -> Capability:
     """What a model's endpoint can do: remembered or probed. A window in the settings takes precedence."""
     settings = context.settings
-    fact = _fact(settings, name)
+    fact = _fact(PROBE, settings, name)
     known = None if anew else facts.remembered(context.store, fact)
     if known is not None:
         can = from_json(Capability, json.loads(known))
@@ -83,6 +92,25 @@ async def capability(context: WorkspaceContext, llm: LLM, name: str, *, anew: bo
         if can.sure:  # otherwise the endpoint was too busy, and is probed again next time
             facts.remember(context.store, fact, dumps(to_json(can)))
     return can if not settings.llm_window else replace(can, window=settings.llm_window)
+
+
+def known_trial(context: WorkspaceContext, name: str) -> JudgeTrial | None:
+    """How well a model judges, as it was measured earlier with the claims and the prompt of today."""
+    known = facts.remembered(context.store, _fact(TRIAL, context.settings, name))
+    trial = from_json(JudgeTrial, json.loads(known)) if known else None
+    return trial if trial and trial.form == trial_form() else None
+
+
+async def judge_trial(
+    context: WorkspaceContext, llm: LLM, name: str, can: Capability, *, anew: bool = False
+) -> JudgeTrial:
+    """How well a model judges: remembered or measured."""
+    if not anew and (known := known_trial(context, name)):
+        return known
+    trial = await measure_judge(llm, context.settings.llm_timeout, can)
+    if trial.sure:  # otherwise it is measured again next time
+        facts.remember(context.store, _fact(TRIAL, context.settings, name), dumps(to_json(trial)))
+    return trial
 
 
 def role_models(roles: Roles) -> tuple[RoleModel, ...]:

@@ -35,6 +35,7 @@ KEPT_BY = {
     "report": ("report", "belief"),
 }
 NARROW, BOUNDS, WIDE = ("some", "most", "only"), ("at least", "up to"), ("all", "only")
+BACK = re.compile(r"(?:It|They|He|She|This|These|That|Those|The (?:[Cc]ompany|[Gg]roup|[Ff]irm|latter|former))\b")
 SENTENCES = 3  # at most, that a claim is compared with
 REACH = 3  # words after a word of scope that it is about
 # Shares of a claim's words that one sentence has:
@@ -77,7 +78,15 @@ def nearest(claim: str, passages: Sequence[str], above: Sequence[str] = ()) -> l
 
 
 def _sentences(passages: Sequence[str]) -> list[str]:
-    return [text[start:end] for text in passages for start, end in split_statements(text)]
+    """The sentences of the passages. One that begins with a reference to the sentence before it is joined to that."""
+    found: list[str] = []
+    for text in passages:
+        for place, (start, end) in enumerate(split_statements(text)):
+            if place and BACK.match(text, start):
+                found[-1] += f" {text[start:end]}"
+            else:
+                found.append(text[start:end])
+    return found
 
 
 def _terms(words: str) -> list[str]:
@@ -104,8 +113,12 @@ def _polarity(claim: str, near: Sequence[str]) -> Iterator[str]:
     denied, turned = find_denial(claim, best), find_reversal(claim, best)
     if turned and not denied:
         yield "The claim says “{}”, the passage “{}”.".format(*turned.split(" / "))
-    if denied and not turned and not denied.isdigit() and bool(count_negations(claim)) != bool(count_negations(best)):
+    if denied and not turned and not denied.isdigit() and _denies(claim) != _denies(best):
         yield f"A negation stands on one side only, at “{denied}”."
+
+
+def _denies(text: str) -> bool:
+    return count_negations(text) > 0 or any(each.kind == "denial" for each in find_qualifiers(text))
 
 
 def _moved(match: re.Match[str]) -> str:
@@ -150,7 +163,7 @@ def _words(text: str) -> frozenset[str]:
 
 def _qualified(claim: str, sentence: str) -> Iterator[str]:
     """Words of report or doubt around what the claim repeats, where the claim has none of their kind."""
-    kept = {each.kind for each in find_qualifiers(claim)}
+    kept = {each.kind for each in find_qualifiers(claim)} | ({"denial"} if count_negations(claim) else set())
     dropped: dict[str, Qualifier] = {}
     for each in find_qualifiers(sentence):
         if not kept.intersection(KEPT_BY.get(each.kind, (each.kind,))):
@@ -181,7 +194,7 @@ def _scope(claim: str, sentence: str) -> Iterator[str]:
 def _bounds(rest: str, claim: str) -> bool:
     """Whether the text after a bound begins with a number of the claim."""
     number = facts.numbers(" ".join(rest.split()[:3]))[:1]
-    return bool(number) and not facts.is_number_missing(number[0], facts.numbers(claim))
+    return bool(number) and is_figure(number[0]) and not facts.is_number_missing(number[0], facts.numbers(claim))
 
 
 def _roles(claim: str, sentence: str) -> Iterator[str]:

@@ -135,6 +135,8 @@ def find_missing(claim: str, passages: Sequence[str], tables: Tables) -> Iterato
     """The numbers, dates and names of a claim that its passages lack, as written."""
     known = "\n".join(passages)
     for each in facts.missing_facts(claim, known, facts.lowercase_stems(known)):
+        if each.lower() in facts.ONES:  # a count
+            continue
         if number := facts.numbers(each)[:1]:
             rough = ROUNDED.search(claim[: claim.find(each)]) is not None
             there = not each[:1].isalpha() and tables.has(number[0], rough=rough)
@@ -176,8 +178,7 @@ def _is_known(name: str, claim: str, known: str) -> bool:
 def find_misplaced(claim: str, tables: Tables) -> Iterator[tuple[str, str, str]]:
     """Figures of the claim that stand only in rows or columns that it does not name: figure, "row" or "column", label.
     The claim must name another row or column of the table: otherwise nothing says that it means one."""
-    terms = frozenset(content_terms(claim))
-    named = {row.label for row in tables.rows if _names(terms, row.label)}
+    named = _named(claim, tables.rows)
     periods = {*YEAR.findall(claim)}, {span.lower() for span in SPAN.findall(claim)}
     for number in facts.numbers(claim):
         if not is_figure(number) or any(_stands_for(number, each, tables.scales, False) for each in tables.prose):
@@ -215,12 +216,18 @@ def find_turned_rows(claim: str, tables: Tables) -> Iterator[str]:
             yield f"“{row.label}” goes from {first.said} in {early} to {last.said} in {late}."
 
 
-def _names(terms: frozenset[str], label: str) -> bool:
-    """Whether a claim has a word of a row's label, in whatever form."""
-    own = set(content_terms(label)) - GENERAL
-    return not own or any(
-        term in terms or (len(term) > 4 and any(other.startswith(term[:5]) for other in terms)) for term in own
-    )
+def _named(claim: str, rows: Sequence[Row]) -> set[str]:
+    """The labels that a claim names: by a word, in whatever form, that sets the label apart from others."""
+    terms = frozenset(content_terms(claim))
+    words = {label: frozenset(content_terms(label)) for label in {row.label for row in rows}}
+    common = {
+        term for label, own in words.items() for term in own if any(term in words[o] for o in words if o != label)
+    }
+    return {label for label, own in words.items() if not own - GENERAL or _has(terms, own - common or own)}
+
+
+def _has(terms: frozenset[str], own: frozenset[str]) -> bool:
+    return any(term in terms or (len(term) > 4 and any(other.startswith(term[:5]) for other in terms)) for term in own)
 
 
 def find_other_units(claim: str, passages: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from assay.cli.view.forecast import price_of
 
 if TYPE_CHECKING:
+    from assay.answer.checking.trial import JudgeTrial
     from assay.core.settings import Settings
     from assay.models.capability import Capability
 
@@ -36,30 +37,41 @@ def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline:
 
 
 def _asked(folder: Path, settings: Settings, name: str) -> Iterator[Found]:
+    from assay.answer.checking.trial import describe_trial
     from assay.core.errors import AssayError
     from assay.models.capability import describe_capability
+    from assay.models.factory import models_by_role
+    from assay.models.llm import Role
 
     try:
-        can = asyncio.run(_found(folder, settings, name))
+        can, trial = asyncio.run(_found(folder, settings, name))
     except AssayError as error:
         yield f"model {name}", False, str(error)
         return
     yield f"model {name}", True, f"answers at {settings.llm_base_url}" if settings.llm_base_url else "answers"
-    for words in describe_capability(can):
+    lines = describe_capability(can)
+    if trial is not None:
+        lines += describe_trial(trial)
+    elif name in models_by_role(settings)[Role.check]:
+        lines.append(f"As a judge: not measured, because `llm_size` says {settings.llm_size}.")
+    for words in lines:
         yield f"model {name}", None if words.startswith("Note:") else True, words
 
 
-async def _found(folder: Path, settings: Settings, name: str) -> Capability:
-    """Detect the model's capabilities again; stored if there is a workspace."""
+async def _found(folder: Path, settings: Settings, name: str) -> tuple[Capability, JudgeTrial | None]:
+    """Detect the model's capabilities again, and measure it again as a judge; stored if there is a workspace."""
+    from assay.answer.checking.trial import measure_judge
     from assay.models.capability import probe
-    from assay.models.factory import llm_for
+    from assay.models.factory import is_measured_as_judge, llm_for
     from assay.workspace.facade import STATE, open_workspace
 
-    llm = llm_for(settings, name)
+    llm, measured = llm_for(settings, name), is_measured_as_judge(settings, name)
     if not (folder / STATE).is_file():
-        return await probe(llm, settings.llm_timeout)
+        can = await probe(llm, settings.llm_timeout)
+        return can, await measure_judge(llm, settings.llm_timeout, can) if measured else None
     with open_workspace(folder) as opened:
-        return await opened.probe_model(llm, name)
+        can = await opened.probe_model(llm, name)
+        return can, await opened.measure_judge(llm, name, can) if measured else None
 
 
 def providers(settings: Settings) -> list[str]:
