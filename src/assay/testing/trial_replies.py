@@ -9,7 +9,7 @@ from assay.answer.checking.trial import TrialClaim, trial_claims
 from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import Request, role_of, text_of
 
-_NUMBER = re.compile(r"(\d+)\D*\Z")
+_NUMBER = re.compile(r"\d+")
 
 
 def trial_rulings(request: Request, *, capable: bool) -> dict[str, Any] | None:
@@ -39,6 +39,6 @@ def claims_of_trial(request: Request) -> dict[int, TrialClaim]:
     found: dict[int, TrialClaim] = {}
     for each in trial_claims():
         at = text.find(each.claim)
-        if at >= 0 and (number := _NUMBER.search(text, max(0, at - 40), at)):
-            found[int(number[1])] = each
+        if at >= 0 and (number := _NUMBER.search(text, text.rfind("\n", 0, at) + 1, at)):
+            found[int(number[0])] = each
     return found

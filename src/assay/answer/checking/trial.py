@@ -12,8 +12,8 @@ from importlib import resources
 from typing import Any
 
 from assay import prompts
-from assay.answer.checking.hints import find_hints
 from assay.answer.checking.judge import JUDGE
+from assay.answer.checking.model_rulings import JudgeRequest
 from assay.answer.evidence_text import Sources
 from assay.core.codec import digest
 from assay.core.errors import ModelError
@@ -117,14 +117,12 @@ async def _rule(meter: Meter, group: Sequence[TrialClaim]) -> list[Verdict | Non
         return reply
 
     evidence = [_evidence(each) for each in group]
-    claims = [
-        Claim(each.claim, (own.key,), Verdict.partial, hints=find_hints(each.claim, (each.passage,)))
-        for each, own in zip(group, evidence, strict=True)
-    ]
-    judged, _ = await JUDGE.by_model(
-        claims, evidence, Sources(), ask_model, mark=fence_mark("trial of a judge"), documents=()
+    # Without hints: a judge that only follows them is not capable.
+    claims = tuple(Claim(each.claim, (own.key,), Verdict.partial) for each, own in zip(group, evidence, strict=True))
+    judged = await JUDGE.by_model(
+        JudgeRequest(claims), evidence, Sources(), ask_model, mark=fence_mark("trial of a judge"), documents=()
     )
-    return failed[0] if failed else [claim.verdict for claim in judged]
+    return failed[0] if failed else [claim.verdict for claim in judged.claims]
 
 
 def _evidence(of: TrialClaim) -> Evidence:
