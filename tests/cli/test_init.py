@@ -217,6 +217,33 @@ def test_doctor_says_what_each_model_can_do_and_what_that_means(empty: Workspace
     assert len(server.requests) == 2 * before  # it is found out anew each time
 
 
+def test_doctor_says_how_well_the_model_judges_and_what_that_means(empty: Workspace, monkeypatch: pytest.MonkeyPatch):
+    with ChatServer(looked_up().answer) as server:
+        named(server, monkeypatch, check_model="careful")
+        lines = checks(empty.path, monkeypatch)
+    said = found(lines, "model careful")
+    assert (
+        "refuses 0% of true claims and passes 0% of false ones (24 claims" in said
+        and "Its word settles whether" in said
+    )
+    assert "As a judge" not in found(lines, "model scripted")
+    assert facts.remembered(empty.store, f"trial:{server.url.split('/')[2]}/careful")
+
+
+def test_doctor_says_that_a_poor_judge_settles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with ChatServer(looked_up().answer, lacks=("tools",)) as server:
+        named(server, monkeypatch)
+        said = found(checks(tmp_path, monkeypatch), "model scripted")
+    assert "passes 100% of false ones" in said and "Its word settles nothing" in said and "Note: wrong about: " in said
+
+
+def test_doctor_measures_no_judge_whose_size_is_set(empty: Workspace, monkeypatch: pytest.MonkeyPatch):
+    with ChatServer(looked_up().answer) as server:
+        named(server, monkeypatch, size="large")
+        said = found(checks(empty.path, monkeypatch), "model scripted")
+    assert "As a judge: not measured, because `llm_size` says large." in said
+
+
 def test_doctor_fails_for_a_model_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ASSAY_LLM_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("ASSAY_LLM_MODEL", "gone")

@@ -83,7 +83,8 @@ class Settings(BaseModel):
     )
     llm_size: Literal["auto", "small", "large"] = Field(
         "auto",
-        description="a small model is shown one passage at a time, and its verdict lets no claim pass; auto: by tool calls",
+        description="a small model is shown one passage at a time, and its verdict lets no claim pass; auto: a judge as it was "
+        "measured, other roles by tool calls",
     )
     llm_window: int = Field(0, ge=0, description="tokens that the model can read; 0 asks the endpoint")
     llm_prices: str = Field(

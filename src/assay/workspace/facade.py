@@ -390,6 +390,12 @@ class Workspace:
 
         return await model_roles.capability(self.context, llm, name, anew=True)
 
+    def judge_summary(self) -> str:
+        """How well the model judges claims, as it was measured; empty if it was not."""
+        from assay.workspace import model_roles
+
+        return model_roles.judge_summary(self.context)
+
     async def measure_judge(self, llm: LLM, name: str, can: Capability) -> JudgeTrial:
         """Measure how well a model judges claims, and remember it."""
         from assay.workspace import model_roles

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from assay.answer.checking.trial import JudgeTrial, measure_judge, trial_form
+from assay.answer.checking.trial import JudgeTrial, describe_trial, measure_judge, trial_form
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import UserError
 from assay.core.events import ModelReplied, RoleModel
@@ -99,6 +99,14 @@ def known_trial(context: WorkspaceContext, name: str) -> JudgeTrial | None:
     known = facts.remembered(context.store, _fact(TRIAL, context.settings, name))
     trial = from_json(JudgeTrial, json.loads(known)) if known else None
     return trial if trial and trial.form == trial_form() else None
+
+
+def judge_summary(context: WorkspaceContext) -> str:
+    """How well the first judge was measured to judge, in a sentence or two; empty if it was not. No request is sent."""
+    for name in models_by_role(context.settings).get(Role.check, ())[:1]:
+        if is_measured_as_judge(context.settings, name) and (trial := known_trial(context, name)):
+            return f"The model {name}. {describe_trial(trial)[0]}"
+    return ""
 
 
 async def judge_trial(

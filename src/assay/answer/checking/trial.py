@@ -28,7 +28,7 @@ from assay.prompts.fence import fence_mark
 # Of twelve each. A false claim that passes reaches the reader as proven; one slip may be chance.
 MOST_FALSE_PASSED = 1
 MOST_TRUE_LOST = 3  # a true claim that is refused is revised and judged once more, so it costs less
-TOGETHER = 12  # claims per request where the window allows it
+TOGETHER, FEW = 12, 6  # claims per request where the window allows it; few if no tool calls suggest a slow, small model
 FRAME, EACH = 1600, 400  # tokens of a request without claims, and of one claim with its passage and ruling
 UNKNOWN = Capability(tools=False, schema=False, json=False, window=DEFAULT_WINDOW)
 
@@ -91,7 +91,7 @@ async def measure_judge(llm: LLM, seconds: float, can: Capability = UNKNOWN) -> 
     )
     ruled: list[tuple[TrialClaim, Verdict | None]] = []
     claims, note = trial_claims(), ""
-    together = max(1, min(TOGETHER, (can.window - FRAME) // EACH))
+    together = max(1, min(TOGETHER if can.tools else FEW, (can.window - FRAME) // EACH))
     while len(ruled) < len(claims) and not note and not _is_lost(ruled):
         group = claims[len(ruled) : len(ruled) + together]
         try:

@@ -72,6 +72,7 @@ class MeResponse(ResponseModel):
     auth: str  # off, keys (names and passwords, or API keys), header
     csrf: str
     model: str  # the model's name; empty: answers are quotations
+    judge: str  # how well the model judges claims, as it was measured, in a sentence; empty: not measured
     leaves: tuple[str, ...]  # hosts that would receive text and have no consent yet
     modes: tuple[Mode, ...]
     checkpoints: tuple[Checkpoint, ...]

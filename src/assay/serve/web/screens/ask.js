@@ -183,5 +183,6 @@ function quietLines(app) {
       el("span", {}, "No model is set up: answers are quotations from your documents."),
     );
   }
+  if (app.me.judge) return el("p", { class: "quiet-line" }, icon("info", 15), el("span", {}, app.me.judge));
   return null;
 }

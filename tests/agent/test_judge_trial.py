@@ -1,0 +1,158 @@
+"""A model's word settles a statement only if the model was measured to judge well, unless the settings say otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from notes import opened
+
+from assay.core.events import RoleModel
+from assay.models.llm import Role
+from assay.store import facts
+from assay.testing import ChatServer, Script
+from assay.testing.protocol import ModelOutput, Request
+from assay.testing.trial_replies import claims_of_trial, trial_rulings
+from assay.workspace import model_roles
+from assay.workspace.facade import Workspace, open_workspace
+
+
+class Endpoint:
+    """A chat endpoint that answers the trial with a function, and a probe with whatever is wanted."""
+
+    def __init__(self, judge: Any, lacks: tuple[str, ...] = ()) -> None:
+        self.judge = judge
+        self.trials = 0
+        self.server = ChatServer(self.answer, lacks=lacks, trial=False)
+
+    def answer(self, request: Request) -> ModelOutput:
+        if not claims_of_trial(request):
+            return Script().answer(request)
+        self.trials += 1
+        return self.judge(request)
+
+
+def right(request: Request) -> ModelOutput:
+    rulings = trial_rulings(request, capable=True)
+    assert rulings is not None
+    return rulings
+
+
+def lenient(request: Request) -> ModelOutput:
+    rulings = trial_rulings(request, capable=False)
+    assert rulings is not None
+    return rulings
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with open_workspace(tmp_path / "workspace", create=True):
+        return tmp_path / "workspace"
+
+
+@pytest.fixture
+def workspace(folder: Path) -> Iterator[Workspace]:
+    with opened(folder) as workspace:
+        yield workspace
+
+
+async def seats(workspace: Workspace, endpoint: Endpoint, **settings: Any) -> dict[str, RoleModel]:
+    own = {"llm_base_url": endpoint.server.url, "llm_model": "scripted", "llm_api_key": "k"}
+    roles = await model_roles.connect(workspace.with_settings(**own | settings).context)
+    return {role.value: models[0].seat for role, models in roles.items()}
+
+
+async def test_a_judge_that_judges_well_is_large_and_is_measured_once(workspace: Workspace):
+    endpoint = Endpoint(right)
+    with endpoint.server:
+        first = await seats(workspace, endpoint)
+        again = await seats(workspace, endpoint)
+    assert not first["check"].small and first == again
+    assert endpoint.trials == 2
+    (fact,) = [fact for fact in _facts(workspace) if fact.startswith("trial:")]
+    assert fact.endswith("/scripted") and '"capable":true' in (facts.remembered(workspace.store, fact) or "")
+
+
+async def test_a_judge_that_passes_everything_is_small_in_its_own_role_only(workspace: Workspace):
+    endpoint = Endpoint(lenient)
+    with endpoint.server:
+        found = await seats(workspace, endpoint)
+        await seats(workspace, endpoint)
+    assert found["check"].small
+    assert not any(seat.small for role, seat in found.items() if role != "check")
+    assert endpoint.trials == 1
+
+
+async def test_a_judge_without_tool_calls_may_be_large(workspace: Workspace):
+    endpoint = Endpoint(right, lacks=("tools",))
+    with endpoint.server:
+        found = await seats(workspace, endpoint)
+    assert not found["check"].small and found["write"].small
+
+
+async def test_a_judge_that_writes_garbage_is_small_and_measured_again(workspace: Workspace):
+    endpoint = Endpoint(lambda _: "no idea")
+    with endpoint.server:
+        assert (await seats(workspace, endpoint))["check"].small
+        before = endpoint.trials
+        endpoint.judge = right
+        assert not (await seats(workspace, endpoint))["check"].small
+    assert endpoint.trials == before + 2
+
+
+@pytest.mark.parametrize(("size", "small"), [("large", False), ("small", True)])
+async def test_the_setting_overrides_and_no_trial_is_run(workspace: Workspace, size: str, small: bool):
+    endpoint = Endpoint(lenient)
+    with endpoint.server:
+        assert (await seats(workspace, endpoint, llm_size=size))["check"].small is small
+    assert endpoint.trials == 0
+
+
+async def test_only_the_models_that_check_are_measured(workspace: Workspace):
+    endpoint = Endpoint(right)
+    with endpoint.server:
+        await seats(workspace, endpoint, llm_check_model="other", llm_write_model="third")
+    assert endpoint.trials == 2
+    assert [fact for fact in _facts(workspace) if fact.startswith("trial:") and fact.endswith("/other")]
+
+
+async def test_a_result_for_another_prompt_is_out_of_date(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
+    endpoint = Endpoint(right)
+    with endpoint.server:
+        await seats(workspace, endpoint)
+        monkeypatch.setattr(model_roles, "trial_form", lambda: "another")
+        await seats(workspace, endpoint)
+    assert endpoint.trials == 4
+
+
+async def test_a_forecast_takes_what_was_measured_and_asks_nothing(workspace: Workspace):
+    endpoint = Endpoint(lenient)
+    with endpoint.server:
+        await seats(workspace, endpoint)
+        asked = workspace.with_settings(llm_base_url=endpoint.server.url, llm_model="scripted", llm_api_key="k")
+        known = {seat.role: seat for seat in model_roles.known_role_models(asked.context)}
+    assert known["check"].small and not known["write"].small and endpoint.trials == 1
+    assert "passes 100% of false ones" in asked.judge_summary()
+    assert asked.with_settings(llm_size="large").judge_summary() == ""
+
+
+def test_without_a_model_nothing_is_said_about_a_judge(workspace: Workspace):
+    assert workspace.judge_summary() == ""
+
+
+async def test_no_script_has_to_foresee_the_trial(folder: Path):
+    script = Script()
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        roles = await model_roles.connect(workspace.context)
+    assert not roles[Role.check][0].seat.small and not server.problems and not server.counts["check"]
+
+
+def _facts(workspace: Workspace) -> list[str]:
+    from sqlalchemy import select
+
+    from assay.store.schema import facts as table
+
+    with workspace.store.read() as connection:
+        return list(connection.scalars(select(table.c.name)))
