@@ -100,5 +100,5 @@ def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") 
     if facts.missing_facts(polar.statement, said_of, facts.lowercase_stems(said_of)):
         return None
     if bool(find_denial(polar.statement, sentence.text)) != bool(find_reversal(polar.statement, sentence.text)):
-        return Derivation.no if share(terms, text_terms(said_of)) >= ABOUT else None
+        return Derivation.no if share(terms, frozenset(content_terms(said_of))) >= ABOUT else None
     return Derivation.yes if share(terms, text_terms(said_of)) >= SAME else None

@@ -51,8 +51,8 @@ def _around(words: Sequence[str], place: int) -> tuple[frozenset[str], frozenset
 
 
 def _near(side: Sequence[str]) -> frozenset[str]:
-    """The stems beside a verb: the next content word, and names a little further off."""
-    content = [word for word in side if word.lower() not in stop_words()][:REACH]
+    """The stems beside a verb: the next content word, and names a little further off. A number has no role."""
+    content = [word for word in side if word.lower() not in stop_words() and not word[0].isdigit()][:REACH]
     return frozenset(_stem(word) for at, word in enumerate(content) if at == 0 or word[0].isupper())
 
 

@@ -27,8 +27,8 @@ from assay.answer.evidence_text import Sources
 from assay.answer.statements import split_statements
 from assay.core.types import Claim, Evidence, Verdict
 from assay.language.injection import is_suspicious, note_taint
+from assay.language.negation import count_negations
 from assay.language.terms import content_terms, fold_case
-from assay.language.words import stop_words
 
 HEDGE = "The documents suggest, but do not state, that "
 OPEN = "it does not repeat what it cites, and no capable model has judged it"
@@ -37,6 +37,7 @@ TITLED = re.compile(r"“[^”]{1,200}”:\s+")  # a document's title before wha
 REPEATED = 0.9  # of a claim's words that a sentence must have in the same order
 COVERED = 0.6  # of that sentence's words that the claim must have
 COUNTABLE = 20  # numbers up to this may be counted from what is cited
+ADDED = frozenset("a an the this that these those it its also is are was were be been has have had".split())
 DIGITS = re.compile(r"\d[\d.,’'\u00a0\u202f ]*")
 
 
@@ -96,12 +97,15 @@ def is_proved(claim: Claim, cited: Sequence[Evidence], sources: Sources) -> bool
 
 
 def repeats(words: str, passages: Iterable[str]) -> bool:
-    """Whether a claim repeats a sentence nearly word for word: it adds only stop words, leaves out little, keeps the
-    order, and nothing is noticed between the two."""
+    """Whether a claim repeats a sentence nearly word for word: it adds only articles and the like, leaves out little,
+    keeps the order, the figures with their signs and the negations, and nothing is noticed between the two."""
     own = TITLED.sub("", words, count=1)
     said = WORD.findall(fold_case(own))
     return bool(said) and any(
-        _same_words(said, WORD.findall(fold_case(sentence))) and not find_hints(own, [sentence])
+        _same_words(said, WORD.findall(fold_case(sentence)))
+        and count_negations(own) == count_negations(sentence)
+        and not facts.missing_facts(own, sentence)
+        and not find_hints(own, [sentence])
         for passage in passages
         for sentence in (passage[slice(*span)] for span in split_statements(passage))
     )
@@ -115,7 +119,7 @@ def _same_words(said: Sequence[str], there: Sequence[str]) -> bool:
     same = sum(block.size for block in blocks)
     kept = {block.a + at for block in blocks for at in range(block.size)}
     added = [word for at, word in enumerate(said) if at not in kept]
-    return same >= max(REPEATED * len(said), COVERED * len(there)) and all(word in stop_words() for word in added)
+    return same >= max(REPEATED * len(said), COVERED * len(there)) and ADDED.issuperset(added)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
