@@ -118,8 +118,14 @@ def _tidy(words: str) -> str:
 # --- what carries no fact -------------------------------------------------------------------------------------------
 
 HEADING_WORDS = 8
+COLUMN_WORDS = 2  # of a column whose words are nowhere
 GAP_WORDS = 20
 GAPS = 6
+STATES = re.compile(
+    r"\b(?:is|are|was|were|be|been|do|does|did|has|have|had|can|cannot|could|will|would|shall|should|must|not|never|none"
+    r"|nor|no(?!\.))\b|n['’]t\b",
+    re.I,
+)  # a topic has no such word
 PLAIN = frozenset(
     content_terms(
         "answer background change comparison conclusion conflict context cost detail difference document effect evidence "
@@ -143,16 +149,25 @@ def read_heading(
 
 
 def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:
-    """The heading if it states nothing of its own: short, in words of the question or plain ones such as "Summary". A
-    table's columns may have any names without numbers that are nowhere. Empty otherwise."""
+    """The heading if it states nothing of its own: short, without a verb, in words of the question or plain ones such as
+    "Summary". A table's columns may also have words of the evidence or one or two others, but no other fact. Empty
+    otherwise."""
     tidy = _tidy_heading(words, evidence)
     cells = tidy.split("|")
     if not tidy or is_suspicious(tidy) or any(len(cell.split()) > HEADING_WORDS for cell in cells):
         return ""
-    if len(cells) > 1:
-        known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
-        return "" if facts.missing_facts(tidy, known, facts.lowercase_stems(tidy.lower())) else tidy
-    return tidy if set(content_terms(tidy)) <= PLAIN | set(content_terms(question)) else ""
+    if STATES.search(tidy) and not tidy.endswith("?"):
+        return ""
+    usual = PLAIN | set(content_terms(question))
+    if len(cells) == 1:
+        return tidy if set(content_terms(tidy)) <= usual else ""
+    known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
+    usual |= set(content_terms(known))
+    for cell in map(str.strip, cells):
+        strange = len(cell.split()) > COLUMN_WORDS and not set(content_terms(cell)) <= usual
+        if strange or facts.missing_facts(cell, known, facts.lowercase_stems(cell.lower())):
+            return ""
+    return tidy
 
 
 def _tidy_heading(words: str, evidence: Sequence[Evidence]) -> str:

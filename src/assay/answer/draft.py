@@ -134,15 +134,21 @@ def build_prompt(
     notes += _note("Not found so far:", "missing", [fit_to_tokens(each, 30) for each in missing[:4]], mark)
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
     shape = SHAPE_HINTS[shape_of(question)]
-    used = estimate_tokens(asked) + estimate_tokens(notes) + estimate_tokens(shape)
-    used += estimate_tokens(prompts.template("calculations")) if calculations else 0
+    how = calculation_note(room) if calculations else ""
+    used = sum(map(estimate_tokens, (asked, notes, shape, how)))
     return {
         "question": asked,
         "evidence": quotations(evidence, sources, mark, room - used)[0],
         "notes": notes,
         "shape": shape,
-        "calculations": prompts.template("calculations") if calculations else "",
+        "calculations": how,
     }
+
+
+def calculation_note(room: int) -> str:
+    """How a calculation is given, if there is room to say so."""
+    told = prompts.template("calculations")
+    return told if estimate_tokens(told) <= room // 3 else ""
 
 
 def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
@@ -182,9 +188,9 @@ def shape_of(question: str) -> Shape:
 def read(
     reply: Writing, question: str, evidence: Sequence[Evidence], by: str, sources: Sources | None = None
 ) -> Drafted:
-    """The draft, split into sentences that cite only this run's evidence, without redundant citations. A heading, gap
-    or conflict is kept only if it states nothing of its own. A figure that other evidence gives differently is followed
-    by a quotation of that evidence, whether or not the writer noticed."""
+    """The draft, split into sentences that cite only this run's evidence. A gap or conflict is kept only if it states
+    nothing of its own; a heading that does is a claim. A figure that other evidence gives differently is followed by a
+    quotation of that evidence, whether or not the writer noticed."""
     known = {each.key for each in evidence}
     sources = sources or Sources()
     blocks: list[Block] = []

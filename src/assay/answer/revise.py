@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from assay import prompts
 from assay.answer import claims
 from assay.answer.checking import facts
 from assay.answer.checking.claim_rules import HEDGE
@@ -20,6 +19,7 @@ from assay.answer.checking.source import claim_terms
 from assay.answer.draft import (
     CITES,
     Calculation,
+    calculation_note,
     calculation_schema,
     list_schema,
     object_schema,
@@ -109,7 +109,7 @@ def build_prompt(
     told = {
         "question": fit_to_tokens(" ".join(question.split()), max(room // 6, 16)),
         "claims": fence(mark, "claims", fit_to_tokens("\n".join(lines), max(room // 2, 64))),
-        "calculations": prompts.template("calculations"),
+        "calculations": calculation_note(room),
     }
     left = room - sum(estimate_tokens(words) for words in told.values())
     return {**told, "evidence": quotations(evidence, sources, mark, left)[0]}
