@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assay.answer import claims
-from assay.core.types import Evidence, Passage, Quote
+from assay.core.types import Claim, Evidence, Passage, Quote
 
 ONE, TWO = "1a2b3c4d", "5e6f7a8b"
 KNOWN = {ONE, TWO}
@@ -81,11 +81,22 @@ def test_what_is_far_too_long_is_no_claim():
     assert split("dam " * 400, ONE) == []
 
 
+QUESTION = "Who built the dam above Coldwell?"
+
+
 @pytest.mark.parametrize(
-    "words", ["Summary", "Dam above Coldwell", "## Reasons", "Mara Lindqvist", "Dam | Year | Mara Lindqvist"]
+    "words",
+    [
+        "Summary",
+        "Dam above Coldwell",
+        "## Reasons",
+        "Who built the dam?",
+        "Dam | Year | Mara Lindqvist",
+        "No. | Dam | Leak | Builder",
+    ],
 )
-def test_a_heading_in_words_of_the_question_or_the_evidence_stays(words: str):
-    assert claims.accept_heading(words, "Who built the dam above Coldwell?", EVIDENCE) == words.strip("# ")
+def test_a_heading_that_names_a_topic_stays(words: str):
+    assert claims.read_heading(words, QUESTION, EVIDENCE, ()) == (words.strip("# "), ())
 
 
 @pytest.mark.parametrize(
@@ -93,15 +104,26 @@ def test_a_heading_in_words_of_the_question_or_the_evidence_stays(words: str):
     [
         "Built in 1960",
         "John Harlow",
+        "Mara Lindqvist",
         "The dam does leak",
+        "The dam above Coldwell was built",  # in words of the question alone
+        "No dam above Coldwell",
         "Mara Lindqvist is a fraud",
         "A splendid restaurant",
         "The dam above Coldwell was built in 1931 by Mara Lindqvist",
-        "",
     ],
 )
-def test_a_heading_that_states_something_of_its_own_is_dropped(words: str):
-    assert claims.accept_heading(words, "Who built the dam above Coldwell?", EVIDENCE) == ""
+def test_a_heading_that_states_something_is_a_claim_on_what_stands_below_it(words: str):
+    assert claims.accept_heading(words, QUESTION, EVIDENCE) == ""
+    below = (Claim("The dam is old.", (ONE,)), Claim("The dam leaks.", (TWO, ONE)))
+    assert claims.read_heading(words, QUESTION, EVIDENCE, below) == ("", (Claim(words, (ONE, TWO)),))
+
+
+@pytest.mark.parametrize(
+    "words", ["Dam | 1960", "Dam | John Harlow", "Dam | it does leak", "Dam | the builder stole money", ""]
+)
+def test_columns_that_state_something_are_dropped(words: str):
+    assert claims.read_heading(words, QUESTION, EVIDENCE, ()) == ("", ())
 
 
 def test_a_gap_must_be_about_the_question_and_bring_no_fact_of_its_own():

@@ -16,6 +16,7 @@ from assay.answer.evidence_text import Sources
 from assay.core.events import (
     Asked,
     Checked,
+    Critiqued,
     Drafted,
     Event,
     Found,
@@ -43,6 +44,7 @@ from assay.core.types import (
     Usage,
     Verdict,
 )
+from assay.language.injection import is_suspicious
 
 KEYS = ("1a2b3c4d", "5e6f7a8b")
 TEXTS = (
@@ -84,6 +86,21 @@ def checked(run: Run) -> Run:
     return run
 
 
+def judged(run: Run, *verdicts: str, **whole) -> Run:
+    """The run with every open claim judged by a model, which names the whole passages; and its judgement of the whole."""
+    said = iter(verdicts)
+    for place, claim in run.unchecked:
+        ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get, opinion=place in compose.opinions(run))
+        ruling = model_rulings.Ruling.model_validate(
+            {"claim": 1, "verdict": next(said, "supported"), "words": list(TEXTS), "why": "as scripted"}
+        )
+        run = run.then(
+            Checked(place, model_rulings.combine(ruled, ruling, run.evidence, Sources(), "check@m"), "check@m")
+        )
+    whole = {"complete": not whole, "by": "check@m", "final": True, **whole}
+    return run.then(Critiqued(**whole))
+
+
 def delivered(run: Run, documents: Mapping[str, Document] = DOCUMENTS):
     answer = compose.answer(run, documents.get, {"d0": "Policy", "d1": "Handbook"})
     assert compose.find_faults(answer, run, documents.get) == []
@@ -91,7 +108,7 @@ def delivered(run: Run, documents: Mapping[str, Document] = DOCUMENTS):
 
 
 GOOD = Claim("Raw telemetry is kept for 90 days at Oster.", (KEYS[0],))
-OTHER = Claim("The handbook says that raw telemetry is kept for 30 days.", (KEYS[1],))
+OTHER = Claim("Raw telemetry is kept for 30 days, says the handbook.", (KEYS[1],))
 BAD = Claim("Raw telemetry is kept for 45 days.", (KEYS[0],))
 
 
@@ -174,13 +191,72 @@ def test_a_model_that_answers_a_factual_question_without_searching_cannot_pass_i
 def test_an_opinion_is_labelled_and_never_stands_alone():
     view = Claim("On balance 90 days of raw telemetry seem a sensible period at Oster.", (KEYS[0],))
     blocks = (Block((GOOD,)), Block((view,), opinion=True))
-    run = checked(asked(Drafted(blocks, Shape.prose, by="m"), question="Should raw telemetry be kept for 90 days?"))
+    run = judged(asked(Drafted(blocks, Shape.prose, by="m"), question="Should raw telemetry be kept for 90 days?"))
     answer = delivered(run)
     assert [block.opinion for block in answer.blocks] == [False, True]
     text = render.as_text(answer, render.citations(answer, EVIDENCE, DOCUMENTS.get))
     assert f"Opinion: {view.text}" in text
-    alone = checked(asked(Drafted((Block((BAD,)), blocks[1]), Shape.prose, by="m"), question="Should it be kept?"))
+    alone = judged(asked(Drafted((Block((BAD,)), blocks[1]), Shape.prose, by="m"), question="Should it be kept?"))
     assert delivered(alone).outcome is Outcome.abstained
+
+
+# --- the judgement of the whole -------------------------------------------------------------------------------------
+
+MEANT = Claim("At Oster, raw telemetry is deleted after 90 days.", (KEYS[0],))  # for a judge to tell
+
+
+def test_what_a_judge_settles_is_delivered_with_the_words_that_carry_it():
+    answer = delivered(judged(asked(drafted(MEANT))))
+    assert answer.outcome is Outcome.answered and [claim.text for claim in answer.claims] == [MEANT.text]
+    assert [each.text for each in answer.claims[0].carried_by] == [TEXTS[0]]
+    cited = render.citations(answer, EVIDENCE, DOCUMENTS.get)
+    assert [each.quote.text for each in render.cited_by(answer.claims[0], cited)] == [TEXTS[0]]
+
+
+def test_words_that_a_claim_does_not_cite_carry_nothing_at_delivery():
+    run = judged(asked(drafted(MEANT)))
+    claim = run.checked[0]
+    for forged in (replace(EVIDENCE[0].quote, text="Raw telemetry is kept for ever."), EVIDENCE[1].quote):
+        lied = run.then(Checked(0, replace(claim, carried_by=(forged,)), "check@m"))
+        assert delivered(lied).claims == ()
+
+
+@pytest.mark.parametrize(
+    "question", ["Weigh how long raw telemetry is kept.", "Answer for FY2023: how long is raw telemetry kept?"]
+)
+def test_an_answer_that_its_judge_finds_complete_is_answered_whatever_words_the_question_has(question: str):
+    answer = delivered(judged(asked(drafted(GOOD), question=question)))
+    assert answer.outcome is Outcome.answered and answer.gaps == ()
+
+
+def test_an_answer_that_its_judge_finds_complete_is_whole_although_a_claim_failed():
+    answer = delivered(judged(asked(drafted(GOOD, BAD))))
+    assert answer.outcome is Outcome.answered and [claim.text for claim in answer.claims] == [GOOD.text]
+
+
+def test_what_the_judge_finds_missing_makes_the_answer_partial_and_is_said_in_its_words():
+    run = asked(drafted(GOOD, missing=("how long telemetry is archived",)))
+    answer = delivered(judged(run, complete=False, missing=("who decided on it",)))
+    assert answer.outcome is Outcome.partial and answer.gaps == ("who decided on it",)
+
+
+def test_true_statements_beside_the_point_are_an_abstention_that_shows_them_as_what_came_nearest():
+    answer = delivered(judged(asked(drafted(GOOD, MEANT)), complete=False, beside=True))
+    assert answer.outcome is Outcome.abstained and answer.blocks == ()
+    assert [claim.words for claim in answer.near] == [GOOD.text, MEANT.text]
+    page = render.as_text(answer, render.citations(answer, EVIDENCE, DOCUMENTS.get))
+    assert GOOD.text in page
+
+
+def test_what_failed_is_not_shown_as_what_came_nearest():
+    answer = delivered(judged(asked(drafted(GOOD, BAD)), complete=False, beside=True))
+    assert [claim.words for claim in answer.near] == [GOOD.text]
+
+
+def test_a_judgement_of_an_earlier_draft_says_nothing_about_this_one():
+    run = judged(asked(drafted(BAD)), complete=False, beside=True)
+    again = judged(run.then(drafted(GOOD)))
+    assert delivered(again).outcome is Outcome.answered
 
 
 def test_usage_readings_and_what_was_examined_are_in_the_answer():
@@ -293,35 +369,61 @@ REPLY = st.fixed_dictionaries(
     }
 )
 REVISION = st.fixed_dictionaries(
-    {"action": st.sampled_from(["rewrite", "hedge", "drop"]), "text": WORDS, "cites": CITES}
+    {
+        "claim": st.just(1),
+        "action": st.sampled_from(["rewrite", "keep", "hedge", "drop"]),
+        "text": WORDS,
+        "cites": CITES,
+        "argument": WORDS,
+    }
 )
-VERDICTS = st.sampled_from(["supported", "partial", "unsupported", "contradicted"])
+RULING = st.fixed_dictionaries(
+    {
+        "claim": st.integers(0, 2),
+        "verdict": st.sampled_from(["supported", "partial", "unsupported", "contradicted"]),
+        "words": st.lists(st.one_of(st.sampled_from(TEXTS), WORDS), max_size=3),
+        "why": WORDS,
+    }
+)
+WHOLE = st.fixed_dictionaries(
+    {"complete": st.booleans(), "missing": st.lists(WORDS, max_size=2).map(tuple), "beside": st.booleans()}
+)
 
 
 @pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(
     REPLY,
-    st.lists(VERDICTS, min_size=12, max_size=12),
+    st.lists(st.lists(RULING, max_size=2), min_size=12, max_size=12),
     st.lists(REVISION, min_size=12, max_size=12),
+    st.none() | WHOLE,
     st.sampled_from([QUESTION, "Should it be kept?"]),
 )
-def test_no_draft_whatever_leads_to_an_answer_with_faults(reply, rulings: Sequence[str], revisions, question: str):
-    """A writer, a checker and a reviser that answer at random within their types, and a checker that likes everything."""
+def test_no_draft_whatever_leads_to_an_answer_with_faults(
+    reply, rulings: Sequence[Sequence[dict]], revisions: Sequence[dict], whole: dict | None, question: str
+):
+    """A writer, a judge and a reviser that answer at random within their types, and a judge that likes everything."""
     run = asked(draft.read(draft.Writing.model_validate(reply), question, EVIDENCE, "write@m"), question=question)
     for _ in range(2):
         for place, claim in run.unchecked:
             ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get, opinion=place in compose.opinions(run))
-            said = model_rulings.Rulings.model_validate({"rulings": [{"claim": 1, "verdict": rulings[place % 12]}]})
-            run = run.then(Checked(place, model_rulings.read(said, (ruled,))[0] if claim.quote is None else ruled))
+            said = model_rulings.Rulings.model_validate({"rulings": rulings[place % 12]})
+            if JUDGE.needs_model(ruled):
+                ruled = model_rulings.read(said, (ruled,), run.evidence, Sources(), "check@m")[0]
+            run = run.then(Checked(place, ruled))
         for place, claim in run.unsupported:
-            wanted = revise.Revision.model_validate(revisions[place % 12])
-            made = revise.read(wanted, place, claim, run.evidence, "m")
+            wanted = revise.Revisions.model_validate({"revisions": [revisions[place % 12]]})
+            made = revise.read(wanted, [(place, claim)], run.evidence, "m")[0]
             run = run.then(made if made.claim else revise.without_model(place, claim, run, Sources({"d0": "Policy"})))
-    answer = delivered(checked(run))
+    run = checked(run)
+    answer = delivered(run if whole is None else run.then(Critiqued(final=True, **whole)))
+    figures = {"1,000", "deadbeef", KEYS[0], KEYS[1], "⟦"}  # what no cited passage has, and no model can vouch for
+    for claim in (*answer.claims, *answer.near):
+        assert not any(each in claim.words for each in figures) and not is_suspicious(claim.words)
+        assert claim.quote is not None or claim_rules.by_rule(claim, EVIDENCE).verdict is not Verdict.unsupported
     cited = render.citations(answer, run.evidence, DOCUMENTS.get)
     for write in (render.as_text, render.as_markdown, render.as_html):
         page = write(answer, cited)
-        assert "Zanker" not in page and "deadbeef" not in page
+        assert whole is not None or "deadbeef" not in page
         assert write is not render.as_html or "<script>" not in page
     assert render.as_json(answer, cited) and render.as_bibtex(cited) is not None

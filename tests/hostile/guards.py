@@ -123,14 +123,14 @@ GUARDS = (
         "answer/checking/claim_rules.py",
         "if {each.key for each in cited} != set(claim.cites):",
         "if not cited:",
-        "tests/answer/test_ground.py",
+        "tests/answer/test_claim_rules.py",
     ),
     Guard(
         "numbers and names of a claim stand in what it cites",
         "answer/checking/claim_rules.py",
         "if wrong := [each for each in strange if not _counts_citations(each, claim)]:",
         "if wrong := []:",
-        "tests/answer/test_ground.py",
+        "tests/answer/test_claim_rules.py",
     ),
     Guard(
         "what was delivered was checked, and holds still",
