@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from assay.answer.checking.working import Proof, basis, prove, suggests_row
 from assay.core.types import Basis, Operand, Working
 
-STORES = """RETAIL STORES NUMBER
+STORES = """Harbour, annual report
+RETAIL STORES NUMBER
 Harbour Brand factory stores 213
 Harbour Brand in-line stores (including employee-only stores) 74
 Lantern stores (including factory stores) 82
@@ -24,6 +25,7 @@ Net sales $ 192,052 $ 163,220
 Membership fees 3,877 3,541
 Total revenue 195,929 166,761
 Operating income 6,708 5,435
+Other operating income 12 13
 Interest expense (171) (160)
 Shares used in calculation (000’s)
 Diluted 444,346 443,901"""
@@ -233,6 +235,9 @@ def test_the_basis_is_what_stands_at_the_top(expression: str, wanted: Basis):
         ("Lantern stores are 20.1% of Harbour's stores.", "74/369*100", "74@s|369@s", False),
         ("Lantern has 74 stores, 20.1% of Harbour's stores.", "74/369*100", "74@s|369@s", False),
         ("Operating income was 3.4% of total revenue.", "6708/195929*100", "6,708@i|195,929@i", True),
+        ("Operating income was 3.4% of total revenue in fiscal 2021.", "6708/195929*100", "6,708@i|195,929@i", True),
+        ("Operating income was 3.3% of total revenue in fiscal 2021.", "5435/166761*100", "5,435@i|166,761@i", False),
+        ("Operating income was 0.01% of total revenue.", "12/195929*100", "12@i|195,929@i", False),
         ("Operating income was 3.5% of net sales.", "6708/195929*100", "6,708@i|195,929@i", False),
         ("Deliveries rose by 41.2% in 2022, from 340 to 480.", "(480-340)/340*100", "480@f|340@f", True),
         ("The record date is 20 days before the payment date.", "27-7", "September 7, 2023@p", True),
