@@ -138,14 +138,14 @@ PLAIN = frozenset(
 def read_heading(
     words: str, question: str, evidence: Sequence[Evidence], own: Sequence[Claim]
 ) -> tuple[str, tuple[Claim, ...]]:
-    """The heading if it only names a topic or the columns of a table. One that states something is a claim instead, on
-    what the claims below it cite."""
-    heading = accept_heading(words, question, evidence)
+    """The heading. One that may state something is also the first claim of its block, on what the others cite: it is
+    delivered as a heading if that claim holds."""
     tidy = _tidy_heading(words, evidence)
-    if heading or not tidy or ROW in tidy:
-        return heading, ()
-    cites = tuple(dict.fromkeys(key for claim in own for key in claim.cites))
-    return "", (Claim(tidy, cites),)
+    if not tidy or accept_heading(words, question, evidence):
+        return tidy, ()
+    if ROW in tidy:
+        return "", ()
+    return tidy, (Claim(tidy, tuple(dict.fromkeys(key for claim in own for key in claim.cites))),)
 
 
 def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> str:

@@ -23,6 +23,21 @@ def opinions(run: Run) -> frozenset[int]:
     return frozenset(place for place, opinion in enumerate(marked) if opinion)
 
 
+def headings(run: Run) -> frozenset[int]:
+    """The indexes of claims that are the headings of their blocks."""
+    found: set[int] = set()
+    place = 0
+    for block in run.draft.blocks if run.draft else ():
+        if _has_stated_heading(block):
+            found.add(place)
+        place += len(block.claims)
+    return frozenset(found)
+
+
+def _has_stated_heading(block: Block) -> bool:
+    return len(block.claims) > 1 and bool(block.heading) and block.claims[0].text == block.heading
+
+
 def answer(
     run: Run, document: Documents, titles: Mapping[str, str], unread: Sequence[str] = (), judge: Judge = JUDGE
 ) -> Answer:
@@ -35,7 +50,7 @@ def answer(
     delivered = _keep_claims(draft.blocks, good)
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
     gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
-    lost = len(good) < len([claim for block in draft.blocks for claim in block.claims])
+    lost = len(good.keys() | headings(run)) < len([claim for block in draft.blocks for claim in block.claims])
     outcome = _outcome(run, draft, delivered, gaps, lost=lost)
     beside: tuple[Claim, ...] = ()
     if outcome is Outcome.abstained:  # true statements beside the point are shown as what came nearest
@@ -66,11 +81,13 @@ def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Bl
     kept: list[Block] = []
     place = 0
     for block in blocks:
-        own = [good[at] for at in range(place, place + len(block.claims)) if at in good]
+        stated = _has_stated_heading(block)
+        own = [good[at] for at in range(place + stated, place + len(block.claims)) if at in good]
+        heading = "" if stated and place not in good else block.heading
         place += len(block.claims)
-        if own and not (block.opinion and not kept):
-            kept.append(replace(block, claims=tuple(own)))
-    return tuple(kept)
+        if own:
+            kept.append(replace(block, claims=tuple(own), heading=heading))
+    return tuple(kept) if any(not block.opinion for block in kept) else ()
 
 
 def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[str, str]) -> tuple[str, ...]:

@@ -125,6 +125,7 @@ def build_prompt(
     missing: Sequence[str] = (),
     *,
     calculations: bool = True,
+    today: str = "",
 ) -> dict[str, str]:
     """The values of the prompt `write`, in at most `room` tokens: the question first, then as much evidence as fits."""
     asked = fit_to_tokens(" ".join(question.split()), max(room // 4, 16))
@@ -141,6 +142,7 @@ def build_prompt(
         "evidence": quotations(evidence, sources, mark, room - used)[0],
         "notes": notes,
         "shape": shape,
+        "today": today,
         "calculations": how,
     }
 

@@ -48,7 +48,7 @@ def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
     doc = evidence.passage.doc_id
     label = (
         f"key {evidence.key}",
-        fit_to_tokens(sources.titles.get(doc, ""), 30),
+        fit_to_tokens(sources.titles.get(doc, ""), 60),
         sources.dates.get(doc, ""),
         fit_to_tokens(evidence.passage.heading, 30),
         table_label(evidence.passage).strip(),

@@ -67,10 +67,12 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
             if event.place in unchecked:
                 yield event
         return
-    accepted = _supported(settled)
+    titles = compose.headings(run)
+    accepted = _supported({place: claim for place, claim in settled.items() if place not in titles})
     for number, group in enumerate(groups, 1):
         judgement = await _judge(before, context, group, accepted, last=number == len(groups))
-        accepted += [claim for claim in judgement.claims if claim.verdict is Verdict.supported]
+        told = dict(zip((place for place, _ in group), judgement.claims, strict=True))
+        accepted += _supported({place: claim for place, claim in told.items() if place not in titles})
         for (place, _), claim in zip(group, judgement.claims, strict=True):
             if place in unchecked:
                 yield Checked(place, claim, judgement.by)
@@ -166,7 +168,7 @@ async def _judge_side_by_side(run: Run, context: RunContext, groups: Sequence[Pl
 async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequence[Claim], *, last: bool) -> Judgement:
     """The model's judgement of these claims. In thorough mode, and where a person reviews the answer, they are judged a
     second time, in another order and without the first verdicts. Without a reply they stay open."""
-    opinions = compose.opinions(run)
+    opinions, headings = compose.opinions(run), compose.headings(run)
     kept = {place: each.why for place, each in run.revised.items() if each.cause is RevisionCause.kept}
     request = JudgeRequest(
         tuple(claim for _, claim in group),
@@ -174,6 +176,8 @@ async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequenc
         tuple(claim.words for claim in accepted) if last else (),
         {index: kept[place] for index, (place, _) in enumerate(group) if place in kept},
         frozenset(index for index, (place, _) in enumerate(group) if place in opinions),
+        frozenset(index for index, (place, _) in enumerate(group) if place in headings),
+        run.asked.today,
     )
     first = await _ask(run, context, request, Role.check)
     if first.by == RULES or (run.asked.mode is not Mode.thorough and run.asked.stakes is Stakes.normal):
@@ -205,4 +209,6 @@ def _reversed(request: JudgeRequest) -> JudgeRequest:
         request.claims[::-1],
         arguments={last - index: words for index, words in request.arguments.items()},
         opinions=frozenset(last - index for index in request.opinions),
+        headings=frozenset(last - index for index in request.headings),
+        today=request.today,
     )

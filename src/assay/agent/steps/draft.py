@@ -70,6 +70,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             run.readings,
             missing,
             calculations=not small,
+            today=run.asked.today,
         ),
         schema=drafting.schema([each.key for each in run.evidence], calculations=not small),
         documents=evidence_documents(run),

@@ -63,7 +63,10 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources, *, opi
         return replace(claim, verdict=Verdict.supported, why="it repeats what it cites")
     if cited and all(each.flagged for each in cited):  # no model can settle that
         return _unsupported(claim, "it rests on a passage that reads like an instruction, and does not repeat it")
-    hints = find_hints(words, [body_of(each) for each in cited], [label_of(each, sources) for each in cited])
+    labels = [label_of(each, sources) for each in cited]
+    if claim.working is not None:  # its result is not in the passages
+        labels.append(f"{claim.working.result} {claim.working.unit}")
+    hints = find_hints(words, [body_of(each) for each in cited], labels)
     return replace(claim, verdict=Verdict.partial, why=OPEN, hints=() if opinion else hints)
 
 

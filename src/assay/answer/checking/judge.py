@@ -154,12 +154,12 @@ class CodeThenModel:
             lambda room: model_rulings.build_prompt(request, evidence, sources, mark, room),
             schema=model_rulings.schema(len(claims), asks=bool(request.question)),
             documents=documents,
-            max_tokens=300 + 200 * len(claims),
+            max_tokens=500 + 250 * len(claims),
         )
         if isinstance(reply, NoReply):
             return Judgement(claims, RULES)
         said, by = reply
-        judged = model_rulings.read(said, claims, evidence, sources, by)
+        judged = model_rulings.read(said, request, evidence, sources, by)
         return Judgement(judged, by, said.answers, model_rulings.accept_missing(said), " ".join(said.search.split()))
 
 

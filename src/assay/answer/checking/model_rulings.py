@@ -57,6 +57,8 @@ class JudgeRequest:
     accepted: tuple[str, ...] = ()  # claims that were judged before and stand
     arguments: Mapping[int, str] = field(default_factory=dict)  # why the writer keeps a claim, by index
     opinions: frozenset[int] = frozenset()  # indexes
+    headings: frozenset[int] = frozenset()  # indexes
+    today: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +114,13 @@ def _whole(request: JudgeRequest, mark: str, room: int) -> str:
         before = "\n".join(f"- {_flat(each)}" for each in request.accepted)
         accepted = f"Claims already found to be supported:\n{fence(mark, 'accepted', fit_to_tokens(before, room))}\n"
     question = fit_to_tokens(_flat(request.question), max(room, 32))
-    return prompts.render("check_answer", question=question, accepted=accepted)
+    return prompts.render("check_answer", question=question, accepted=accepted, today=request.today)
 
 
 def _claim_lines(number: int, request: JudgeRequest) -> str:
     """A claim on a line of its own, so that its text cannot look like another claim, and notes below it."""
     claim = request.claims[number - 1]
-    label = "opinion, " if number - 1 in request.opinions else ""
+    label = "heading, " if number - 1 in request.headings else "opinion, " if number - 1 in request.opinions else ""
     lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(claim.text.removeprefix(HEDGE))}"]
     if work := claim.working:
         read = "; ".join(f"“{_flat(each.words)}” from {each.cite}" for each in work.operands)
@@ -135,7 +137,7 @@ def _flat(words: str) -> str:
 
 
 def read(
-    reply: Rulings, claims: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources, by: str
+    reply: Rulings, request: JudgeRequest, evidence: Sequence[Evidence], sources: Sources, by: str
 ) -> tuple[Claim, ...]:
     """The claims with the model's verdicts. A missing ruling counts against the claim; of two rulings on one claim the
     worse one counts."""
@@ -146,13 +148,16 @@ def read(
             found[ruling.claim] = ruling
     none = Ruling(claim=0, why="no verdict was given", verdict="unsupported")
     return tuple(
-        combine(claim, found.get(number, none), evidence, sources, by) for number, claim in enumerate(claims, 1)
+        combine(claim, found.get(number, none), evidence, sources, by, heading=number - 1 in request.headings)
+        for number, claim in enumerate(request.claims, 1)
     )
 
 
-def combine(claim: Claim, ruling: Ruling, evidence: Sequence[Evidence], sources: Sources, by: str) -> Claim:
+def combine(
+    claim: Claim, ruling: Ruling, evidence: Sequence[Evidence], sources: Sources, by: str, *, heading: bool = False
+) -> Claim:
     """The claim with a model's verdict. It cannot lift a claim that failed by rule, and must name words of what the
-    claim cites; these become its citation."""
+    claim cites; these become its citation. A heading may only name a topic: it needs none."""
     if claim.verdict not in (Verdict.supported, Verdict.partial):
         return claim
     verdict = Verdict(ruling.verdict)
@@ -166,7 +171,7 @@ def combine(claim: Claim, ruling: Ruling, evidence: Sequence[Evidence], sources:
         return judged
     cited = [each for each in evidence if each.key in claim.cites]
     carried = carrying_words(ruling.words, cited)
-    if not carried and not _in_labels(ruling.words, cited, sources):
+    if not carried and not heading and not _in_labels(ruling.words, cited, sources):
         return replace(judged, verdict=Verdict.partial, why=NO_WORDS)
     return _narrowed(replace(judged, carried_by=tuple(each for _, each in carried)), carried, evidence, sources)
 
