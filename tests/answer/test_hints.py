@@ -349,6 +349,11 @@ def test_a_hint_is_one_short_sentence() -> None:
             assert "\n" not in hint
 
 
+def test_a_claim_full_of_figures_gets_a_few_hints_soon():
+    claim = " ".join(f"Row {n} has {n * 7},300 and {n}.5 percent." for n in range(100, 2000))
+    assert 0 < len(find_hints(claim, [SEGMENTS * 5])) <= 8
+
+
 def test_a_claim_without_passages_or_words_gets_no_error() -> None:
     assert find_hints("", []) == ()
     assert find_hints("", ["Text."]) == ()

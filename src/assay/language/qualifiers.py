@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from assay.language.terms import fold_case, stem_word
 from assay.language.words import data_lines
@@ -38,14 +38,15 @@ def _classes(name: str) -> tuple[tuple[str, str, re.Pattern[str]], ...]:
     return tuple(found)
 
 
-def find_qualifiers(words: str, name: str = "qualifiers") -> list[Qualifier]:
+@lru_cache(maxsize=4096)
+def find_qualifiers(words: str, name: str = "qualifiers") -> tuple[Qualifier, ...]:
     """The qualifying words of a text; `name` is the list: `qualifiers` or `scopes`."""
     text = IDIOM.sub(lambda match: " " * len(match[0]), re.sub(r"\s", " ", words)).lower()
-    return [
+    return tuple(
         Qualifier(kind, meaning, match[0], match.start(), match.end())
         for kind, meaning, pattern in _classes(name)
         for match in pattern.finditer(text)
-    ]
+    )
 
 
 def stems_after(words: str, each: Qualifier, count: int) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from assay.answer.checking import facts
 from assay.answer.checking.table_figures import (
@@ -36,6 +37,7 @@ KEPT_BY = {
 }
 NARROW, BOUNDS, WIDE = ("some", "most", "only"), ("at least", "up to"), ("all", "only")
 BACK = re.compile(r"(?:It|They|He|She|This|These|That|Those|The (?:[Cc]ompany|[Gg]roup|[Ff]irm|latter|former))\b")
+LONGEST, MOST = 1500, 8  # characters of a claim that are read; hints
 SENTENCES = 3  # at most, that a claim is compared with
 REACH = 3  # words after a word of scope that it is about
 # Shares of a claim's words that one sentence has:
@@ -47,7 +49,7 @@ APART = 0.2  # the sentence is about something else
 def find_hints(claim_text: str, passages: Sequence[str], above: Sequence[str] = ()) -> tuple[str, ...]:
     """One short sentence for each thing that the rules notice. `above` are titles, headings and dates of the passages:
     they tell what a passage is about, and state nothing."""
-    claim = plain(OPENING.sub("", claim_text, count=1) or claim_text)
+    claim = plain(OPENING.sub("", claim_text, count=1) or claim_text)[:LONGEST]
     passages = [plain(passage) for passage in passages]
     near = nearest(claim, passages, above)
     found = [
@@ -57,14 +59,14 @@ def find_hints(claim_text: str, passages: Sequence[str], above: Sequence[str] = 
         *_prefixes(claim, near, passages),
         *(hint for sentence in near for rule in (_qualified, _scope, _roles) for hint in rule(claim, sentence)),
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))[:MOST]
 
 
 def nearest(claim: str, passages: Sequence[str], above: Sequence[str] = ()) -> list[str]:
     """The sentences that together have most words of the claim, best first. Words of titles say little: they break ties."""
-    wanted = set(_terms(claim))
+    wanted = _terms(claim)
     left, titled = set(wanted), {term for title in above for term in content_terms(title)}
-    known = [(own, set(_terms(own))) for own in _sentences(passages)]
+    known = [(own, _terms(own)) for own in _sentences(passages)]
     found: list[str] = []
     while known and len(found) < SENTENCES:
         own, terms = max(
@@ -78,20 +80,27 @@ def nearest(claim: str, passages: Sequence[str], above: Sequence[str] = ()) -> l
 
 
 def _sentences(passages: Sequence[str]) -> list[str]:
-    """The sentences of the passages. One that begins with a reference to the sentence before it is joined to that."""
+    return [sentence for text in passages for sentence in _sentences_of(text)]
+
+
+@lru_cache(maxsize=1024)  # the same passages are read for every claim
+def _sentences_of(text: str) -> tuple[str, ...]:
+    """The sentences of a passage. One that begins with a reference to the sentence before it is joined to that."""
     found: list[str] = []
-    for text in passages:
-        for place, (start, end) in enumerate(split_statements(text)):
-            if place and BACK.match(text, start):
-                found[-1] += f" {text[start:end]}"
-            else:
-                found.append(text[start:end])
-    return found
+    for start, end in split_statements(text):
+        if found and BACK.match(text, start):
+            found[-1] += f" {text[start:end]}"
+        else:
+            found.append(text[start:end])
+    return tuple(found)
 
 
-def _terms(words: str) -> list[str]:
-    figures = [each.said for each in facts.numbers(words)] + [str(max(days)) for days in facts.dates(words)]
-    return content_terms(facts.remove_numbers_and_dates(words)) + figures
+@lru_cache(maxsize=4096)
+def _terms(words: str) -> frozenset[str]:
+    """Stems, figures and dates."""
+    told = facts.facts_of(words)
+    figures = [each.said for each in told.numbers] + [str(max(days)) for days in told.dates]
+    return frozenset((*content_terms(facts.remove_numbers_and_dates(words)), *figures))
 
 
 def _facts(claim: str, passages: Sequence[str], above: Sequence[str]) -> Iterator[str]:
@@ -127,15 +136,15 @@ def _moved(match: re.Match[str]) -> str:
 
 def _repeated(claim: str, sentence: str) -> float:
     """The share of a claim's words that a sentence has."""
-    here = set(_terms(claim))
-    return len(here & set(_terms(sentence))) / len(here) if here else 0.0
+    here = _terms(claim)
+    return len(here & _terms(sentence)) / len(here) if here else 0.0
 
 
 def _elsewhere(claim: str, passages: Sequence[str]) -> Iterator[str]:
     """Figures that stand only in sentences with hardly any other word of the claim. A row of a table has few words."""
+    words, sentences = facts.remove_numbers_and_dates(claim), _sentences(passages)
     for number in filter(is_figure, facts.numbers(claim)):
-        holding = [each for each in _sentences(passages) if not facts.is_number_missing(number, facts.numbers(each))]
-        words = facts.remove_numbers_and_dates(claim)
+        holding = [each for each in sentences if not facts.is_number_missing(number, facts.facts_of(each).numbers)]
         prose = all(each.rstrip().endswith((".", ";", "”")) for each in holding)
         if holding and prose and max(_repeated(words, each) for each in holding) < APART:
             yield f"“{number.said}” stands in a sentence about something else."
@@ -176,7 +185,7 @@ def _scope(claim: str, sentence: str) -> Iterator[str]:
     """Words of scope on one side only, beside words that both sides have. What the claim adds counts only if the claim
     repeats the sentence."""
     ours, theirs = find_qualifiers(claim, "scopes"), find_qualifiers(sentence, "scopes")
-    here, there = set(_terms(claim)), set(_terms(sentence))
+    here, there = _terms(claim), _terms(sentence)
     mine, other = {each.kind for each in ours}, {each.kind for each in theirs}
     for each in theirs:
         narrows = each.kind in NARROW and stems_after(sentence, each, REACH) & here

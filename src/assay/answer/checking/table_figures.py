@@ -4,9 +4,11 @@ passages lack. Pure."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from assay.answer.checking import facts
 from assay.language.dates import MONTHS
@@ -80,9 +82,10 @@ class Tables:
         return any(_stands_for(number, each, self.scales, rough) for each in (*self.prose, *cells))
 
 
-def _read(passage: str) -> tuple[list[Row], list[facts.Number]]:
+@lru_cache(maxsize=1024)  # the same passages are read for every claim
+def _read(passage: str) -> tuple[tuple[Row, ...], tuple[facts.Number, ...]]:
     rows: list[Row] = []
-    prose = facts.numbers(passage)
+    prose = list(facts.facts_of(passage).numbers)
     years: tuple[str, ...] = ()
     spans: tuple[str, ...] = ()
     begun = False  # a header of several lines has begun
@@ -99,7 +102,7 @@ def _read(passage: str) -> tuple[list[Row], list[facts.Number]]:
             rows.append(Row(label, tuple(figures), years, spans))
             begun = False
             prose = [each for each in prose if each.said not in line]
-    return rows, prose
+    return tuple(rows), tuple(prose)
 
 
 def is_figure(number: facts.Number) -> bool:
@@ -220,9 +223,8 @@ def _named(claim: str, rows: Sequence[Row]) -> set[str]:
     """The labels that a claim names: by a word, in whatever form, that sets the label apart from others."""
     terms = frozenset(content_terms(claim))
     words = {label: frozenset(content_terms(label)) for label in {row.label for row in rows}}
-    common = {
-        term for label, own in words.items() for term in own if any(term in words[o] for o in words if o != label)
-    }
+    counts = Counter(term for own in words.values() for term in own)
+    common = {term for term, count in counts.items() if count > 1}
     return {label for label, own in words.items() if not own - GENERAL or _has(terms, own - common or own)}
 
 
