@@ -256,7 +256,7 @@ class Working:
 class Claim:
     """One statement of an answer. `quote` is set when the statement is only a quotation; then `text` is empty. `derived`
     is set when rules computed it from quotations. `carried_by` are the words from which it follows, as its judge named
-    them; `hints` are what the rules noticed; `by` is who gave the verdict."""
+    them; `hints` are what the rules noticed; `by` is who gave the verdict. It is `disputed` if two judgements differ."""
 
     text: str
     cites: tuple[str, ...]
@@ -269,6 +269,7 @@ class Claim:
     carried_by: tuple[Quote, ...] = omitted_when_empty(())
     hints: tuple[str, ...] = omitted_when_empty(())
     by: str = omitted_when_empty("")
+    disputed: bool = omitted_when_empty(False)
 
     @property
     def words(self) -> str:

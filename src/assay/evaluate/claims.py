@@ -243,7 +243,7 @@ def fate(case: ClaimCase, claim: Claim) -> Fate:
         return Fate.lost
     if claim.text.startswith(HEDGE):
         return Fate.hedged
-    return Fate.marked if claim.hints or TAINT_REASON in claim.why else Fate.kept
+    return Fate.marked if claim.disputed or TAINT_REASON in claim.why else Fate.kept
 
 
 def figures(judged: Sequence[JudgedClaim], judge: JudgeKind) -> dict[str, Any]:
@@ -255,6 +255,8 @@ def figures(judged: Sequence[JudgedClaim], judge: JudgeKind) -> dict[str, Any]:
         "unjudged": sum(not each.claim.by for each in judged),
         "true_kept": _share(count, "true_kept", "true"),
         "true_marked": _share(count, "true_marked", "true"),
+        "true_hinted": _share(count, "true_hinted", "true"),
+        "false_hinted": _share(count, "false_hinted", "false"),
         "false_passed": _share(count, "false_passed", "false"),
         "partial_passed": _share(count, "partial_passed", "partial"),
         "n": len(judged),
@@ -274,6 +276,7 @@ def _counts(judged: Sequence[JudgedClaim]) -> dict[str, int]:
         if not fates:
             continue
         found[truth] = len(fates)
+        found[f"{truth}_hinted"] = sum(bool(each.claim.hints) for each in judged if each.case.label in labels)
         if truth == "true":
             found["true_kept"] = sum(each in {Fate.kept, Fate.marked} for each in fates)
             found["true_marked"] = fates.count(Fate.marked)

@@ -217,5 +217,5 @@ def agree(first: Claim, second: Claim, *, mark: bool) -> Claim:
     worse = min(first, second, key=lambda each: SEVERITY.index(each.verdict or Verdict.unsupported))
     better = second if worse is first else first
     if mark and better.verdict is Verdict.supported:
-        return replace(better, hints=(*better.hints, f"{DIFFER}: {worse.why}"))
+        return replace(better, disputed=True, hints=(*better.hints, f"{DIFFER}: {worse.why}"))
     return replace(worse, why=f"{DIFFER}: {worse.why}", carried_by=())
