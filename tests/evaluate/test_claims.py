@@ -89,7 +89,7 @@ async def test_without_a_judge_only_what_is_written_there_is_kept(tmp_path: Path
     assert found["n"] == found["unjudged"] == 5
     assert found["true_kept"] >= 0.5
     assert found["false_passed"] == found["partial_passed"] == 0
-    assert found["by_kind"]["unsupported"] == {"false": 1, "false_passed": 0}
+    assert found["by_kind"]["unsupported"] == {"false": 1, "false_hinted": 1, "false_passed": 0}
 
 
 async def test_the_oracle_knows_and_the_liar_does_not(tmp_path: Path):
@@ -152,7 +152,7 @@ def test_the_command_prints_one_object_last(tmp_path: Path):
     file = written(tmp_path, *ROWS)
     shown = CliRunner().invoke(app, ["evaluate", "claims", "--data", str(file), "--judge", "oracle", "--json"])
     found = json.loads(shown.stdout.splitlines()[-1])
-    assert list(found)[-6:] == ["true_kept", "true_marked", "false_passed", "partial_passed", "n", "by_kind"]
+    assert found.keys() >= {"true_kept", "true_marked", "false_passed", "partial_passed", "n", "by_kind"}
     plain = CliRunner().invoke(app, ["evaluate", "claims", "--data", str(file)]).stdout
     assert plain.startswith("claims.jsonl\n")
     assert "true_kept" in plain
