@@ -24,7 +24,7 @@ from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence, table_label
 
 SAYS = 3  # minimum words of a quotation
-LABEL = 40  # tokens of a title, and of the headings, above a passage
+LABEL = 60  # tokens of a title, and of the headings, above a passage
 NOTE, QUOTED = 600, 1500  # most characters of a note and of a quotation
 
 
