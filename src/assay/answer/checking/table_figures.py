@@ -20,7 +20,11 @@ from assay.language.words import stop_words
 FISCAL = re.compile(r"\bFY\s?['’]?(?:20)?(\d{2})\b|\bfiscal year (?:20)(\d{2})\b", re.I)
 QUARTERS = dict(zip("1234", ("first", "second", "third", "fourth"), strict=True))
 QUARTER = re.compile(r"\bQ([1-4])\b|\b([1-4])Q(?=\d|\b)")
-SCALE = re.compile(r"(?:\b(?:in|of|dollars|amounts)\s|[€$(])\s?(?:\w+\s){0,2}?(thousand|million|billion)s\b", re.I)
+SCALE = re.compile(
+    r"(?:\b(?:in|of|dollars|amounts)\s|[€$(])\s?(?:\w+\s){0,2}?(thousand|million|billion)s\b"
+    r"|\(\s?(?:US)?[€$£]?\s?(thousand|million|billion)\b",
+    re.I,
+)
 ROUNDED = re.compile(r"\b(?:about|around|roughly|nearly|almost|approximately|close to|over|more than|some)\s\W?$", re.I)
 SUBJECT = re.compile(r"\b(?:the (?:company|group|registrant|issuer|fund|trust|corporation|firm)|we|our|us)\b", re.I)
 YEAR = re.compile(r"\b(?:19|20)\d\d\b")
@@ -74,7 +78,7 @@ class Tables:
             own, rest = _read(passage)
             rows += own
             prose += rest
-        named = (match[1].lower() for passage in passages for match in SCALE.finditer(passage))
+        named = ((match[1] or match[2]).lower() for passage in passages for match in SCALE.finditer(passage))
         return Tables(tuple(rows), tuple(prose), frozenset({1, *map(facts.SCALES.__getitem__, named)}))
 
     def has(self, number: facts.Number, *, rough: bool) -> bool:
