@@ -139,6 +139,38 @@ def test_titles_that_are_no_names_do_not_stop_a_chain():
     assert set(titles(QUESTION, HopSettings(), files)[:3]) == {"scan_0000.pdf", "scan_0001.pdf", "scan_0002.pdf"}
 
 
+@pytest.mark.parametrize(
+    ("title", "followed"),
+    [
+        ("yard-6", True),
+        ("The Curse of the Black Pearl", True),
+        ("Minutes of the meeting on the new bridge", False),
+        ("Operations report, April 2025", False),
+    ],
+)
+def test_a_title_is_followed_if_it_is_a_name(title: str, followed: bool):
+    body = "The bridge is closed."
+    hit = Hit(Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, title)
+    assert (scoring.name_key(title) in scoring.names_in(hit, pieces=True)) == followed
+
+
+def test_a_name_in_a_title_leads_to_other_documents_only():
+    def hit(id: str, document: str, title: str, body: str) -> Hit:
+        return Hit(Passage(id, document, body, 0, len(body)), vector(f"{title} {body}"), {"fused": 1.0}, 1, title)
+
+    hits = (
+        hit("a1", "a", "Oak Hill", "The mill stands on Oak Hill."),
+        hit("a2", "a", "Oak Hill", "Oak Hill has a well."),
+        hit("b", "b", "Wells", "The well of Oak Hill is deep."),
+    )
+    question = "How deep is the well near the mill?"
+    ran = [
+        PastSearch(Lead(question, "", 5), vector(question), hits),
+        PastSearch(Lead("Oak Hill deep", "", 5, "Oak Hill", "a1"), vector("Oak Hill deep"), hits),
+    ]
+    assert scoring.score_passages(question, ran, HopSettings()).links.keys() == {"b"}
+
+
 def test_a_name_that_many_passages_hold_links_them_less():
     crowd = SHELF | {f"Choir {n}": f"Ida Torvald once heard choir {n} sing." for n in range(15)}
     assert torvald(crowd).sure < torvald(SHELF).sure

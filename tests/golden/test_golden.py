@@ -96,20 +96,8 @@ def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen
     assert now.keys() == told.keys()
 
 
-SEARCHES_ANEW = "killed while searching, with a model"
-FINISHED = [
-    pytest.param(
-        *each,
-        marks=pytest.mark.xfail(
-            each[1] == SEARCHES_ANEW, strict=True, reason="version 2 keeps another passage of the resumed search"
-        ),
-    )
-    for each in UNFINISHED
-]
-
-
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "label"), FINISHED)
+@pytest.mark.parametrize(("name", "label"), UNFINISHED)
 def test_an_unfinished_run_is_finished_with_the_same_answer(name: str, label: str, carried: Any):
     folder, told = carried(name), expected(name)["finish"][label]
     run = expected(name)["runs"][label]["run"]

@@ -43,9 +43,6 @@ async def test_iteration_cap_without_enough_evidence_gives_the_best_answer_marke
     assert stored.answer and stored.answer.outcome is Outcome.partial and stored.judged and stored.judged.missing
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the passage it needs is fourth in the search and not among the ten that are weighed"
-)
 async def test_a_search_that_finds_nothing_is_told_to_the_agent_which_reformulates(filled: Workspace):
     model = script(
         weigh=keeps(OVERTAKES),

@@ -89,6 +89,31 @@ def test_a_common_word_in_one_file_name_is_a_weak_hint():
     ).startswith("Nike")
 
 
+def files(*names: str) -> NameTable:
+    return name_table(named_document(name, name, {}) for name in (*names, "agenda.pdf", "budget.pdf", "plan.pdf"))
+
+
+def test_a_file_name_weighs_less_than_an_organisation():
+    by_organisation = weigh_named("What does Nike report?", shelf()).weights["NIKE2021"]
+    table = name_table([*shelf().documents, named_document("note", "harbour-note.txt", {})])
+    by_file = weigh_named("What was done at Harbour?", table).weights["note"]
+    assert 0 < by_file < by_organisation
+
+
+def test_one_ordinary_word_names_no_file_and_two_do():
+    table = files("tower.txt", "gateway-release-notes.txt")
+    assert not weigh_named("How tall is the tower at Carrow Point?", table).weights
+    assert not weigh_named("tower height metres", table).weights
+    question = "Which gateway release sends alarms to Pellam first?"
+    assert first(question, table) == "gateway-release-notes.txt"
+
+
+def test_a_kind_of_file_is_no_name():
+    table = files("email-1.eml", "pdf-and-email-messages.txt")
+    for question in ("Who sent the first email?", "Email messages of Ann Lee", "Which PDF files came by E-mail?"):
+        assert not weigh_named(question, table).weights
+
+
 def test_a_year_alone_weighs_less_than_with_a_name():
     alone = max(weigh_named("What was decided in 2021?", shelf()).weights.values())
     assert 0 < alone < max(weigh_named("What did Boeing decide in 2021?", shelf()).weights.values())

@@ -21,12 +21,19 @@ ORGANISATION_SHARES = (
     0.6,
     0.95,
 )  # the same for a word of organisations: a name means it even if half the documents are its own
-LOWER_CASE = 0.3  # of a word that the question does not write as a name, found in a file name only
+FILE_WORD = 0.6  # of a word that only a file name has: weaker than the name of an organisation
+LOWER_CASE = 0.3  # the same of a word that the question does not write as a name
+LEAST_NAMED = 0.5  # so one ordinary word names no file, and two do
 ABBREVIATED = 0.7  # of capitals that a name begins with
 
 LEGAL_WORDS = frozenset(
     "the of and for inc incorporated corp corporation co company companies plc ltd limited llc llp lp gmbh ag se sa spa nv"
     " bv ab group holdings holding com".split()
+)
+# Kinds of file: "the email" names no file called email-3.
+KIND_WORDS = frozenset(
+    "file files document documents attachment email emails mail mails message messages pdf docx pptx xlsx csv html epub"
+    " spreadsheet spreadsheets slides presentation".split()
 )
 WORD = re.compile(r"[^\W_]+(?:[&.'’-][^\W_]+)*")
 YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
@@ -152,10 +159,10 @@ def weigh_named(question: str, table: NameTable) -> NamedWeights:
 def _name_scores(question: str, table: NameTable) -> dict[str, float]:
     """For each document, the weight of the words of the question that its names have."""
     scores: dict[str, float] = defaultdict(float)
-    lower = not any(map(str.isupper, question[1:]))  # typed without capitals: no word is written as a name
+    matched: dict[str, float] = defaultdict(float)
     for word, shown in _words(question):
-        is_name = lower or any(map(str.isupper, shown)) or any(map(str.isdigit, shown))
-        found = dict.fromkeys(table.by_file.get(word, ()), 1.0 if is_name else LOWER_CASE)
+        is_name = any(map(str.isupper, shown)) or any(map(str.isdigit, shown))
+        found = dict.fromkeys(table.by_file.get(word, ()), FILE_WORD if is_name else LOWER_CASE)
         if shown[1:2].isupper() or "&" in shown:
             found |= dict.fromkeys(table.by_alias.get(word, ()), 1.0)
             if len(word) >= 3 and shown.isupper() and not found:
@@ -166,7 +173,8 @@ def _name_scores(question: str, table: NameTable) -> dict[str, float]:
         selective = _selectivity(len(found), len(table.documents), shares)
         for id, strength in found.items():
             scores[id] += selective * strength
-    return {id: score for id, score in scores.items() if score > 0}
+            matched[id] += strength
+    return {id: score for id, score in scores.items() if score > 0 and matched[id] >= LEAST_NAMED}
 
 
 def _words(question: str) -> Iterator[tuple[str, str]]:
@@ -174,7 +182,7 @@ def _words(question: str) -> Iterator[tuple[str, str]]:
     shown = [re.sub(r"['’]s?$", "", word) for word in WORD.findall(question)]
     folded = [re.sub(r"[&.'’-]", "", fold_case(word)) for word in shown]
     seen: set[str] = set()
-    ignored = stop_words() | LEGAL_WORDS
+    ignored = stop_words() | LEGAL_WORDS | KIND_WORDS
     for size in (1, 2, 3):
         for first in range(len(shown) - size + 1):
             word = "".join(folded[first : first + size])

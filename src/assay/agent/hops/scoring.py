@@ -19,6 +19,9 @@ from assay.core.types import Hit
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case
+from assay.language.words import stop_words
+
+SHORT_TITLE = 3  # words of a title that may be a name without capitals
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,8 @@ def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
             for part in _parts(name.text) if pieces else (name.text,):
                 found.setdefault(name_key(part), (part, told))
     called = bare_title(hit.title)
-    found.setdefault(name_key(called), (called, opening))
+    if _is_proper(called):
+        found.setdefault(name_key(called), (called, opening))
     return {k: v for k, v in found.items() if len(k) > 2}
 
 
@@ -152,6 +156,13 @@ def _is_name(opening: str, whole: str) -> bool:
     if not opening.isalpha() or not opening[1:].islower():
         return True
     return re.search(rf"(?:[^\W\d_]|[,;)]) {re.escape(opening)}\b", whole) is not None
+
+
+def _is_proper(title: str) -> bool:
+    """Whether a title is a name ("Oak Hill", "yard-6") rather than a description ("Minutes of the meeting in May"): it is
+    short, or its words are capitalised."""
+    words = re.findall(r"[^\W_]+(?:[-'’.][^\W_]+)*", title)
+    return len(words) <= SHORT_TITLE or not any(word[0].islower() and word not in stop_words() for word in words)
 
 
 def _parts(name: str) -> tuple[str, ...]:
@@ -284,7 +295,7 @@ def _follow(scored: ScoredPassages, search: PastSearch) -> None:
     fixed = hops.bias + hops.of_source * scored.as_source(lead.source) - hops.of_holders * math.log(1 + len(holding))
     sure = {}
     for passage in holding:
-        if passage not in path:
+        if passage not in path and not _is_own(scored, lead, passage):
             near = float(search.vector @ scored.hits[passage].vector)
             gain = scored.weight(scored.covered((passage,)) - known)
             sure[passage] = 1 / (1 + math.exp(-(fixed + hops.of_nearness * near + hops.of_gain * gain)))
@@ -292,6 +303,13 @@ def _follow(scored: ScoredPassages, search: PastSearch) -> None:
         link = NameLink(lead.name, lead.source, sure[passage] * hops.rivals**place)
         if passage not in scored.links or link.sure > scored.links[passage].sure:
             scored.links[passage] = link
+
+
+def _is_own(scored: ScoredPassages, lead: Lead, passage: str) -> bool:
+    """Whether the name only leads back into its document: all passages of a document are about a name in its title."""
+    source, target = scored.hits[lead.source], scored.hits[passage]
+    same = source.passage.doc_id == target.passage.doc_id
+    return same and f" {name_key(lead.name)} " in f" {name_key(source.title)} "
 
 
 def rank_passages(question: str, ran: Sequence[PastSearch], hops: HopSettings | None = None) -> list[RankedPassage]:
