@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from assay.answer import render
+from assay.answer.claim_details import OperandLine, ShownWorking
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import (
     Answer,
@@ -15,6 +16,7 @@ from assay.core.types import (
     Document,
     Evidence,
     Examined,
+    Operand,
     Outcome,
     Passage,
     Quote,
@@ -23,6 +25,7 @@ from assay.core.types import (
     Table,
     Usage,
     Verdict,
+    Working,
 )
 
 TEXT = "Raw data is kept for 90 days. <script>alert(1)</script> is not run. Costs are 5 % of {all} & more_or_less."
@@ -207,3 +210,49 @@ def test_json_has_the_table_of_a_quotation():
     assert citation["table"]["columns"] == ["", "Q1 <b>"]
     assert citation["table"]["rows"] == [["North | East", "12"]]
     assert "table" not in render.as_json(*made())["citations"][0]
+
+
+# --- what can be opened ---------------------------------------------------------------------------------------------
+
+COUNTED = replace(WRITTEN, working=Working("90 / 5", (Operand("90", "k1"), Operand("5", "k1")), "18"))
+WORKINGS = {COUNTED: ShownWorking("90 / 5 = 18", (OperandLine("90", "k1", "<b> 90 days"), OperandLine("5", "k1", "")))}
+
+
+def test_markdown_has_the_working_as_a_footnote():
+    text = render.as_markdown(*written(Block((COUNTED, WRITTEN))), WORKINGS)
+    assert "[^1][^w1]" in text and text.count("[^w1]") == 2
+    assert text.endswith("[^w1]: Working: 90 / 5 = 18; 90: “\\<b\\> 90 days”\n")
+
+
+def test_html_has_the_working_behind_a_fold():
+    page = render.as_html(*written(Block((COUNTED,))), WORKINGS)
+    assert "<details><summary>Working: Raw data is kept for 90 days.</summary>" in page
+    assert "<code>90 / 5 = 18</code>" in page and "<li>90: “&lt;b&gt; 90 days”</li>" in page and "<li>5</li>" in page
+    assert "<details" not in render.as_html(*written(Block((WRITTEN,))))
+
+
+def test_json_has_the_basis_of_every_claim():
+    blocks = (Block((COUNTED, *CLAIMS[:1])), Block((WRITTEN,), opinion=True))
+    data = render.as_json(*written(*blocks))
+    assert [claim["basis"] for block in data["blocks"] for claim in block["claims"]] == [
+        "calculation",
+        "quotation",
+        "opinion",
+    ]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_claim_on_which_two_judgements_differ_says_so(write):
+    assert "(two judgements differ)" in write(*written(Block((replace(WRITTEN, disputed=True),))))
+    assert "judgements" not in write(*written(Block((replace(WRITTEN, hints=("“x” is not there.",)),))))
+
+
+def test_what_came_nearest_is_in_quotation_marks_only_if_it_is_a_quotation():
+    text = render.as_text(*written(outcome=Outcome.abstained, near=(WRITTEN, CLAIMS[0])))
+    assert "• Raw data is kept for 90 days. [1]" in text and "• “Raw data is kept for 90 days.” [1]" in text
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_what_a_model_finds_missing_is_told_in_its_clauses(write):
+    told = written(Block((WRITTEN,)), gaps=("the costs of 2024", "who pays"), usage=Usage(calls=3))
+    assert "Missing: the costs of 2024; who pays." in write(*told)

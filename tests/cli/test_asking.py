@@ -16,8 +16,10 @@ from assay.core.events import Asked, Mode, RoleModel, Route, Routed
 from assay.store import facts
 from assay.store.runs import records
 from assay.store.runs.history import history, routes
-from assay.testing import calls, direct, keeps, missing, no_calls, research, says, writes
+from assay.testing import calls, direct, keeps, missing, no_calls, research, says, supported, writes
 from assay.workspace.facade import Workspace
+
+BELOW = " " * 7  # before what stands below the line of an event
 
 
 def run_in(words: str) -> str:
@@ -286,12 +288,27 @@ def test_a_trace_has_a_line_for_every_event(typed: Typed, noted: Workspace, mode
     model(researched())
     run = run_in(typed("ask", QUESTION).err)
     done = typed("trace", run)
-    lines = done.out.splitlines()
+    lines = [line for line in done.out.splitlines() if not line.startswith(BELOW)]
     events = noted.run(run).events
     assert len(lines) == len(events) + 1 and lines[-1] == "The record is whole."
     for line, event in zip(lines, events, strict=False):
         assert f"  {type(event).__name__} " in line and len(line.split(type(event).__name__, 1)[1].strip()) > 3
     assert re.search(r"ModelReplied  +route · scripted · \d+ \+ \d+ tokens · \d+\.\d s", done.out)
+
+
+def test_a_trace_has_what_the_judge_said_and_what_carries_a_claim(typed: Typed, noted: Workspace, model):
+    model(researched(check=supported("both sentences together", missing=["who grinds it"])))
+    run = run_in(typed("ask", QUESTION).err)
+    lines = typed("trace", run).out.splitlines()
+    asked = next(place for place, line in enumerate(lines) if "  check · scripted · " in line)
+    assert lines[asked + 1 : asked + 3] == [
+        f"{BELOW}1. supported: both sentences together",
+        f"{BELOW}as an answer: missing: who grinds it",
+    ]
+    checked = next(place for place, line in enumerate(lines) if "  Checked " in line)
+    assert lines[checked + 1] == f"{BELOW}statement, judged by scripted"
+    assert lines[checked + 2].startswith(f"{BELOW}words: “") and PAINT in lines[checked + 2]
+    assert any("  Critiqued " in line and "missing: who grinds it" in line for line in lines)
 
 
 def test_a_replay_says_whether_every_step_came_out_the_same(typed: Typed, noted: Workspace, model):

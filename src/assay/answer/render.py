@@ -9,6 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
+from assay.answer.claim_details import ShownWorking, basis
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
 from assay.core.tables import TableExcerpt, markdown_table, table_excerpt
@@ -71,6 +72,8 @@ ROW = " | "
 
 
 Cited = Mapping[tuple[str, int], Citation]  # by key and start offset: one passage may be quoted twice
+Workings = Mapping[Claim, ShownWorking]
+NO_WORKINGS: Workings = {}
 
 
 def citations(
@@ -135,12 +138,19 @@ def one_line(words: str) -> str:
 
 
 def citation_marks(claim: Claim, cited: Cited) -> str:
-    """The citation numbers of a claim, and a warning if all its sources are flagged."""
-    warning = f" {FLAGGED_WARNING}" if rests_on_flagged(claim, cited) else ""
-    return "".join(f"[{each.number}]" for each in cited_by(claim, cited)) + warning
+    """The citation numbers of a claim, and its warnings."""
+    numbers = "".join(f"[{each.number}]" for each in cited_by(claim, cited))
+    return f"{numbers} {warnings(claim, cited)}".strip()
 
 
 FLAGGED_WARNING = "(rests only on what reads like an instruction)"
+DISPUTED_WARNING = "(two judgements differ)"
+
+
+def warnings(claim: Claim, cited: Cited) -> str:
+    """What a reader has to know of a claim without opening it; mostly empty."""
+    told = (FLAGGED_WARNING if rests_on_flagged(claim, cited) else "", DISPUTED_WARNING if claim.disputed else "")
+    return " ".join(filter(None, told))
 
 
 def rests_on_flagged(claim: Claim, cited: Cited) -> bool:
@@ -179,7 +189,7 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
     if answer.since or answer.until:
         said.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.gaps:
-        said.append(f"Nothing found speaks of: {', '.join(map(one_line, answer.gaps))}.")
+        said.append(_missing(answer))
     if answer.outcome in {Outcome.abstained, Outcome.partial} and (answer.searched or answer.stopped):
         tried = "; ".join(f"“{one_line(each.query)}” ({each.found} passages)" for each in answer.searched)
         said.append(f"Searched: {tried or 'nothing'}. Stopped because {STOP_TEXT.get(answer.stopped, answer.stopped)}.")
@@ -188,6 +198,12 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
         more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
         said.append(f"Could not be read, so not searched: {names}{more}.")
     return said
+
+
+def _missing(answer: Answer) -> str:
+    """What is missing: in clauses that a model wrote, or the words of the question that rules did not find."""
+    gaps = [one_line(each) for each in answer.gaps]
+    return f"Missing: {'; '.join(gaps)}." if answer.usage.calls else f"Nothing found speaks of: {', '.join(gaps)}."
 
 
 def _number(key: str, cited: Cited) -> str:
@@ -226,7 +242,7 @@ def as_text(answer: Answer, cited: Cited) -> str:
         lines += _block_as_text(answer, block, cited)
     if answer.near:
         lines += ["", "The nearest that was found:"]
-        lines += [f"• “{claim_text(claim)}” {citation_marks(claim, cited)}" for claim in answer.near]
+        lines += [f"• {_quoted(claim)} {citation_marks(claim, cited)}" for claim in answer.near]
     said = remarks(answer, cited)
     if said:
         lines += ["", *said]
@@ -252,15 +268,17 @@ def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
             f"{row} {citation_marks(claim, cited)}" for row, claim in zip(padded, block.claims, strict=True)
         ]
     lines: list[str] = []
-    for claim in block.claims:
-        text = f"“{claim_text(claim)}”" if claim.quote else claim_text(claim)
-        lines.append(f"{text} {citation_marks(claim, cited)}")
+    lines += [f"{_quoted(claim)} {citation_marks(claim, cited)}" for claim in block.claims]
     heading = [block.heading] if block.heading else []
     if form == "opinion":
         return [*heading, f"{OPINION}: {' '.join(lines)}"]
     if form == "prose":
         return [*heading, " ".join(lines)]
     return [*heading, *(f"{'• ' if len(block.claims) > 1 or _is_listed(answer) else ''}{line}" for line in lines)]
+
+
+def _quoted(claim: Claim) -> str:
+    return f"“{claim_text(claim)}”" if claim.quote else claim_text(claim)
 
 
 def _is_listed(answer: Answer) -> bool:
@@ -272,16 +290,16 @@ def _is_listed(answer: Answer) -> bool:
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|!~]|(?<=\w):(?=//)|(?<=\bwww)\.|(?<=\bmailto):|(?<=\w)@(?=\w))", re.I)
 
 
-def as_markdown(answer: Answer, cited: Cited) -> str:
-    """A Markdown file with the quotations as footnotes. All text from documents and models is escaped."""
-    return _from_template("answer.md", answer, cited).rstrip() + "\n"
+def as_markdown(answer: Answer, cited: Cited, workings: Workings = NO_WORKINGS) -> str:
+    """A Markdown file with the quotations and workings as footnotes. All text from documents and models is escaped."""
+    return _from_template("answer.md", answer, cited, workings).rstrip() + "\n"
 
 
-def as_html(answer: Answer, cited: Cited) -> str:
+def as_html(answer: Answer, cited: Cited, workings: Workings = NO_WORKINGS) -> str:
     """A self-contained HTML page. All text from documents and models is escaped."""
     from markupsafe import Markup  # late import: keeps command-line startup fast
 
-    return _from_template("answer.html", answer, cited, style=Markup(stylesheet()))
+    return _from_template("answer.html", answer, cited, workings, style=Markup(stylesheet()))
 
 
 @cache
@@ -290,7 +308,7 @@ def stylesheet() -> str:
     return (resources.files("assay.answer") / "templates" / "answer.css").read_text(encoding="utf-8").strip()
 
 
-def _from_template(name: str, answer: Answer, cited: Cited, **values: Any) -> str:
+def _from_template(name: str, answer: Answer, cited: Cited, workings: Workings, **values: Any) -> str:
     text = _templates(name).render(
         answer=answer,
         sources=list(cited.values()),
@@ -298,13 +316,13 @@ def _from_template(name: str, answer: Answer, cited: Cited, **values: Any) -> st
         remarks=remarks(answer, cited),
         layout=lambda block: layout(answer, block),
         citations=lambda claim: cited_by(claim, cited),
-        rests_on_flagged=lambda claim: rests_on_flagged(claim, cited),
+        workings={claim: (number, shown) for number, (claim, shown) in enumerate(workings.items(), 1)},
+        warnings=lambda claim: warnings(claim, cited),
         claim_text=claim_text,
         one_line=one_line,
         source_line=source_line,
         table=table,
         OPINION=OPINION,
-        FLAGGED_WARNING=FLAGGED_WARNING,
         **values,
     )
     return clean_text(text)
@@ -331,11 +349,14 @@ def _templates(name: str) -> Template:
 
 
 def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:
-    """The answer as data; each citation with its document, page, offsets and quoted text."""
+    """The answer as data: each claim with its basis, each citation with its document, page, offsets and quoted text."""
     plain = to_json(answer)
-    for block, told in zip(answer.blocks, plain.get("blocks", ()), strict=False):
-        for claim, own in zip(block.claims, told["claims"], strict=True):
-            own["rests_on_flagged"] = rests_on_flagged(claim, cited)
+    shown = [(claim, block.opinion) for block in answer.blocks for claim in block.claims]
+    shown += [(claim, False) for claim in answer.near]
+    told = [claim for block in plain["blocks"] for claim in block["claims"]] + plain["near"]
+    for (claim, opinion), own in zip(shown, told, strict=True):
+        own["basis"] = basis(claim, opinion=opinion)
+        own["rests_on_flagged"] = rests_on_flagged(claim, cited)
     return {
         **plain,
         "citations": [

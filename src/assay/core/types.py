@@ -230,6 +230,8 @@ class Basis(StrEnum):
     calculation = "calculation"  # a figure computed from cited figures
     counted = "count"  # the number of cited items
     comparison = "comparison"  # an order of cited figures or dates
+    table = "table"  # cells of a table, looked up by rule
+    catalogue = "catalogue"  # titles, dates and authors of the documents
     statement = "statement"  # anything else
     opinion = "opinion"
 

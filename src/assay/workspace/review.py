@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from assay.answer import claim_details, compose
+from assay.answer.checking.model_rulings import DIFFER
 from assay.core.access import LOCAL, Principal, Scope
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
 from assay.core.run import Run
 from assay.core.settings import secret
-from assay.core.types import Answer, Document, Outcome
+from assay.core.types import Answer, Claim, Document, Outcome
 from assay.governance.review import gate
 from assay.governance.review.gate import Reviewer
 from assay.governance.review.visibility import redact_event
@@ -151,6 +153,7 @@ class ReviewService:
         if draft.hidden:  # what a model wrote beside its claims may come from documents the reviewer may not read
             uncited = {"gaps": (), "said": ""} if draft.has_hidden_text else {}
             answer = replace(answer, question=run.asked.question, searched=(), **uncited)
+            answer = _without_all_reasons(answer)
             readable = (each for each in evidence if each.passage.doc_id not in draft.hidden)
             evidence = tuple(replace(each, note="") for each in readable)
             history = tuple(replace(each, edits=()) for each in history)
@@ -225,16 +228,29 @@ def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
     """The claims of a draft with their verdicts, including unsupported ones, but none that may come from a hidden
     document."""
     run, delivered = draft.run, set(draft.held.answer.claims)
-    checked = run.checked
+    checked, opinions, judges = run.checked, compose.opinions(run), claim_details.recorded_judges(run.events)
     flagged = {each.key for each in run.evidence if each.flagged}
     for place, written in run.written.items():
         claim, told = checked.get(place, written), checked.get(place) in delivered
         if draft.hidden:
             if not told:
                 continue
-            claim = replace(claim, why="")
+            claim = _without_reasons(claim)
         only_flagged = bool(claim.cites) and flagged.issuperset(claim.cites)
-        yield DraftedClaim(place, claim, told, only_flagged, run.asked.brief is None)
+        basis = claim_details.basis(claim, opinion=place in opinions)
+        by = claim_details.judged_by(claim, judges)
+        yield DraftedClaim(place, claim, told, only_flagged, run.asked.brief is None, basis, by)
+
+
+def _without_reasons(claim: Claim) -> Claim:
+    """A claim without what a model wrote beside it. What rules noticed is about what it cites, and stays."""
+    hints = tuple(DIFFER if each.startswith(DIFFER) else each for each in claim.hints)
+    return replace(claim, why="", hints=hints)
+
+
+def _without_all_reasons(answer: Answer) -> Answer:
+    blocks = (replace(each, claims=tuple(map(_without_reasons, each.claims))) for each in answer.blocks)
+    return replace(answer, blocks=tuple(blocks), near=tuple(map(_without_reasons, answer.near)))
 
 
 def _hide_bases(event: Event, scope: Scope) -> Event:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.agent.forecast import Error, Reached
     from assay.agent.tool import Tool
     from assay.core.events import Reviewed
-    from assay.core.types import Answer, Claim, Evidence
+    from assay.core.types import Answer, Basis, Claim, Evidence
     from assay.evidence.assess import Assessor
     from assay.store.erasure import Backup
     from assay.store.runs.forecasts import WorkEstimate, WorkKind
@@ -110,13 +110,15 @@ class ReviewItem:
 @dataclass(frozen=True, slots=True)
 class DraftedClaim:
     """A claim of a draft under review. `told` is whether the answer contains it, `flagged` whether it cites only passages
-    that look like instructions to a model."""
+    that look like instructions to a model, `by` who gave the verdict."""
 
     place: int
     claim: Claim
     told: bool
     flagged: bool
     editable: bool
+    basis: Basis
+    by: str
 
 
 @dataclass(frozen=True, slots=True)

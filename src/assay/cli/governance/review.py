@@ -193,7 +193,7 @@ def _as_case(reviews: ReviewService, sheet: ReviewSheet, made: Reviewed) -> dict
 
 
 def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool) -> None:
-    from assay.answer import render
+    from assay.answer import claim_details, render
     from assay.core.codec import to_json
     from assay.core.events.describe import record_line
 
@@ -206,7 +206,12 @@ def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool
                 {
                     "place": each.place,
                     "text": each.claim.words,
+                    "basis": each.basis,
                     "verdict": each.claim.verdict,
+                    "by": each.by,
+                    "hints": each.claim.hints,
+                    "disputed": each.claim.disputed,
+                    "working": claim_details.show_working(each.claim, sheet.evidence, reviews.document),
                     "why": each.claim.why,
                     "cites": each.claim.cites,
                     "edited": each.claim.edited,
@@ -227,7 +232,8 @@ def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool
 
 
 def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
-    from assay.answer import render
+    from assay.answer import claim_details, render
+    from assay.cli.view.claim_lines import claim_lines
 
     of = sheet.line.review
     cited = _cited(reviews, sheet)
@@ -245,6 +251,8 @@ def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
         marks += [] if each.told else ["not in the answer"]
         why = f" ({claim.why})" if claim.why else ""
         lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {render.claim_text(claim)}")
+        working = claim_details.show_working(claim, sheet.evidence, reviews.document)
+        marks += claim_lines(claim, each.basis, each.by, working)
         lines += [f"     {mark}" for mark in marks]
     lines += ["", "Evidence:"]
     for found in sheet.evidence[:EVIDENCE]:

@@ -53,7 +53,8 @@ def trace(
     workspace: Workspace = None,
     json: Json = False,
 ) -> None:
-    """Show every step of a run, a line each, and whether its record is whole."""
+    """Show every step of a run, what its judges said of each claim, and whether its record is whole."""
+    from assay.cli.view.claim_lines import event_lines
     from assay.core.codec import to_json
     from assay.core.events.describe import record_line
     from assay.store.runs import records
@@ -61,7 +62,9 @@ def trace(
 
     with open_workspace(workspace) as opened:
         chain = records.chain(opened.store, run, opened.principal.id)
-        events = opened.run_for_asker(run).events
+        seen = opened.run_for_asker(run)
+        events = seen.events
+        below = [event_lines(event, seen, opened.document) for event in events]
         faults = list(records.faults(opened.store, run))
     if json:
         print_json(
@@ -76,9 +79,10 @@ def trace(
         )
         raise typer.Exit(1 if faults else 0)
     wide = max([9, *(len(record.kind) for record in chain)])
-    for record, event in zip(chain, events, strict=True):
+    for record, event, details in zip(chain, events, below, strict=True):
         head = f"{record.seq:>3}  {record.at[:19]}  {record.hash[:12]}  {record.kind:<{wide}}"
-        console().print(plain(f"{head}  {record_line(event)}"), markup=False)
+        for line in (f"{head}  {record_line(event)}", *(f"{'':<7}{each}" for each in details)):
+            console().print(plain(line), markup=False)
     console().print(
         "The record is whole." if not faults else plain("The record is damaged: " + "; ".join(faults)), markup=False
     )

@@ -23,6 +23,7 @@ class OutputFormat(StrEnum):
 def render_answer(run: Run, opened: Workspace, format: OutputFormat) -> str:
     """The run's answer in the requested format."""
     from assay.answer import render
+    from assay.answer.claim_details import show_workings
     from assay.core.codec import to_json
 
     answer = run.answer
@@ -30,9 +31,9 @@ def render_answer(run: Run, opened: Workspace, format: OutputFormat) -> str:
     cited = render.citations(answer, run.evidence, opened.document)
     match format:
         case OutputFormat.markdown:
-            return plain(render.as_markdown(answer, cited))
+            return plain(render.as_markdown(answer, cited, show_workings(answer, run.evidence, opened.document)))
         case OutputFormat.html:
-            return plain(render.as_html(answer, cited))
+            return plain(render.as_html(answer, cited, show_workings(answer, run.evidence, opened.document)))
         case OutputFormat.bibtex:
             return plain(render.as_bibtex(cited))
         case OutputFormat.json:

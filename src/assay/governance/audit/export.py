@@ -16,6 +16,7 @@ from sqlalchemy import text
 
 from assay import __version__, prompts
 from assay.answer import render
+from assay.answer.claim_details import show_workings
 from assay.core.access import Scope
 from assay.core.codec import START, Texts, digest, dumps, to_json
 from assay.core.errors import Missing, StoreError, UserError
@@ -124,7 +125,8 @@ def _files(context: AuditContext, seen: ExportView, rows: list[RecordRow]) -> It
             continue  # this version does not have that prompt any more
     if run.answer is not None:
         cited = render.citations(run.answer, run.evidence, seen.document)
-        yield "answer.md", (render.as_markdown(run.answer, cited) + "\n").encode("utf-8", "replace")
+        workings = show_workings(run.answer, run.evidence, seen.document)
+        yield "answer.md", (render.as_markdown(run.answer, cited, workings) + "\n").encode("utf-8", "replace")
     yield "check.py", (resources.files("assay.governance.audit") / "check.py").read_bytes()
     yield "README.txt", README.format(name=run.id, version=__version__).encode()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
+from assay.answer import claim_details, render
 from assay.core.access import Principal
 from assay.core.events import Decision, Edit
 from assay.serve.live import build_frame
@@ -133,11 +134,13 @@ def _summary_fields(line: ReviewItem) -> dict[str, Any]:
 
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
     told = _summary_fields(sheet.line)
+    judges = {each.claim.words: each.by for each in sheet.claims}
+    cited = render.citations(sheet.answer, sheet.evidence, workspace.document)
     return ReviewView(
         **told,
         seal=sheet.seal,
-        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.document) if sheet.open else None,
-        claims=tuple(map(_claim, sheet.claims)),
+        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.document, judges) if sheet.open else None,
+        claims=tuple(_claim(each, sheet, workspace.document, cited) for each in sheet.claims),
         evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.document),
         history=tuple(
             DecisionView(
@@ -152,9 +155,18 @@ def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
     )
 
 
-def _claim(written: DraftedClaim) -> DraftClaimView:
+def _claim(
+    written: DraftedClaim, sheet: ReviewSheet, document: run_views.Library, cited: render.Cited
+) -> DraftClaimView:
     claim = written.claim
+    working = claim_details.show_working(claim, sheet.evidence, document)
     return DraftClaimView(
+        basis=written.basis,
+        by=written.by,
+        hints=claim.hints,
+        disputed=claim.disputed,
+        working=run_views.working_view(working, claim, cited),
+        citations=tuple(each.number for each in render.cited_by(claim, cited)) if written.told else (),
         place=written.place,
         text=claim.words,
         verdict=claim.verdict,

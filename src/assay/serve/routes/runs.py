@@ -13,6 +13,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
 from assay.answer import render
+from assay.answer.claim_details import show_workings
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.run import Run
@@ -222,12 +223,13 @@ def run_answer(run: RunId, workspace: CurrentWorkspace, format: AnswerFormat = A
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
     cited = render.citations(found.answer, found.evidence, workspace.document)
+    workings = show_workings(found.answer, found.evidence, workspace.document)
     match format:
         case AnswerFormat.markdown:
-            return PlainTextResponse(render.as_markdown(found.answer, cited), media_type=MEDIA_TYPES[format])
+            return PlainTextResponse(render.as_markdown(found.answer, cited, workings), media_type=MEDIA_TYPES[format])
         case AnswerFormat.html:
             return HTMLResponse(
-                render.as_html(found.answer, cited), headers={"Content-Security-Policy": _answer_policy()}
+                render.as_html(found.answer, cited, workings), headers={"Content-Security-Policy": _answer_policy()}
             )
         case AnswerFormat.bibtex:
             return PlainTextResponse(render.as_bibtex(cited), media_type=MEDIA_TYPES[format])

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 
 from assay.core.events import Decision
 from assay.core.types import Verdict
-from assay.serve.schemas.run_schemas import AnswerView, EvidenceView, RequestModel, ResponseModel
+from assay.serve.schemas.run_schemas import AnswerView, CheckedClaim, EvidenceView, RequestModel, ResponseModel
 from assay.workspace.types import MAX_REVIEW_TEXT
 
 ReviewText = Annotated[str, StringConstraints(max_length=MAX_REVIEW_TEXT)]
@@ -42,14 +42,16 @@ class ReviewListResponse(ResponseModel):
     next: str
 
 
-class DraftClaimView(ResponseModel):
-    """A claim of the draft by its place. `cites` are keys of the evidence; one whose verdict is not `supported` is not told."""
+class DraftClaimView(CheckedClaim):
+    """A claim of the draft by its place. `cites` are keys of the evidence, `citations` numbers of the answer's citations; a
+    claim whose verdict is not `supported` is not told."""
 
     place: int
     text: str
     verdict: Verdict | None
     why: str
     cites: tuple[str, ...]
+    citations: tuple[int, ...]
     edited: str | None  # the reviewer who rewrote it
     rests_on_flagged: bool  # all its evidence looks like an instruction to a model
     editable: bool

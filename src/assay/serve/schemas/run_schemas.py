@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from assay.core.events import Checkpoint, Eagerness, Mode, Route, Stakes
 from assay.core.events.describe import Family
-from assay.core.types import Outcome, Shape, Verdict
+from assay.core.types import Basis, Outcome, Shape, Verdict
 
 MAX_QUESTION = 20_000  # characters; longer text belongs in a knowledge base
 
@@ -220,7 +220,32 @@ class CitationView(ResponseModel):
     table: TableView | None = None
 
 
-class ClaimView(ResponseModel):
+class OperandView(ResponseModel):
+    """A figure or item of a working, and the line that it stands in; empty if the document cannot be read."""
+
+    words: str
+    line: str
+    citation: int | None  # number of a citation
+
+
+class WorkingView(ResponseModel):
+    """What code computed: `(480 − 340) / 340 × 100 = 41.18`, and where each operand stands."""
+
+    expression: str
+    operands: tuple[OperandView, ...]
+
+
+class CheckedClaim(ResponseModel):
+    """What is told of every claim: what it rests on, who gave the verdict, and what rules noticed."""
+
+    basis: Basis
+    by: str  # who gave the verdict: code, or the name of a model; empty: not checked
+    hints: tuple[str, ...]  # what rules noticed; it decided nothing
+    disputed: bool  # two judgements differ
+    working: WorkingView | None
+
+
+class ClaimView(CheckedClaim):
     text: str
     quotation: bool  # the claim is only a quotation
     verdict: Verdict | None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 
-from assay.answer import render
+from assay.answer import claim_details, render
 from assay.core.events import Mode
 from assay.core.run import Run
 from assay.core.tables import TableExcerpt, table_excerpt
@@ -22,6 +22,7 @@ from assay.serve.schemas.run_schemas import (
     EvidenceView,
     ExaminedView,
     FailureView,
+    OperandView,
     PendingReviewView,
     RejectionView,
     RunState,
@@ -30,6 +31,7 @@ from assay.serve.schemas.run_schemas import (
     SearchView,
     TableView,
     UsageView,
+    WorkingView,
 )
 from assay.store.runs import budgets, history, records, visibility
 from assay.store.runs.history import RunProgress
@@ -100,7 +102,9 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         held=_held(workspace, run),
         rejected=RejectionView(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
         reviewed=_approval(run),
-        answer=answer_view(run.answer, run.evidence, library) if run.answer else None,
+        answer=answer_view(run.answer, run.evidence, library, claim_details.recorded_judges(run.events))
+        if run.answer
+        else None,
         withheld=visibility.WITHHELD_ANSWER if run.withheld else "",
         evidence=()
         if asked.brief  # that of a synthesis is in its account
@@ -132,9 +136,16 @@ def usage_view(spent: Usage) -> UsageView:
     )
 
 
-def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) -> AnswerView:
+def answer_view(
+    given: Answer, found: tuple[Evidence, ...], library: Library, judges: claim_details.Judges = claim_details.NOBODY
+) -> AnswerView:
     """An answer for display; claims refer to citations by number."""
     cited = render.citations(given, found, library)
+
+    def claim_view(claim: Claim, *, opinion: bool = False) -> ClaimView:
+        working = working_view(claim_details.show_working(claim, found, library), claim, cited)
+        return _claim(claim, cited, working, claim_details.judged_by(claim, judges), opinion=opinion)
+
     numbers = {
         key: each.number for (key, _), each in reversed(cited.items())
     }  # the first number of a key that has several
@@ -149,11 +160,11 @@ def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) ->
             BlockView(
                 heading=block.heading,
                 opinion=block.opinion,
-                claims=tuple(_claim(claim, cited) for claim in block.claims),
+                claims=tuple(claim_view(claim, opinion=block.opinion) for claim in block.claims),
             )
             for block in given.blocks
         ),
-        near=tuple(_claim(claim, cited) for claim in given.near),
+        near=tuple(map(claim_view, given.near)),
         citations=tuple(_citation(each) for each in cited.values()),
         conflicts=tuple(
             ConflictView(about=each.about, left=numbers[each.left], right=numbers[each.right])
@@ -174,8 +185,13 @@ def answer_view(given: Answer, found: tuple[Evidence, ...], library: Library) ->
     )
 
 
-def _claim(claim: Claim, cited: render.Cited) -> ClaimView:
+def _claim(claim: Claim, cited: render.Cited, working: WorkingView | None, by: str, *, opinion: bool) -> ClaimView:
     return ClaimView(
+        basis=claim_details.basis(claim, opinion=opinion),
+        by=by,
+        hints=claim.hints,
+        disputed=claim.disputed,
+        working=working,
         text=render.claim_text(claim),
         quotation=claim.quote is not None,
         verdict=claim.verdict,
@@ -184,6 +200,25 @@ def _claim(claim: Claim, cited: render.Cited) -> ClaimView:
         edited=claim.edited,
         rests_on_flagged=render.rests_on_flagged(claim, cited),
     )
+
+
+def working_view(shown: claim_details.ShownWorking | None, claim: Claim, cited: render.Cited) -> WorkingView | None:
+    """A working with the numbers of the citations that its operands are from."""
+    if shown is None:
+        return None
+    own = render.cited_by(claim, cited)
+    operands = (
+        OperandView(words=each.words, line=each.line, citation=_number(each.words, each.cite, own))
+        for each in shown.operands
+    )
+    return WorkingView(expression=shown.expression, operands=tuple(operands))
+
+
+def _number(words: str, key: str, cited: Iterable[render.Citation]) -> int | None:
+    """The citation of this evidence whose quotation has these words, or else its first."""
+    found = [each for each in cited if each.key == key]
+    best = (each.number for each in found if words in each.quote.text)
+    return next(best, found[0].number if found else None)
 
 
 def _citation(cited: render.Citation) -> CitationView:

@@ -1,0 +1,106 @@
+"""What a reader can open on a claim: its basis, who gave the verdict, and the working. Pure except for `document`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.answer.checking import working
+from assay.answer.checking.claim_rules import HEDGE
+from assay.answer.checking.figures import find_words, line_at
+from assay.answer.checking.judge import Documents, sources_of
+from assay.answer.checking.source import cited_texts
+from assay.core.events import RULES, Checked, Event
+from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
+
+CODE = "code"
+BASIS_TEXT = {each: each.value for each in Basis} | {
+    Basis.table: "from a table",
+    Basis.catalogue: "from the catalogue",
+}
+DERIVED = {
+    Derivation.cell: Basis.table,
+    Derivation.rows: Basis.table,
+    Derivation.extreme: Basis.comparison,
+    Derivation.counted: Basis.counted,
+    Derivation.number: Basis.counted,
+    Derivation.total: Basis.calculation,
+    Derivation.documents: Basis.catalogue,
+    Derivation.date: Basis.catalogue,
+    Derivation.authors: Basis.catalogue,
+    Derivation.titled: Basis.catalogue,
+}
+
+
+Judges = Mapping[str, str]
+NOBODY: Judges = {}
+
+
+@dataclass(frozen=True, slots=True)
+class OperandLine:
+    """A figure or item of a working, the key of its evidence, and the line that it stands in."""
+
+    words: str
+    cite: str
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownWorking:
+    """`(480 − 340) / 340 × 100 = 41.18`, and where each operand stands."""
+
+    expression: str
+    operands: tuple[OperandLine, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (self.expression, *(f"{each.words}: “{each.line}”" for each in self.operands if each.line))
+
+
+def basis(claim: Claim, *, opinion: bool = False) -> Basis:
+    """What a claim rests on. Whether it is an opinion, its block says."""
+    if opinion:
+        return Basis.opinion
+    if claim.quote is not None:
+        return Basis.quotation
+    if claim.working is not None:
+        return working.basis(claim.working)
+    return DERIVED.get(claim.derived.rule, Basis.statement) if claim.derived else Basis.statement
+
+
+def recorded_judges(events: Iterable[Event]) -> Judges:
+    """Who gave each verdict, by the words of the claim. Claims of older versions do not say it themselves."""
+    return {event.claim.words: event.by for event in events if isinstance(event, Checked)}
+
+
+def judged_by(claim: Claim, recorded: Judges = NOBODY) -> str:
+    """Who gave the verdict: `code`, or the name of a model; empty if there is none."""
+    if claim.verdict is None:
+        return ""
+    by = claim.by or recorded.get(claim.words, RULES)
+    return CODE if by == RULES else by.rpartition("@")[2]
+
+
+def show_working(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> ShownWorking | None:
+    """The working of a claim as far as its documents can be read."""
+    own = claim.working
+    if own is None:
+        return None
+    cited = [each for each in evidence if each.key in claim.cites]
+    texts = cited_texts(cited, sources_of(cited, document))
+    proof = working.prove(claim.text.removeprefix(HEDGE), own, texts)
+    expression = proof.steps[0] if proof.steps else f"{own.expression} = {own.result} {own.unit}".strip()
+    lines = (_line(each.words, texts.get(each.cite, "")) for each in own.operands)
+    operands = zip(own.operands, lines, strict=True)
+    return ShownWorking(expression, tuple(OperandLine(each.words, each.cite, line) for each, line in operands))
+
+
+def _line(words: str, text: str) -> str:
+    places = find_words(" ".join(words.split()), text)
+    return " ".join(line_at(text, places[0])[:200].split()) if places else ""
+
+
+def show_workings(answer: Answer, evidence: Sequence[Evidence], document: Documents) -> Mapping[Claim, ShownWorking]:
+    """The workings of an answer, by claim."""
+    found = ((claim, show_working(claim, evidence, document)) for claim in (*answer.claims, *answer.near))
+    return {claim: shown for claim, shown in found if shown is not None}
