@@ -237,10 +237,10 @@ def _full_line(event: Event) -> str:
                 f"claim {event.place}: {event.claim.words if event.claim else 'dropped'}", event.why, by=_by(event)
             )
         case Critiqued():
-            what = "complete" if event.complete else "beside the point" if event.beside else "incomplete"
+            reopens = not event.complete and not event.final
+            short = "beside the point" if event.beside else f"gap: {event.gap}" if reopens else "incomplete"
             missing = f"missing: {'; '.join(event.missing)}" if event.missing else ""
-            reopens = "" if event.complete or event.final else f"searching for: {event.gap}"
-            return _parts(what, missing, reopens, event.why, by=_by(event))
+            return _parts("complete" if event.complete else short, missing, event.why, by=_by(event))
         case Paused():
             return _parts(event.at, event.question, " / ".join(event.options))
         case Resumed():
