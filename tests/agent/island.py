@@ -49,6 +49,7 @@ CLAIMS = (
     "The tower of the lighthouse at Carrow Point is 31 metres tall [{31 metres}].",
     "Ines Tallow tends the beacon [{tends the beacon}].",
 )
+LITERAL = (f"{PAINT} [{{painted with}}]", f"{GROUND} [{{Dunmere}}]", f"{TALL} [{{31 metres}}]", f"{TENDS} [{{tends}}]")
 
 
 def script(**other: Any) -> Script:
@@ -66,7 +67,7 @@ def script(**other: Any) -> Script:
     return Script(**lines | other)
 
 
-def stateless() -> Script:
+def stateless(*claims: str) -> Script:
     """The same model without a memory: what it says follows from what it is shown, so that a run may ask it again."""
 
     def judge(text: str, schema: Any) -> Any:
@@ -80,7 +81,12 @@ def stateless() -> Script:
     def decide(text: str, schema: Any) -> Any:
         return no_calls() if TENDS in text else calls("search", query="beacon log watch")
 
-    return script(route=research(), plan=STEPS, decide=decide, judge=judge, write=writes(*CLAIMS))
+    return script(route=research(), plan=STEPS, decide=decide, judge=judge, write=writes(*claims or CLAIMS))
+
+
+def literal() -> Script:
+    """A model without a memory that writes in the words of the documents: no judge is needed."""
+    return stateless(*LITERAL)
 
 
 def self_critical() -> Script:
@@ -101,6 +107,10 @@ def self_critical() -> Script:
         late = ["All orpiment is ground in Dunmere [{works in Dunmere}]."] if GROUND in text else []
         return writes(*said, *more, *late)(text, schema)
 
+    def check(text: str, schema: Any) -> Any:
+        lacks = [] if "ground in Dunmere" in text else ["where orpiment is ground"]
+        return supported(missing=lacks, search="where orpiment is ground" if lacks else "")(text, schema)
+
     return script(
         route=research(),
         plan=plans("What is the lamp room painted with, and how tall is the tower?"),
@@ -108,7 +118,7 @@ def self_critical() -> Script:
         judge=enough(),
         write=write,
         revise=rewrites("The tower of the lighthouse at Carrow Point is 31 metres tall [{31 metres}]."),
-        check=supported(missing=["where orpiment is ground"], search="where orpiment is ground"),
+        check=check,
     )
 
 

@@ -113,7 +113,8 @@ def test_a_quotation_that_is_not_in_its_document_is_never_delivered(filled: Work
         (Claim("", (evidence.key,), quote=liar), Verdict.unsupported),
         (Claim("", (evidence.key,), quote=elsewhere), Verdict.unsupported),
         (Claim("", ("no-such-key",), quote=evidence.quote), Verdict.unsupported),
-        (Claim("Pigs can fly.", (evidence.key,)), Verdict.unsupported),
+        (Claim("Pigs can fly.", (evidence.key,)), Verdict.partial),
+        (Claim("Pigs can fly 1234 miles.", (evidence.key,)), Verdict.unsupported),
         (Claim("Pigs can fly.", ()), Verdict.uncited),
         (Claim("", (evidence.key,), quote=evidence.quote), Verdict.supported),
     ):

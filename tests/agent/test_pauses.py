@@ -56,6 +56,7 @@ from assay.testing import (
     research,
     role_of,
     says,
+    supported,
     text_of,
     writes,
 )
@@ -266,7 +267,7 @@ async def test_a_mode_is_a_number_of_rounds_and_reaching_it_is_said(folder: Path
     assert events(run, Stopped)[0].reason in {StopReason.rounds, StopReason.nothing_new}
     if mode is Mode.quick:
         assert run.rounds == ROUNDS[mode] and run.answer.outcome is Outcome.partial
-        assert server.counts["judge"] == ROUNDS[mode] and run.critiqued is None
+        assert server.counts["judge"] == ROUNDS[mode] and run.reopened is None
 
 
 @pytest.mark.parametrize(
@@ -300,30 +301,38 @@ async def test_a_person_may_choose_the_route_and_no_model_is_asked_about_it(fold
         assert (server.counts["judge"] > 0) == (wish is Route.research)
 
 
-# --- critique -------------------------------------------------------------------------------------------------------
+# --- the judgement of the answer ------------------------------------------------------------------------------------
 
 
-async def test_a_critique_that_is_never_content_reopens_the_search_exactly_once(folder: Path):
-    never = model(
-        judge=enough(), check=supported(missing=["how tall the tower is"], search="how tall the tower is"), weigh=keeps(TENDS, TALL),
-    )  # fmt: skip
+async def test_a_judge_that_is_never_content_reopens_the_search_exactly_once(folder: Path):
+    lacks = "how tall the tower is"
+    never = model(judge=enough(), check=supported(missing=[lacks], search=lacks), weigh=keeps(TENDS, TALL))
     with ChatServer(never.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED)
+    assert [each.final for each in events(run, Critiqued)] == [True, False, True]
+    assert not any(each.complete for each in events(run, Critiqued))
+    assert len(events(run, Stopped)) == 2 and queries(run)[-1] == lacks
+    assert len(events(run, Drafted)) == 2 and run.answer is not None
+    assert run.answer.outcome is Outcome.partial and run.answer.gaps == (lacks,)
+
+
+async def test_what_a_search_is_not_said_to_find_reopens_nothing(folder: Path):
+    lacks = model(check=supported(missing=["what the keeper is paid"]))
+    with ChatServer(lacks.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, TENDED, mode=Mode.thorough)
-    assert len(events(run, Critiqued)) == 1 and not events(run, Critiqued)[0].complete
-    assert len(events(run, Stopped)) == 2 and queries(run)[-1] == "how tall the tower is"
-    assert len(events(run, Drafted)) == 2 and run.answer is not None and run.answer.outcome is Outcome.answered
+    assert run.reopened is None and len(events(run, Drafted)) == 1
+    assert run.answer is not None and run.answer.gaps == ("what the keeper is paid",)
 
 
 @pytest.mark.parametrize(
     ("mode", "route"), [(Mode.quick, research()), (Mode.balanced, lookup())], ids=["quick", "look-up"]
 )
-async def test_what_was_done_in_haste_is_not_reviewed(folder: Path, mode: Mode, route: dict[str, Any]):
-    with (
-        ChatServer(model(route=route, check=supported(missing=["all"], search="all")).answer) as server,
-        opened(folder, server) as workspace,
-    ):
+async def test_what_was_done_in_haste_is_judged_and_not_reopened(folder: Path, mode: Mode, route: dict[str, Any]):
+    hasty = model(route=route, check=supported(missing=["all"], search="all"))
+    with ChatServer(hasty.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, TENDED, mode=mode)
-    assert run.critiqued is None and run.answer is not None and run.answer.outcome is Outcome.answered
+    assert run.reopened is None and run.answer is not None
+    assert run.answer.outcome is Outcome.partial and run.answer.gaps == ("all",)
 
 
 # --- whole sets -----------------------------------------------------------------------------------------------------
@@ -334,7 +343,7 @@ async def test_a_question_about_a_whole_set_is_exhausted_and_says_what_was_exami
     lists = model(route=lookup(), weigh=kept, write=writes("The path to the light is steep [{steep}].", shape="list"))
     with ChatServer(lists.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "List every note about the light")
-    assert run.every and run.route is Route.research and server.counts["plan"] == server.counts["judge"] - 1 == 0
+    assert run.every and run.route is Route.research and server.counts["plan"] == server.counts["judge"] == 0
     assert [call.tool for call in run.calls] == ["search_all"]
     assert events(run, Stopped)[0].reason is StopReason.exhausted
     examined = run.answer.examined if run.answer else None

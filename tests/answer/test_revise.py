@@ -56,6 +56,8 @@ def test_a_hedge_says_that_it_is_one_and_is_written_once():
     assert made.claim and made.claim.text == f"{claim_rules.HEDGE}the dam was built by the county."
     again = revision("hedge", made.claim.text, KEY)
     assert again.claim and again.claim.text.count(claim_rules.HEDGE) == 1
+    same = revision("hedge", FAILED.text, KEY)
+    assert same.claim and same.claim.text == f"{claim_rules.HEDGE}the dam above Coldwell was built in 1960."
     named = revision("hedge", "Lindqvist built the dam.", KEY)
     assert named.claim and named.claim.text.endswith("that Lindqvist built the dam.")
 

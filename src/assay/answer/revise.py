@@ -125,13 +125,15 @@ def read(reply: Revisions, failed: Sequence[tuple[int, Claim]], evidence: Sequen
 
 
 def _read_one(said: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
-    """The revised claim. It must be one sentence that cites evidence of this run. A repetition counts as kept."""
+    """The revised claim. It must be one sentence that cites evidence of this run. A repetition counts as kept, unless it
+    is hedged."""
     if said.action == "drop":
         return Revised(place, None, claim.why, by)
     as_it_was = replace(claim, verdict=None, why="", hints=(), by="", carried_by=())
     known = {each.key for each in evidence}
     found, _ = claims.split_claims(said.text.removeprefix(HEDGE), said.cites, known)
-    if said.action == "keep" or not found or found[0].text == claim.text:
+    repeated = said.action == "rewrite" and found and found[0].text == claim.text
+    if said.action == "keep" or not found or repeated:
         more = tuple(dict.fromkeys((*claim.cites, *(key for key in said.cites if key in known))))[:CITES]
         kept = with_working(replace(as_it_was, cites=more), said.calculation, known)
         argument = " ".join(said.argument.split())[:400]

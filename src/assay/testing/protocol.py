@@ -113,7 +113,7 @@ def _as_text(output: str | Mapping[str, Any]) -> str:
 
 
 def role_of(request: Request) -> tuple[str, str]:
-    """The role and the name of the prompt, from its first line: `Assay · judge · critique` gives ("judge", "critique").
+    """The role and the name of the prompt, from its first line: `Assay · write · revise` gives ("write", "revise").
     A prompt without a name of its own has the name ""; one that is not Assay's has neither."""
     messages = request.get("messages") or ({},)
     first = _content(messages[0]).partition("\n")[0]

@@ -44,8 +44,8 @@ class UnexpectedRequest(AssertionError):
 
 
 class Script:
-    """Replies by role, or by the name of the prompt if it has one: `critique=…` answers `Assay · judge · critique`,
-    which `judge=…` would answer otherwise.
+    """Replies by role, or by the name of the prompt if it has one: `revise=…` answers `Assay · write · revise`, which
+    `write=…` would answer otherwise.
 
     A list of replies is consumed in order, one per request; a single reply is repeated; a function computes a reply
     from `(request_text, schema)`, alone or within a list. A reply is a dict (sent as JSON), a str (unchanged),
