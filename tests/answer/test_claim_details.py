@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from assay.answer.claim_details import OperandLine, basis, judged_by, recorded_judges, show_working
+from assay.answer.checking.model_rulings import DIFFER
+from assay.answer.claim_details import (
+    OperandLine,
+    basis,
+    dispute,
+    hints_of,
+    judged_by,
+    recorded_judges,
+    show_working,
+)
 from assay.core.events import Checked
 from assay.core.types import (
     Basis,
@@ -64,6 +73,12 @@ def test_who_gave_the_verdict_is_code_or_a_model():
 def test_who_judged_a_claim_of_an_older_version_is_in_its_events():
     judges = recorded_judges([Checked(0, STATED, "check@old-model"), Checked(1, CLAIM)])
     assert (judged_by(STATED, judges), judged_by(CLAIM, judges)) == ("old-model", "code")
+
+
+def test_what_another_judgement_says_is_not_what_rules_noticed():
+    claim = replace(STATED, disputed=True, hints=("“if” is left out.", f"{DIFFER}: a condition is missing"))
+    assert hints_of(claim) == ("“if” is left out.",) and dispute(claim) == f"{DIFFER}: a condition is missing"
+    assert dispute(STATED) == ""
 
 
 def test_a_working_shows_the_expression_its_value_and_the_line_of_each_operand():

@@ -188,7 +188,7 @@ def test_sources_that_disagree_stand_side_by_side(reads: Reads, served: Desk, mo
     assert one and other and abs(one["y"] - other["y"]) < 2 and one["x"] + one["width"] <= other["x"]
     reader.picture("conflict")
     right.get_by_role("button", name="Pilot guide").click()
-    expect(reader.page.get_by_role("complementary", name="Pilot guide").locator("mark")).to_have_text(ALSO_LIT)
+    expect(reader.page.get_by_role("complementary", name="Pilot guide").locator("mark")).to_contain_text(ALSO_LIT)
 
 
 def test_a_no_says_what_was_searched_and_what_came_nearest(reads: Reads, served: Desk):
@@ -201,11 +201,13 @@ def test_a_no_says_what_was_searched_and_what_came_nearest(reads: Reads, served:
     nearest = turn.locator("section", has=page.get_by_role("heading", name="The nearest that was found"))
     expect(nearest).to_contain_text("Carrow Point")
     run = served.run(reader.run_of(turn))
+    expect(turn.get_by_text("Nothing found speaks of: sells, bread.")).to_be_visible()
     table = turn.get_by_role("region", name="What was searched").get_by_role("row")
+    expect(table.first).to_be_hidden()
+    turn.get_by_text(re.compile("^What was searched")).click()
     expect(table).to_have_count(1 + len(run["answer"]["searched"]))
     expect(table.nth(1)).to_have_text(re.compile(r"Who sells bread at Carrow Point\?\s*38"))
     expect(turn).to_contain_text("The search ended because nothing new was found.")
-    expect(turn.get_by_role("listitem").filter(has_text=re.compile("^bread$"))).to_be_visible()
     reader.picture("no")
 
 

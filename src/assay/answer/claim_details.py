@@ -9,6 +9,7 @@ from assay.answer.checking import working
 from assay.answer.checking.claim_rules import HEDGE
 from assay.answer.checking.figures import find_words, line_at
 from assay.answer.checking.judge import Documents, sources_of
+from assay.answer.checking.model_rulings import DIFFER
 from assay.answer.checking.source import cited_texts
 from assay.core.events import RULES, Checked, Event
 from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
@@ -79,6 +80,16 @@ def judged_by(claim: Claim, recorded: Judges = NOBODY) -> str:
         return ""
     by = claim.by or recorded.get(claim.words, RULES)
     return CODE if by == RULES else by.rpartition("@")[2]
+
+
+def hints_of(claim: Claim) -> tuple[str, ...]:
+    """What rules noticed about a claim."""
+    return tuple(each for each in claim.hints if not each.startswith(DIFFER))
+
+
+def dispute(claim: Claim) -> str:
+    """What another judgement says of a claim on which two differ; empty otherwise."""
+    return next((each for each in claim.hints if each.startswith(DIFFER)), DIFFER) if claim.disputed else ""
 
 
 def show_working(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> ShownWorking | None:

@@ -35,10 +35,10 @@ def claim_lines(claim: Claim, basis: Basis, by: str, working: claim_details.Show
     """Basis, who gave the verdict, the words that carry the claim, its working, and what rules noticed."""
     return [
         f"{claim_details.BASIS_TEXT[basis]}{f', judged by {by}' if by else ''}",
-        *(["two judgements differ"] if claim.disputed else []),
+        *filter(None, [claim_details.dispute(claim)]),
         *(f"words: “{render.one_line(each.text)}”" for each in claim.carried_by if each.text),
         *(f"working: {each}" for each in (working.lines if working else ())),
-        *(f"noticed by rules: {each}" for each in claim.hints),
+        *(f"noticed by rules: {each}" for each in claim_details.hints_of(claim)),
     ]
 
 

@@ -163,8 +163,8 @@ def _claim(
     return DraftClaimView(
         basis=written.basis,
         by=written.by,
-        hints=claim.hints,
-        disputed=claim.disputed,
+        hints=claim_details.hints_of(claim),
+        dispute=claim_details.dispute(claim),
         working=run_views.working_view(working, claim, cited),
         citations=tuple(each.number for each in render.cited_by(claim, cited)) if written.told else (),
         place=written.place,

@@ -241,7 +241,7 @@ class CheckedClaim(ResponseModel):
     basis: Basis
     by: str  # who gave the verdict: code, or the name of a model; empty: not checked
     hints: tuple[str, ...]  # what rules noticed; it decided nothing
-    disputed: bool  # two judgements differ
+    dispute: str  # what another judgement says, where two differ
     working: WorkingView | None
 
 

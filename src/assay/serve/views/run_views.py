@@ -189,8 +189,8 @@ def _claim(claim: Claim, cited: render.Cited, working: WorkingView | None, by: s
     return ClaimView(
         basis=claim_details.basis(claim, opinion=opinion),
         by=by,
-        hints=claim.hints,
-        disputed=claim.disputed,
+        hints=claim_details.hints_of(claim),
+        dispute=claim_details.dispute(claim),
         working=working,
         text=render.claim_text(claim),
         quotation=claim.quote is not None,

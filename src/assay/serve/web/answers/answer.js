@@ -1,18 +1,15 @@
 // An answer as it is read: claims with citations and verdicts, what disagrees, and what was tried where the answer is no.
 
 import { citeButton, flaggedNote, quotedWords, verdictMark, VERDICTS } from "./citations.js";
+import { opensDetails } from "./claim_details.js";
 import { add, count, el, oneLine, plural } from "../lib/dom.js";
 import { editedMark, reviewedBy } from "./review_status.js";
 import { badge, icon } from "../lib/ui.js";
 import { tools } from "./answer_actions.js";
 
 const ROW = " | ";
-const SHOWN_APART = [
-  "The sources disagree:",
-  "Nothing found speaks of:",
-  "Searched:",
-  "Could not be read",
-]; // of the remarks
+const MISSING = ["Missing:", "Nothing found speaks of:"]; // how the remark on what is missing begins
+const SHOWN_APART = [...MISSING, "The sources disagree:", "Searched:", "Could not be read"]; // of the remarks
 
 /** The answer of a delivered run. `desk` opens documents and the evidence. */
 export function answerView(run, desk, how = null) {
@@ -26,18 +23,18 @@ export function answerView(run, desk, how = null) {
 export function answerBody(answer, desk) {
   const cited = new Map(answer.citations.map((each) => [each.number, each]));
   const claims = answer.blocks.flatMap((block) => block.claims);
-  const no = answer.outcome === "abstained";
   return el(
     "div",
     { class: ["answer", answer.outcome] },
     label(answer),
+    missing(answer),
     answer.said ? el("div", { class: "said prose" }, ...paragraphs(answer.said)) : null,
     ...answer.blocks.map((block) => blockView(answer, block, cited, desk)),
     tally(claims),
     answer.conflicts.length ? conflicts(answer, cited, desk) : null,
     answer.near.length ? near(answer, cited, desk) : null,
     beside(answer),
-    searched(answer, no),
+    searched(answer),
     answer.citations.length ? sources(answer, desk) : null,
   );
 }
@@ -51,6 +48,12 @@ function label(answer) {
   }[answer.outcome] ?? ["", "info"];
   const more = answer.outcome === "abstained" && answer.near.length ? " What came nearest is below." : "";
   return el("p", { class: ["note", "label", kind] }, icon(drawn), el("span", {}, el("strong", {}, answer.label), more));
+}
+
+/** What the answer does not give, in the open. */
+function missing(answer) {
+  const told = answer.remarks.find((remark) => MISSING.some((begin) => remark.startsWith(begin)));
+  return told ? el("p", { class: "missing", dir: "auto" }, told) : null;
 }
 
 function paragraphs(words) {
@@ -108,16 +111,16 @@ function ending(claim, marked) {
   return [said.slice(0, cut), el("span", { class: "nowrap" }, said.slice(cut), marked)];
 }
 
-/** Citations and verdict, held together at the end of a claim. */
+/** Citations and verdict, held together at the end of a claim. The verdict opens to what the claim rests on. */
 function marks(claim, cited, desk) {
+  const own = claim.citations.filter((number) => cited.has(number)).map((number) => cited.get(number));
   return el(
     "span",
     { class: "marks" },
-    ...claim.citations
-      .filter((number) => cited.has(number))
-      .map((number) => citeButton(cited.get(number), desk.openDocument)),
-    verdictMark(claim),
+    ...own.map((source) => citeButton(source, desk.openDocument)),
+    verdictMark(claim, false, (mark) => opensDetails(mark, claim, own, desk)),
     claim.edited ? editedMark(claim.edited) : null,
+    claim.dispute ? badge("two judgements differ", "warn") : null,
     claim.rests_on_flagged ? badge("rests only on what reads like an instruction", "warn") : null,
   );
 }
@@ -181,6 +184,7 @@ function tally(claims) {
       icon(VERDICTS[verdict].sign, 13),
       `${count(many)} ${VERDICTS[verdict].words.toLowerCase()}`,
     )),
+    by.some(([verdict]) => verdict === "supported") ? el("span", { class: "muted" }, `✓ means “${VERDICTS.supported.means}”`) : null,
   );
 }
 
@@ -232,11 +236,11 @@ function near(answer, cited, desk) {
     el("h3", {}, "The nearest that was found"),
     el(
       "ul",
-      { class: "claims quoted" },
+      { class: ["claims", answer.near.every((claim) => claim.quotation) && "quoted"] },
       ...answer.near.map((claim) => el(
         "li",
         { class: "claim" },
-        ...ending(claim, marks({ ...claim, verdict: null }, cited, desk)),
+        ...ending(claim, marks(claim.quotation ? { ...claim, verdict: null } : claim, cited, desk)),
       )),
     ),
   );
@@ -248,11 +252,11 @@ function beside(answer) {
   return rest.length ? el("ul", { class: "remarks" }, ...rest.map((remark) => el("li", {}, remark))) : null;
 }
 
-function searched(answer, open) {
-  if (answer.outcome === "direct" || !(answer.searched.length || answer.unread.length || answer.gaps.length)) return null;
+function searched(answer) {
+  if (answer.outcome === "direct" || !(answer.searched.length || answer.unread.length)) return null;
   return el(
     "details",
-    { class: "fold searched", open },
+    { class: "fold searched" },
     el("summary", {}, `What was searched (${plural(answer.searched.length, "search", "searches")})`),
     el(
       "div",
@@ -290,25 +294,24 @@ function searched(answer, open) {
           )
         : null,
       answer.stopped ? el("p", { class: "muted" }, `The search ended because ${answer.stopped}.`) : null,
-      answer.gaps.length ? named("Nothing found speaks of", answer.gaps) : null,
-      answer.unread.length ? named("Could not be read, so not searched", answer.unread, true) : null,
+      answer.unread.length ? unread(answer.unread) : null,
     ),
   );
 }
 
-function named(words, items, documents = false) {
+function unread(items) {
   const few = items.slice(0, 12);
   return el(
     "div",
     { class: "named" },
-    el("p", { class: "legend" }, words),
+    el("p", { class: "legend" }, "Could not be read, so not searched"),
     el(
       "ul",
       { class: "chips" },
       ...few.map((item) => el("li", { class: "chip" }, item)),
       items.length > few.length ? el("li", { class: "chip" }, `and ${count(items.length - few.length)} more`) : null,
     ),
-    documents ? el("p", { class: "small" }, el("a", { href: "#/documents" }, "See why in Documents")) : null,
+    el("p", { class: "small" }, el("a", { href: "#/documents" }, "See why in Documents")),
   );
 }
 

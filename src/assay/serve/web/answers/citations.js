@@ -4,16 +4,16 @@ import { el, fill, oneLine } from "../lib/dom.js";
 import { badge, button, icon } from "../lib/ui.js";
 
 export const VERDICTS = {
-  supported: { sign: "check", words: "Supported", kind: "good" },
-  partial: { sign: "half", words: "Partly supported", kind: "warn" },
-  unsupported: { sign: "minus", words: "Not supported", kind: "bad" },
-  contradicted: { sign: "close", words: "Contradicted", kind: "bad" },
-  uncited: { sign: "bang", words: "No source", kind: "warn" },
+  supported: { sign: "check", words: "Supported", kind: "good", means: "follows from the words shown" },
+  partial: { sign: "half", words: "Partly supported", kind: "warn", means: "a part of it follows" },
+  unsupported: { sign: "minus", words: "Not supported", kind: "bad", means: "the sources do not say it" },
+  contradicted: { sign: "close", words: "Contradicted", kind: "bad", means: "the sources say otherwise" },
+  uncited: { sign: "bang", words: "No source", kind: "warn", means: "it cites nothing" },
 };
 
 const UNSAID = {
   quotation: "The document contains exactly these words.",
-  supported: "The quotation supports the statement.",
+  supported: "It follows from the words shown.",
 };
 
 /** Where words stand: `Title · 2024 · page 3`. */
@@ -79,24 +79,31 @@ export function citeButton(source, open) {
   return node;
 }
 
-/** A verdict: its sign, its word where it is not good, and why on demand. */
-export function verdictMark(claim, always = false) {
+/** A verdict: its sign, its word where it is not good, and why on demand: in a card, or as `opens(mark)` makes it open. */
+export function verdictMark(claim, always = false, opens = null) {
   const told = VERDICTS[claim.verdict];
   if (!told) return null;
   const quiet = claim.verdict === "supported" && !always;
   const node = el(
     "button",
-    { type: "button", class: ["verdict", told.kind, quiet && "quiet"], "aria-label": `Verdict: ${told.words}. Why?` },
+    {
+      type: "button",
+      class: ["verdict", told.kind, quiet && "quiet"],
+      "aria-label": `Verdict: ${told.words}. Why?`,
+      title: opens ? `${told.words}: ${told.means}` : null,
+    },
     icon(told.sign, 13),
     quiet ? null : el("span", {}, told.words),
   );
-  hints(node, () => [
+  if (opens) opens(node);
+  else hints(node, () => [
     badge(told.words, told.kind),
     el(
       "p",
       {},
       claim.why || UNSAID[claim.quotation ? "quotation" : claim.verdict] || "No reason is on record.",
     ),
+    claim.by ? el("p", { class: "stands" }, `Given by ${claim.by}`) : null,
   ]);
   return node;
 }

@@ -1,9 +1,10 @@
 // A draft, statement by statement, with what the check said of each. A reviewer writes one anew or drops it, in its place.
 
 import { citeButton, verdictMark } from "./citations.js";
+import { opensDetails } from "./claim_details.js";
 import { el, fill, oneLine } from "../lib/dom.js";
 import { editedMark } from "./review_status.js";
-import { button, icon } from "../lib/ui.js";
+import { badge, button, icon } from "../lib/ui.js";
 
 /** `edits()` is place → words (none: dropped) of what differs from the draft; `changed(edits)` hears of each change. */
 export function draftView(review, desk, { editable, edits, changed }) {
@@ -50,7 +51,8 @@ export function draftView(review, desk, { editable, edits, changed }) {
           "span",
           { class: "marks" },
           ...cites(claim, sources, desk),
-          verdictMark(claim, true),
+          verdictMark(claim, true, (mark) => opensDetails(mark, claim, own(claim, sources), desk)),
+          claim.dispute ? badge("two judgements differ", "warn") : null,
           claim.edited ? editedMark(claim.edited) : null,
         ),
       ),
@@ -141,12 +143,18 @@ function sourcesOf(review) {
   return found;
 }
 
-function cites(claim, sources, desk) {
-  return claim.cites.filter((cite) => sources.has(cite)).map((cite) => {
+/** The sources that a statement is shown with: the words that carry it where the answer has it, else its evidence. */
+function own(claim, sources) {
+  const cited = claim.citations.length ? claim.citations : claim.cites;
+  return cited.filter((cite) => sources.has(cite)).map((cite) => {
     const source = sources.get(cite);
     source.number ||= source.next();
-    return citeButton(source, desk.openDocument);
+    return source;
   });
+}
+
+function cites(claim, sources, desk) {
+  return own(claim, sources).map((source) => citeButton(source, desk.openDocument));
 }
 
 function headingsOf(review) {

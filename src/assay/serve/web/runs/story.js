@@ -211,6 +211,7 @@ function claimOf(claim) {
     verdict: claim.verdict ?? null,
     why: claim.why ?? "",
     cites: claim.cites ?? [],
+    by: claim.by?.split("@").at(-1) ?? "",
   };
 }
 

@@ -1,0 +1,133 @@
+// What stands behind a claim: its basis, its verdict and who gave it, the words that carry it, the working, what rules noticed.
+
+import { citeButton, quotedWords, VERDICTS } from "./citations.js";
+import { el } from "../lib/dom.js";
+import { icon } from "../lib/ui.js";
+
+const BASES = {
+  quotation: ["Quotation", "words of the document, compared character by character"],
+  calculation: ["Calculation", "computed by code from cited figures"],
+  count: ["Count", "cited items, counted by code"],
+  comparison: ["Comparison", "cited figures or dates, compared by code"],
+  table: ["From a table", "looked up by rule"],
+  catalogue: ["From the catalogue", "titles, dates and authors of the documents"],
+  statement: ["Statement", "held against the passages that it cites"],
+  opinion: ["Opinion", "a judgement, not a finding; the facts in it were checked"],
+};
+const CODE = "code";
+let made = 0;
+
+/** Who gave the verdict, in words. */
+function judgeOf(claim) {
+  if (!claim.by) return "";
+  return claim.by === CODE ? "Given by code." : `Given by the model ${claim.by}.`;
+}
+
+/** Make a claim's mark open and close its details, below the claim. `sources` are those that the claim is shown with. */
+export function opensDetails(mark, claim, sources, desk) {
+  let panel = null;
+  const close = () => {
+    (panel.closest(".claim-details-row") ?? panel).remove();
+    panel = null;
+    mark.setAttribute("aria-expanded", "false");
+    mark.removeAttribute("aria-controls");
+  };
+  const leave = (event) => {
+    if (event.key !== "Escape" || !panel) return;
+    event.stopPropagation(); // this, and nothing else, is closed
+    close();
+    mark.focus();
+  };
+  mark.setAttribute("aria-expanded", "false");
+  mark.addEventListener("keydown", leave);
+  mark.addEventListener("click", () => {
+    if (panel) return close();
+    panel = claimDetails(claim, sources, desk);
+    panel.addEventListener("keydown", leave);
+    mark.setAttribute("aria-expanded", "true");
+    mark.setAttribute("aria-controls", panel.id);
+    below(mark, panel);
+  });
+}
+
+function below(mark, panel) {
+  const row = mark.closest("tr");
+  const words = mark.closest(".statement-words");
+  if (row) row.after(el("tr", { class: "claim-details-row" }, el("td", { colspan: "99" }, panel)));
+  else if (words) words.after(panel);
+  else mark.closest(".claim").append(panel);
+}
+
+function claimDetails(claim, sources, desk) {
+  made += 1;
+  const [name, about] = BASES[claim.basis] ?? BASES.statement;
+  return el(
+    "div",
+    { class: "claim-details", id: `claim-details-${made}`, role: "group", "aria-label": "What this statement rests on" },
+    el(
+      "dl",
+      {},
+      fact("Basis", el("p", {}, el("strong", {}, name), ": ", about)),
+      fact("Verdict", ...verdict(claim)),
+      claim.working ? fact("Working", ...working(claim.working, sources, desk)) : null,
+      sources.length ? fact("Words", ...sources.map((source) => words(source, desk))) : null,
+      claim.hints?.length
+        ? fact(
+            "Noticed by rules",
+            el("ul", { class: "bullets" }, ...claim.hints.map((hint) => el("li", { dir: "auto" }, hint))),
+            el("p", { class: "hint" }, "Rules advise the judge and decide nothing."),
+          )
+        : null,
+    ),
+  );
+}
+
+function fact(name, ...told) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, ...told));
+}
+
+function verdict(claim) {
+  const told = VERDICTS[claim.verdict];
+  return [
+    el(
+      "p",
+      {},
+      el("span", { class: ["tallied", told.kind] }, icon(told.sign, 13), el("strong", {}, told.words)),
+      `: ${told.means}. ${judgeOf(claim)}`,
+    ),
+    claim.why ? el("p", { dir: "auto" }, `Reason: ${claim.why}`) : null,
+    claim.dispute
+      ? el("p", { class: "tallied warn", dir: "auto" }, icon("warning", 13), claim.dispute.replace(/^t/, "T"))
+      : null,
+  ];
+}
+
+function working(shown, sources, desk) {
+  return [
+    el("p", { class: "expression figures" }, shown.expression),
+    el(
+      "ul",
+      { class: "operands" },
+      ...shown.operands.map((operand) => {
+        const source = sources.find((each) => each.number === operand.citation);
+        return el(
+          "li",
+          { dir: "auto" },
+          el("strong", { class: "figures" }, operand.words),
+          operand.line ? [" in “", ...marked(operand.line, operand.words), "”"] : null,
+          source ? [" ", citeButton(source, desk.openDocument)] : null,
+        );
+      }),
+    ),
+  ];
+}
+
+/** A line with the operand's words marked. */
+function marked(line, words) {
+  const at = line.indexOf(words);
+  return at < 0 ? [line] : [line.slice(0, at), el("mark", {}, words), line.slice(at + words.length)];
+}
+
+function words(source, desk) {
+  return el("div", { class: "carried" }, citeButton(source, desk.openDocument), quotedWords(source));
+}
