@@ -28,7 +28,7 @@ from assay.core.run import Run
 from assay.core.types import Answer
 from assay.models.llm import Reply, ToolCall
 from assay.store.runs.records import chain
-from assay.testing import ChatServer, Script, WordEmbedder, role_of
+from assay.testing import ChatServer, Script, WordEmbedder, role_of, supported
 from assay.workspace.facade import Workspace, open_workspace
 
 HERE = Path(__file__).parent
@@ -102,6 +102,21 @@ def but_for_time(answer: str | None) -> str | None:
     data = json.loads(answer)
     data.get("usage", {}).pop("seconds", None)
     return dumps(data)
+
+
+JUDGED = ("why", "verdict", "by", "hints", "carried_by")  # of a claim: what its judge says
+
+
+def what_is_said(answer: str | None) -> Any:
+    """An answer without its price and without what its judge says of each claim: texts, citations and the rest."""
+    if answer is None:
+        return None
+    data = json.loads(answer)
+    data.pop("usage", None)
+    for claim in (*(claim for block in data["blocks"] for claim in block["claims"]), *data["near"]):
+        for name in JUDGED:
+            claim.pop(name, None)
+    return data
 
 
 ADDED = ("version", "stop", "fallback", "cause")  # fields of events that the first version did not have
@@ -196,18 +211,24 @@ def asked_in(request: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(words, ensure_ascii=False).encode()).hexdigest()
 
 
+TODAY: dict[str, Any] = {"check": supported()}  # prompts whose replies have another form now, with what is said today
+GONE = frozenset({"critique", *TODAY})  # kept replies that nobody can be given any more
+REWORDED = frozenset({"weigh", "write"})  # prompts that are put in other words now, and answered in the same form
+
+
 class Kept:
     """A model that says what another one said to the same words: plain data, in a file. To words that were never asked it says
-    what came next for this prompt, and keeps in `strange` that it did so."""
+    what came next for this prompt, and keeps in `strange` that it did so. Where the form of a reply has changed, it says the
+    same in today's form."""
 
     def __init__(self, replies: Sequence[Json]) -> None:
-        self.left = list(replies)
+        self.left = [each for each in replies if each["prompt"] not in GONE]
         self.strange: list[str] = []
-        self._well = Script()  # says what it can do to whoever asks that
+        self._well = Script(**TODAY)  # says what it can do to whoever asks that
 
     def answer(self, request: dict[str, Any]) -> Any:
         role, prompt = role_of(request)
-        if not role:
+        if not role or (prompt or role) in TODAY:
             return self._well.answer(request)
         name, words = prompt or role, asked_in(request)
         own = next((each for each in self.left if each["words"] == words), None)

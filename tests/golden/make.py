@@ -172,7 +172,7 @@ def hops(**other: Any) -> Script:
 
     lines: dict[str, Any] = {"route": research(), "plan": PLAN, "decide": decide, "judge": judge}
     lines |= {"weigh": keeps(PAINT, GROUND, TALL, TENDS), "write": writes(*CLAIMS), "check": supported()}
-    return Script(**lines | {} | other)
+    return Script(**lines | other)
 
 
 def self_critical() -> Script:
