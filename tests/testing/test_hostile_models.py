@@ -10,7 +10,6 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from assay.agent.steps.critique import Critique
 from assay.agent.steps.judge import Sufficiency
 from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
@@ -45,10 +44,9 @@ ASKED: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "plan": (Planning, Planning.model_json_schema(), "Question: Is aspirin any use?"),
     "weigh": (assess.Weights, assess.schema(2), PASSAGES),
     "judge": (Sufficiency, SUFFICIENCY, EVIDENCE),
-    "judge · critique": (Critique, Critique.model_json_schema(), "Question: Is aspirin any use?"),
     "write": (draft.Writing, draft.schema(KEYS), EVIDENCE),
-    "write · revise": (revise.Revision, revise.schema(KEYS), EVIDENCE),
-    "check": (model_rulings.Rulings, model_rulings.schema(3), EVIDENCE),
+    "write · revise": (revise.Revisions, revise.schema(3, KEYS), EVIDENCE),
+    "check": (model_rulings.Rulings, model_rulings.schema(3, asks=True), EVIDENCE),
 }
 
 
@@ -121,8 +119,8 @@ async def test_always_continue_never_has_enough_and_always_has_another_search():
     model = AlwaysContinue()
     judged = await say(model, "judge")
     assert not judged["enough"] and judged["missing"] and not judged["answers"]
-    critique = await say(model, "judge · critique")
-    assert not critique["complete"] and critique["gap"]
+    judgement = await say(model, "check")
+    assert judgement["answers"] and judgement["missing"] and judgement["search"]
     assert (await say(model, "route"))["route"] == "research"
     queries = {(await call(model, f"{EVIDENCE}\nround {n}")).calls[0].arguments for n in range(5)}
     assert len(queries) == 5
@@ -186,9 +184,12 @@ async def test_an_easy_going_model_agrees_quotes_and_cites_what_it_is_shown():
     assert [(each["claim"], each["verdict"]) for each in said("check")["rulings"]] == [
         (n, "supported") for n in (1, 2, 3)
     ]
-    assert said("judge")["enough"] and said("judge · critique")["complete"]
+    assert all("Willow bark holds salicin." in each["words"] for each in said("check")["rulings"])
+    assert said("judge")["enough"] and said("check")["answers"]
+    assert said("check")["missing"] == [] and said("check")["search"] == ""
     claim = said("write")["blocks"][0]["claims"][0]
-    assert claim == {"text": "Aspirin lowers fever in adults.", "cites": ["1a2b3c4d"]}
+    assert claim == {"text": "Aspirin lowers fever in adults.", "cites": ["1a2b3c4d"], "calculation": None}
+    assert [each["claim"] for each in said("write · revise")["revisions"]] == [1, 2, 3]
 
 
 def test_over_http_a_hostile_model_says_the_same_as_in_process():

@@ -26,10 +26,11 @@ PREFERRED = ("research", "search", "supported")  # the choices that advance a ru
 # Names of the fields in the replies that Assay asks for.
 _ASKED = re.compile(r"^Question: (.+)$", re.MULTILINE)
 _ASKING = frozenset({"question", "query"})
-_POSITIVE = frozenset({"enough", "complete"})
+_POSITIVE = frozenset({"enough", "complete", "answers"})
 _NUMBERED = frozenset({"id", "claim"})  # one of each
-_EACH = frozenset({"passages", "rulings"})  # as many as allowed
+_EACH = frozenset({"passages", "rulings", "revisions", "words"})  # as many as allowed
 _BLOCKING = frozenset({"needs", "readings", "missing", "conflicts"})  # fields that would block a run
+_LEFT_OUT = frozenset({"calculation", "search"})  # fields that are empty if all is well
 _KEYS = frozenset({"key", "keys", "cite", "cites", "left", "right"})
 _STRAY_WORDS = "of the and however seven quite north paper under early which never between light almost".split()
 
@@ -105,6 +106,8 @@ def cooperative_policy(request: Request) -> FillPolicy:
     def pick(options: Sequence[Any], path: Path) -> Any:
         if last_name(path) in _NUMBERED:
             return options[turn(path) % len(options)]
+        if last_name(path) in _LEFT_OUT:
+            return next((each for each in options if each == {"type": "null"}), options[0])
         return next((word for word in PREFERRED if word in options), options[0])
 
     def count(low: int, high: int, path: Path) -> int:
@@ -114,14 +117,14 @@ def cooperative_policy(request: Request) -> FillPolicy:
     def words(path: Path) -> str:
         if is_key(path):
             return keys[0] if keys else "none"
+        if last_name(path) in _LEFT_OUT:
+            return ""
         return asked if last_name(path) in _ASKING else sentences[turn(path) % len(sentences)]
 
     return FillPolicy(
         pick=pick,
         flag=lambda path: last_name(path) in _POSITIVE,
-        count=lambda low, high, path: (
-            high if last_name(path) in _EACH else low if last_name(path) in _BLOCKING else max(low, 1)
-        ),
+        count=count,
         number=lambda low, high, path: high,
         words=words,
         wants=lambda path: False,

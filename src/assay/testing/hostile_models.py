@@ -175,11 +175,12 @@ def instructions_in(text: str) -> list[str]:
     return [words for each in re.split(r"(?<=[.!?])\s+|\n", shown) if _ORDER.search(words := each.strip())]
 
 
-_LACKING = frozenset({"query", "missing", "gap"})
+_LACKING = frozenset({"query", "missing", "search"})
 
 
 def _unsatisfied_policy(request: Request, seed: int) -> FillPolicy:
-    """Answers no to every question, reports something missing wherever possible, and starts a new search each time."""
+    """Answers no to every question but whether a draft answers at all, reports something missing wherever possible, and
+    starts a new search each time."""
     chance = random_policy(request, seed)
     easy = cooperative_policy(request)
 
@@ -190,7 +191,7 @@ def _unsatisfied_policy(request: Request, seed: int) -> FillPolicy:
 
     return replace(
         easy,
-        flag=lambda path: False,
+        flag=lambda path: last_name(path) == "answers",
         count=count,
         words=lambda path: chance.words(path) if last_name(path) in _LACKING else easy.words(path),
         wants=lambda path: last_name(path) in _LACKING,
