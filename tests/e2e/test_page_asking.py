@@ -10,7 +10,7 @@ from desk import CUT_OFF, Desk, Model, Reader, desk
 from lighthouse import CLAIMS, GROUND, NOTES, PAINT, QUESTION, SAID, TALL, TENDS, researcher
 from playwright.sync_api import Locator, expect
 
-from assay.testing import drops, writes
+from assay.testing import drops, verdicts, writes
 
 Reads = Callable[..., Reader]
 
@@ -39,7 +39,8 @@ def claims(turn: Locator) -> list[str]:
 
 def test_the_plan_the_searches_and_the_evidence_are_seen_before_the_answer(reads: Reads, served: Desk, model: Model):
     invented = writes(*CLAIMS, "Nobody knows who looks after the signal fire [{tends the beacon}].")
-    model.plays(researcher(write=invented, revise=drops()), hold="plan write revise")
+    doubts = verdicts("supported", "supported", "supported", "unsupported")
+    model.plays(researcher(write=invented, check=doubts, revise=drops()), hold="plan write revise")
     reader = reads(served)
     reader.goes()
     turn = reader.asks(QUESTION)
