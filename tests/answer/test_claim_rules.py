@@ -301,9 +301,9 @@ def test_what_is_counted_over_several_sources_is_left_to_a_judge():
 def test_an_opinion_may_weigh_but_invents_no_figure():
     found = (evidence(TRIAL),)
     fair = Claim("On balance aspirin seems a reasonable choice against fever in adults.", (KEY,))
-    assert claim_rules.by_rule(fair, found, opinion=True).verdict is Verdict.partial
+    assert claim_rules.by_rule(fair, found).verdict is Verdict.partial
     invented = Claim("Aspirin at 900 mg is a reasonable choice for adults with fever.", (KEY,))
-    refuted = claim_rules.by_rule(invented, found, opinion=True)
+    refuted = claim_rules.by_rule(invented, found)
     assert refuted.verdict is Verdict.unsupported
     assert_no_model_lifts(refuted, found)
 

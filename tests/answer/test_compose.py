@@ -80,9 +80,8 @@ def drafted(*claims: Claim, **more) -> Drafted:
 
 def checked(run: Run) -> Run:
     """The run with every open claim checked by string and by rule."""
-    places = compose.opinions(run)
     for place, claim in run.unchecked:
-        run = run.then(Checked(place, JUDGE.verify(claim, run.evidence, DOCUMENTS.get, opinion=place in places)))
+        run = run.then(Checked(place, JUDGE.verify(claim, run.evidence, DOCUMENTS.get)))
     return run
 
 
@@ -90,7 +89,7 @@ def judged(run: Run, *verdicts: str, **whole) -> Run:
     """The run with every open claim judged by a model, which names the whole passages; and its judgement of the whole."""
     said = iter(verdicts)
     for place, claim in run.unchecked:
-        ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get, opinion=place in compose.opinions(run))
+        ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get)
         ruling = model_rulings.Ruling.model_validate(
             {"claim": 1, "verdict": next(said, "supported"), "words": list(TEXTS), "why": "as scripted"}
         )
@@ -406,7 +405,7 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(
     run = asked(draft.read(draft.Writing.model_validate(reply), question, EVIDENCE, "write@m"), question=question)
     for _ in range(2):
         for place, claim in run.unchecked:
-            ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get, opinion=place in compose.opinions(run))
+            ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get)
             said = model_rulings.Rulings.model_validate({"rulings": rulings[place % 12]})
             if JUDGE.needs_model(ruled):
                 ruled = model_rulings.read(said, (ruled,), run.evidence, Sources(), "check@m")[0]

@@ -108,11 +108,9 @@ def lookup(doc_id: str) -> Document | None:
     return DOCUMENT if doc_id == DOCUMENT.id else None
 
 
-async def verdicts(
-    case: JudgeCase, claim: Claim, document: Callable[[str], Document | None] = lookup, *, opinion: bool = False
-) -> list[Claim]:
+async def verdicts(case: JudgeCase, claim: Claim, document: Callable[[str], Document | None] = lookup) -> list[Claim]:
     """The claim as judged without a model, and as judged when a model is asked, whether or not that is needed."""
-    verified = case.judge.verify(claim, EVIDENCE, document, opinion=opinion)
+    verified = case.judge.verify(claim, EVIDENCE, document)
     settled = await judged(case, (verified,), document)
     return [verified, *settled.claims]
 
@@ -126,8 +124,8 @@ async def judged(
     )
 
 
-async def assert_never_supported(case: JudgeCase, claim: Claim, document=lookup, *, opinion: bool = False) -> None:
-    for found in await verdicts(case, claim, document, opinion=opinion):
+async def assert_never_supported(case: JudgeCase, claim: Claim, document=lookup) -> None:
+    for found in await verdicts(case, claim, document):
         assert found.verdict is not None and found.verdict is not Verdict.supported
         assert found.why
 
@@ -209,10 +207,9 @@ REFUTED = {
 
 
 @pytest.mark.parametrize("claim", REFUTED.values(), ids=REFUTED)
-@pytest.mark.parametrize("opinion", [False, True])
-async def test_what_is_refuted_is_never_supported(case: JudgeCase, claim: Claim, opinion: bool):
-    assert not case.judge.needs_model(case.judge.verify(claim, EVIDENCE, lookup, opinion=opinion))
-    await assert_never_supported(case, claim, opinion=opinion)
+async def test_what_is_refuted_is_never_supported(case: JudgeCase, claim: Claim):
+    assert not case.judge.needs_model(case.judge.verify(claim, EVIDENCE, lookup))
+    await assert_never_supported(case, claim)
 
 
 async def test_what_rests_only_on_a_flagged_passage_is_never_supported_in_other_words(case: JudgeCase):

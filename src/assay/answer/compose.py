@@ -143,7 +143,6 @@ class DeliveryGuard:
 
     checked: Mapping[int, Claim]
     evidence: tuple[Evidence, ...]
-    opinions: frozenset[int]
     document: Documents
     passages: tuple[str, ...]  # everything found, kept as evidence or not
     judge: Judge
@@ -151,7 +150,7 @@ class DeliveryGuard:
 
 def delivery_guard(run: Run, document: Documents, judge: Judge = JUDGE) -> DeliveryGuard:
     passages = tuple(dict.fromkeys(found.passage.text for found in run.found))
-    return DeliveryGuard(run.checked, run.evidence, opinions(run), document, passages, judge)
+    return DeliveryGuard(run.checked, run.evidence, document, passages, judge)
 
 
 def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
@@ -161,7 +160,7 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
         return f"“{claim.words}” was not found to be supported"
     if not claim.words.strip():
         return "a claim says nothing"
-    again = guard.judge.verify(claim, guard.evidence, guard.document, opinion=place in guard.opinions)
+    again = guard.judge.verify(claim, guard.evidence, guard.document)
     if again.verdict is Verdict.supported:
         return ""
     if claim.quote is None and again.verdict is Verdict.partial:  # a model has settled what the rules leave open

@@ -238,7 +238,7 @@ async def _endpoint(stack: ExitStack, workspace: Path | None) -> AskModel:
 def fate(case: ClaimCase, claim: Claim) -> Fate:
     """What delivery makes of a judged claim."""
     passages = tuple(each.passage.text for each in case.evidence)
-    guard = DeliveryGuard({0: claim}, case.evidence, frozenset(), case.documents.get, passages, JUDGE)
+    guard = DeliveryGuard({0: claim}, case.evidence, case.documents.get, passages, JUDGE)
     if find_fault(0, claim, guard):
         return Fate.lost
     if claim.text.startswith(HEDGE):

@@ -68,6 +68,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         thread=how.thread,
         history=how.history,
         stakes=how.stakes,
+        reviewed=settings.review_always,
     )
     gated = how.stakes is Stakes.high or settings.review_always
     run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)

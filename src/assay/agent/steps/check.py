@@ -39,7 +39,6 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     the claims answer the question. Each verdict is published as soon as it is known."""
     before = _before_checks(run)
     sources = context.sources(run)
-    opinions = compose.opinions(run)
     document = cache(context.document)  # a synthesis has hundreds of claims on few documents
     standing = unchanged_evidence(run.evidence, document)
     capable = run.asked.has_model and not context.small(Role.check)
@@ -50,7 +49,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         if claim.quote is not None or claim.derived is not None:
             ruled = context.judge.verify(claim, run.evidence, document)
         else:
-            ruled = context.judge.by_rule(claim, standing, sources, opinion=place in opinions)
+            ruled = context.judge.by_rule(claim, standing, sources)
         if capable and context.judge.needs_model(ruled):
             open_.append((place, ruled))
         else:
@@ -180,7 +179,8 @@ async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequenc
         run.asked.today,
     )
     first = await _ask(run, context, request, Role.check)
-    if first.by == RULES or (run.asked.mode is not Mode.thorough and run.asked.stakes is Stakes.normal):
+    reviewed = run.asked.stakes is not Stakes.normal or run.asked.reviewed
+    if first.by == RULES or not (run.asked.mode is Mode.thorough or reviewed):
         return first
     other = Role.judge if context.other_model(Role.check, Role.judge) else Role.check
     again = await _ask(run, context, _reversed(request), other)

@@ -41,15 +41,13 @@ ADDED = frozenset("a an the this that these those it its also is are was were be
 DIGITS = re.compile(r"\d[\d.,’'\u00a0\u202f ]*")
 
 
-def by_rule(
-    claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None, *, opinion: bool = False
-) -> Claim:
+def by_rule(claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None) -> Claim:
     """The claim with its verdict: supported if it is proved, partial if it is open, otherwise why it fails. The reason
     mentions it if everything cited reads like an instruction to a model."""
-    return note_taint(_settle(claim, evidence, sources or Sources(), opinion=opinion), evidence)
+    return note_taint(_settle(claim, evidence, sources or Sources()), evidence)
 
 
-def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources, *, opinion: bool) -> Claim:
+def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
     cited = [each for each in evidence if each.key in claim.cites]
     if not claim.cites:
         return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
@@ -67,7 +65,7 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources, *, opi
     if claim.working is not None:  # its result is not in the passages
         labels.append(f"{claim.working.result} {claim.working.unit}")
     hints = find_hints(words, [body_of(each) for each in cited], labels)
-    return replace(claim, verdict=Verdict.partial, why=OPEN, hints=() if opinion else hints)
+    return replace(claim, verdict=Verdict.partial, why=OPEN, hints=hints)
 
 
 def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterable[str]) -> str:

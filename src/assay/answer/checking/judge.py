@@ -43,15 +43,11 @@ class AskModel(Protocol):
 class Judge(Protocol):
     """Gives claims their verdicts. `evidence` is everything the run has; a claim is judged by the part it cites."""
 
-    def by_rule(
-        self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None, *, opinion: bool = False
-    ) -> Claim:
+    def by_rule(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None) -> Claim:
         """The claim with the rules' verdict and reason. Pure."""
         ...
 
-    def verify(
-        self, claim: Claim, evidence: Sequence[Evidence], document: Documents, *, opinion: bool = False
-    ) -> Claim:
+    def verify(self, claim: Claim, evidence: Sequence[Evidence], document: Documents) -> Claim:
         """As `by_rule`, after checking that the documents still contain what is cited. Pure except for `document`."""
         ...
 
@@ -83,14 +79,10 @@ class Judge(Protocol):
 class CodeThenModel:
     """Applies `claim_rules`, then asks the model of the role `check`."""
 
-    def by_rule(
-        self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None, *, opinion: bool = False
-    ) -> Claim:
-        return claim_rules.by_rule(claim, evidence, sources, opinion=opinion)
+    def by_rule(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources | None = None) -> Claim:
+        return claim_rules.by_rule(claim, evidence, sources)
 
-    def verify(
-        self, claim: Claim, evidence: Sequence[Evidence], document: Documents, *, opinion: bool = False
-    ) -> Claim:
+    def verify(self, claim: Claim, evidence: Sequence[Evidence], document: Documents) -> Claim:
         """The claim's keys must be evidence of this run. A quotation must be in its evidence's passage and in the
         document at that offset; a written claim must cite text the document still contains, and follow from it by rule.
         """
@@ -112,7 +104,7 @@ class CodeThenModel:
                 return _unsupported(claim, "the document does not say what it cites")
             if not all(_is_cited(each, cited.values()) for each in claim.carried_by):
                 return _unsupported(claim, "it is carried by words that it does not cite")
-            return self.by_rule(claim, evidence, sources_of(tuple(cited.values()), document), opinion=opinion)
+            return self.by_rule(claim, evidence, sources_of(tuple(cited.values()), document))
         if not any(
             each.passage.doc_id == quote.doc_id and each.passage.start <= quote.start and quote.end <= each.passage.end
             for each in cited.values()
@@ -160,7 +152,13 @@ class CodeThenModel:
             return Judgement(claims, RULES)
         said, by = reply
         judged = model_rulings.read(said, request, evidence, sources, by)
-        return Judgement(judged, by, said.answers, model_rulings.accept_missing(said), " ".join(said.search.split()))
+        return Judgement(
+            judged,
+            by,
+            said.answers,
+            model_rulings.accept_missing(said, request, evidence, sources),
+            " ".join(said.search.split()),
+        )
 
 
 JUDGE: Judge = CodeThenModel()

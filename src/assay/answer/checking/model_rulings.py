@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay import prompts
+from assay.answer.checking import facts
 from assay.answer.checking.claim_rules import HEDGE, by_rule
 from assay.answer.checking.source import cited_texts
 from assay.answer.evidence_text import Sources, quotations
@@ -23,6 +24,7 @@ VERDICTS = ("supported", "partial", "unsupported", "contradicted")
 SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
 NO_WORDS = "its judge named no words of what it cites"
 DIFFER = "two judgements differ"
+SOMETHING = "a part of what the question asks for"
 
 
 class Ruling(BaseModel):
@@ -204,10 +206,19 @@ def _narrowed(
     return fewer if again.verdict in (Verdict.supported, Verdict.partial) else claim
 
 
-def accept_missing(reply: Rulings) -> tuple[str, ...]:
-    """What is missing, in the judge's words; one that reads like an instruction is left out."""
-    told = (_flat(each)[:200].rstrip(". ") for each in reply.missing)
-    return tuple(dict.fromkeys(each for each in told if each and not is_suspicious(each)))
+def accept_missing(
+    reply: Rulings, request: JudgeRequest, evidence: Sequence[Evidence], sources: Sources
+) -> tuple[str, ...]:
+    """What is missing, in the judge's words. A clause with a name or number that is nowhere, or that reads like an
+    instruction, is not shown: nothing may be stated here unchecked."""
+    known = "\n".join((request.question, *cited_texts(evidence, sources).values()))
+    told = [words for each in reply.missing if (words := _flat(each)[:200].rstrip(". "))]
+    return tuple(
+        dict.fromkeys(
+            SOMETHING if is_suspicious(each) or facts.missing_facts(each, known, facts.lowercase_stems(known)) else each
+            for each in told
+        )
+    )
 
 
 def agree(first: Claim, second: Claim, *, mark: bool) -> Claim:

@@ -152,6 +152,7 @@ class Asked:
     stakes: Stakes = Stakes.normal
     branch: Branch | None = None  # the run whose first events are reused
     version: int = DECIDES  # of the decision code
+    reviewed: bool = omitted_when_empty(False)
 
     @property
     def has_model(self) -> bool:
