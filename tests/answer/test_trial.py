@@ -82,7 +82,7 @@ async def test_a_judge_that_refuses_everything_is_not_capable(verdict: str):
 async def test_a_judge_that_writes_garbage_is_not_capable_and_will_be_measured_again(said: str):
     trial = await measure_judge(Judge(lambda _: said), 20, ABLE)
     assert not trial.capable and not trial.sure and trial.n == 0
-    assert trial.note and "measured again" in " ".join(describe_trial(trial))
+    assert trial.note and "measures it again" in " ".join(describe_trial(trial))
 
 
 async def test_a_judge_whose_endpoint_fails_is_not_capable_and_will_be_measured_again():

@@ -116,8 +116,7 @@ async def judge_trial(
     if not anew and (known := known_trial(context, name)):
         return known
     trial = await measure_judge(llm, context.settings.llm_timeout, can)
-    if trial.sure:  # otherwise it is measured again next time
-        facts.remember(context.store, _fact(TRIAL, context.settings, name), dumps(to_json(trial)))
+    facts.remember(context.store, _fact(TRIAL, context.settings, name), dumps(to_json(trial)))
     return trial
 
 

@@ -165,7 +165,7 @@ def describe_trial(trial: JudgeTrial) -> list[str]:
     """The error rates of a judge and their consequence, one line each."""
     if not trial.sure:
         return [
-            f"As a judge: not measured ({trial.note}). {SMALL} It is measured again the next time.",
+            f"As a judge: not measured ({trial.note}). {SMALL} `assay doctor` measures it again.",
         ]
     rates = f"refuses {trial.true_lost:.0%} of true claims and passes {trial.false_passed:.0%} of false ones"
     measured = f"As a judge: {rates} ({trial.n} claims, {trial.tokens:,} tokens). {LARGE if trial.capable else SMALL}"
