@@ -116,7 +116,7 @@ def test_a_heading_that_names_a_topic_stays(words: str):
 def test_a_heading_that_states_something_is_a_claim_on_what_stands_below_it(words: str):
     assert claims.accept_heading(words, QUESTION, EVIDENCE) == ""
     below = (Claim("The dam is old.", (ONE,)), Claim("The dam leaks.", (TWO, ONE)))
-    assert claims.read_heading(words, QUESTION, EVIDENCE, below) == ("", (Claim(words, (ONE, TWO)),))
+    assert claims.read_heading(words, QUESTION, EVIDENCE, below) == (words, (Claim(words, (ONE, TWO)),))
 
 
 @pytest.mark.parametrize(

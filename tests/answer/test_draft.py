@@ -86,7 +86,7 @@ def test_the_prompts_take_what_is_laid_out_and_show_no_key():
         ("write", laid(500)),
         ("direct", {"question": "Hello"}),
         ("check", {"evidence": "", "claims": "", "whole": "", "count": "0"}),
-        ("check_answer", {"question": "", "accepted": ""}),
+        ("check_answer", {"question": "", "accepted": "", "today": ""}),
         ("revise", {"question": "", "claims": "", "evidence": "", "calculations": ""}),
     ):
         words = prompts.render(name, **dict.fromkeys(values, ""))
@@ -153,7 +153,7 @@ def test_a_heading_that_states_something_is_the_first_claim_of_its_block():
         "claims": [{"text": "Telemetry is kept for 90 days.", "cites": [KEYS[0]]}],
     }
     found = draft.read(Writing.model_validate({"blocks": [block]}), QUESTION, EVIDENCE, "m").blocks[0]
-    assert found.heading == "" and found.claims[0] == Claim("Telemetry is lost after 90 days", (KEYS[0],))
+    assert found.heading == found.claims[0].text and found.claims[0] == Claim("Telemetry is lost after 90 days", (KEYS[0],))
 
 
 CALCULATION = {
