@@ -8,7 +8,7 @@ Add some documents first, for example with examples/add_and_search.py.
 import asyncio
 
 from assay.core.run import Run
-from assay.testing import ChatServer, Script, drops, keeps, lookup, writes
+from assay.testing import ChatServer, Script, drops, keeps, lookup, verdicts, writes
 from assay.workspace.facade import open_workspace
 
 
@@ -17,6 +17,7 @@ async def main() -> None:
         route=lookup(),
         weigh=keeps("Raw telemetry is kept for"),
         write=writes("Raw telemetry is kept for 90 days. [{90 days}]", "The moon is made of cheese. [{0}]"),
+        check=verdicts("supported", "unsupported"),
         revise=drops(),
     )
     with ChatServer(script.answer) as server, open_workspace(llm_base_url=server.url, llm_model="scripted") as opened:
