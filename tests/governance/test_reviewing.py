@@ -104,12 +104,29 @@ async def test_an_answer_is_held_edited_held_again_approved_and_delivered(stocke
         assert [each.state for each in (reviews.latest(mine.store, run.id),) if each] == [reviews.ReviewState.delivered]
 
 
-async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_delivered(stocked: Path):
+async def test_without_a_model_a_reviewers_own_words_stand_if_nothing_speaks_against_them(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)
         tool_context = bench(mine)
         seal = tool_context.sheet(run.id).seal
-        tool_context.decide(run.id, Decision.edit, seal, edits=[Edit(0, "The tower is 400 metres tall.")])
+        tool_context.decide(run.id, Decision.edit, seal, edits=[Edit(0, "It is 31 metres up the tower.")])
+        await carried(tool_context, run.id)
+        sheet = tool_context.sheet(run.id)
+        assert [(each.claim.verdict, each.claim.edited) for each in sheet.claims] == [(Verdict.supported, "reviewer")]
+        tool_context.decide(run.id, Decision.approve, sheet.seal)
+        done = await carried(tool_context, run.id)
+        assert done.answer is not None and [claim.text for claim in done.answer.claims] == [
+            "It is 31 metres up the tower."
+        ]
+
+
+@pytest.mark.parametrize("words", ["The tower is 400 metres tall.", "The tower of Zanker is 31 metres tall."])
+async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_delivered(stocked: Path, words: str):
+    with team(stocked) as mine:
+        run = await asked(mine)
+        tool_context = bench(mine)
+        seal = tool_context.sheet(run.id).seal
+        tool_context.decide(run.id, Decision.edit, seal, edits=[Edit(0, words)])
         await carried(tool_context, run.id)
         sheet = tool_context.sheet(run.id)
         (written,) = sheet.claims
@@ -118,7 +135,7 @@ async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_de
         )
         tool_context.decide(run.id, Decision.approve, sheet.seal)
         done = await carried(tool_context, run.id)
-        assert done.answer is not None and "400" not in dumps(to_json(done.answer.blocks))
+        assert done.answer is not None and words not in dumps(to_json(done.answer))
 
 
 async def test_a_claim_can_be_dropped(stocked: Path):
