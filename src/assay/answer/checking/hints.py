@@ -28,6 +28,7 @@ PREFIXES = ("contra", "counter", "mis", "anti", "un", "dis", "non", "in", "im", 
 JOINED = re.compile(rf"\b({'|'.join(PREFIXES)})[-‐‑](?=[a-z]{{4}})", re.I)
 MOVED = re.compile(r"\b(?:go|goes|going|went|gone|was|were|is|are|came|come) (up|down)\b", re.I)
 OUT = re.compile(r"\bout of\b", re.I)
+DIGITS = re.compile(r"\d+")
 # A claim that has a word of one of these classes keeps what the passage qualifies. Other classes keep only themselves.
 KEPT_BY = {
     "plan": ("plan", "chance", "forecast"),
@@ -119,10 +120,11 @@ def _polarity(claim: str, near: Sequence[str]) -> Iterator[str]:
     claim, best = (OUT.sub("not in", MOVED.sub(_moved, text)) for text in (claim, "".join(near[:1])))
     if _repeated(claim, best) < SIMILAR:
         return
-    denied, turned = find_denial(claim, best), find_reversal(claim, best)
+    denied = find_denial(*(DIGITS.sub(" ", text) for text in (claim, best)))  # a number is denied with what it counts
+    turned = find_reversal(claim, best)
     if turned and not denied:
         yield "The claim says “{}”, the passage “{}”.".format(*turned.split(" / "))
-    if denied and not turned and not denied.isdigit() and _denies(claim) != _denies(best):
+    if denied and not turned and _denies(claim) != _denies(best):
         yield f"A negation stands on one side only, at “{denied}”."
 
 

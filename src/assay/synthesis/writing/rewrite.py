@@ -45,6 +45,7 @@ WISHES = {
 OPEN = re.compile(
     r"\b(?:[Ss]uggest\w*|may|might|could|[Pp]erhaps|[Pp]ossibl[ey]|[Ss]eems?|[Aa]ppears? to|[Ll]ikely|[Hh]ints?)\b"
 )
+LABEL = re.compile(r"\bD[1-9]\d*\b")
 COMPARES = re.compile(
     r"\b(?:like|as if|as though|imagine|think of|picture|similar to|much as|just as|resembles?)\b", re.I
 )
@@ -256,14 +257,17 @@ def _claims_in(words: str, named: Sequence[int], told: VerifiedNarrative) -> tup
 
 
 def judge_by_rule(tried: Tried, told: VerifiedNarrative) -> Claim:
-    """The sentence with its verdict: grounded in the verified claims like any claim, and it must not drop their
-    uncertainty."""
+    """The sentence with its verdict: grounded in the verified claims like any claim. It must not name another document,
+    nor drop the uncertainty of its claims."""
     claim, places = tried
     first = re.match(r"[^\W\d_]+", claim.text)
     opens = first is not None and first[0].istitle() and stem_word(fold_case(first[0])) in told.ordinary
     words = claim.text[:1].lower() + claim.text[1:] if opens else claim.text
     evidence = (*told.pieces.values(), *told.commands)
     ruled = replace(JUDGE.by_rule(replace(claim, text=words), evidence, told.sources), text=claim.text)
+    labels = set(LABEL.findall(claim.text)) & set(told.labels.values())
+    if labels - set(LABEL.findall(" ".join(told.pieces[place].passage.text for place in places))):
+        return replace(ruled, verdict=Verdict.unsupported, why="it names a document that its claims do not cite")
     doubtful = any(OPEN.search(told.claims[place].words) for place in places)
     if ruled.verdict in (Verdict.supported, Verdict.partial) and doubtful and not OPEN.search(claim.text):
         return replace(ruled, verdict=Verdict.unsupported, why="it states what the claim leaves open")
