@@ -33,7 +33,7 @@ def test_a_table_is_looked_up_with_its_row_cited_and_the_run_replays_to_the_same
     run = ask(filled, "Which supplier's contract ends first?")
     assert run.answer is not None
     assert run.answer.outcome is Outcome.answered
-    assert said(run).startswith("Lowfen Haulage (2025-10-31)")
+    assert said(run) == "It is Lowfen Haulage (Contract ends: 2025-10-31)."
     cited = [each for each in run.evidence if each.key in run.answer.claims[0].cites]
     assert any("Lowfen Haulage" in each.quote.text for each in cited)
     replayed = asyncio.run(filled.replay(filled.run(run.id)))
@@ -55,7 +55,7 @@ def test_the_catalogue_counts_only_what_the_person_may_read(filled: Workspace):
     before = said(ask(filled, "How many e-mails are there?"))
     asyncio.run(filled.remove(["coagulant-delivery.eml"]))
     after = said(ask(filled, "How many e-mails are there?"))
-    assert (before[0], after[0]) == ("2", "1")
+    assert before.startswith("There are 2 documents") and after.startswith("There is 1 document")
     assert "coagulant" not in after
 
 

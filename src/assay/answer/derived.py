@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from assay.answer.tables.lookup import TableAnswer, as_number
@@ -24,43 +25,68 @@ QUOTED = 8  # quotations of rows below a statement
 
 
 def statement(derived: Derived, document: Documents) -> str:
-    """The statement that follows from the operands."""
+    """The statement that follows from the operands, as a sentence."""
     said = [" ".join(clean_text(each.text).split()) for each in derived.operands]
     sources = [found for each in derived.operands if (found := document(each.doc_id))]
+    words = _of_documents(derived.rule, sources) or _of_values(derived, said)
+    return words if words.endswith(".") else f"{words}."
+
+
+def _of_values(derived: Derived, said: Sequence[str]) -> str:
+    of = f" ({derived.detail})" if derived.detail else ""
     match derived.rule:
         case Derivation.yes | Derivation.no:
-            return "Yes." if derived.rule is Derivation.yes else "No."
-        case Derivation.cell | Derivation.rows | Derivation.choice:
-            value = "; ".join(said)
+            return derived.rule.capitalize()
         case Derivation.extreme:
+            measure = f"{derived.detail}: " if derived.detail else ""
             pairs = zip(said[::2], said[1::2], strict=False)
-            value = "; ".join(f"{one} ({other})" for one, other in pairs)
+            return _these([f"{one} ({measure}{other})" for one, other in pairs])
         case Derivation.counted:
-            value = str(len(said))
+            return f"There {_are(said)} {len(said)} in the table"
         case Derivation.total:
             total = sum(as_number(each) or 0.0 for each in said)
-            value = f"{total:,.2f}".removesuffix(".00")
+            return f"The total is {f'{total:,.2f}'.removesuffix('.00')}{of}"
+        case _:
+            return f"{_these(said)}{of}"
+
+
+def _of_documents(rule: Derivation, sources: Sequence[Document]) -> str:
+    """What the catalogue says of documents; empty for a rule about something else."""
+    names = [_name(each) for each in sources[:LISTED]]
+    names += [f"{len(sources) - LISTED} more"] if len(sources) > LISTED else []
+    match rule:
         case Derivation.number:
-            value = f"{len(sources)} document{'s' if len(sources) != 1 else ''}"
-            return f"{value}: {_named(sources)}" if len(sources) <= LISTED else value
+            count = f"There {_are(sources)} {len(sources)} document{'s' if len(sources) != 1 else ''}"
+            return f"{count}: {_listed(names)}" if len(sources) <= LISTED else count
         case Derivation.documents:
-            return _named(sources)
+            return _these(names)
         case Derivation.titled:
-            value = "; ".join(each.title for each in sources)
+            return "; ".join(f"The title of {file_name(each.uri)} is “{each.title}”" for each in sources)
         case Derivation.date:
-            value = "; ".join(each.date or "" for each in sources)
+            return "; ".join(f"The date of {_name(each)} is {each.date or ''}" for each in sources)
         case Derivation.authors:
-            value = "; ".join(", ".join(each.authors) for each in sources)
-    if derived.rule in {Derivation.titled, Derivation.date, Derivation.authors}:
-        return f"{value} — {_named(sources)}"
-    return f"{value} — {derived.detail}" if derived.detail else value
+            return "; ".join(_authors(each) for each in sources)
+        case _:
+            return ""
 
 
-def _named(sources: Sequence[Document]) -> str:
-    """Titles and file names."""
-    named = [_name(each) for each in sources[:LISTED]]
-    more = f" and {len(sources) - LISTED} more" if len(sources) > LISTED else ""
-    return "; ".join(named) + more
+def _authors(document: Document) -> str:
+    several = "s" if len(document.authors) != 1 else ""
+    return f"The author{several} of {_name(document)} {_are(document.authors)} {_listed(document.authors)}"
+
+
+def _these(names: Sequence[str]) -> str:
+    return f"{'It is' if len(names) == 1 else 'They are'} {_listed(names)}"
+
+
+def _are(several: Sequence[object]) -> str:
+    return "is" if len(several) == 1 else "are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a, b and c`; with semicolons if some name has a comma."""
+    comma = "; " if any("," in each for each in names) else ", "
+    return f"{comma.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def _name(document: Document) -> str:
@@ -125,10 +151,12 @@ def _quote(document: Document, start: int, end: int) -> Quote:
 
 
 def _detail(found: TableAnswer) -> str:
-    """What the value is of: row, column and units."""
+    """What the value is of: row, column and units, as far as neither the question nor the value says it."""
     rows: Sequence[TableRow] = found.rows
-    label = rows[0].label if found.operation is Operation.cell and len(rows) == 1 else ""
-    counted = "rows" if found.operation is Operation.counted else ""
-    column = found.column if found.operation is not Operation.counted else ""
-    parts = (counted, label, " ".join(column.split()), found.table.units)
-    return ", ".join(" ".join(each.split()) for each in parts if each)
+    one = found.operation is Operation.cell and len(rows) == 1
+    label = rows[0].label if one and rows[0].label != found.cells[0].text else ""
+    label = label if any(map(str.isalpha, label)) else ""  # the number of a row says nothing
+    column = "" if found.operation in {Operation.rows, Operation.counted} else found.column
+    units = "" if found.operation is Operation.counted or found.table.units in column else found.table.units
+    plain = (re.sub(r"\s*+\(([^()]*+)\)", r", \1", " ".join(each.split())) for each in (label, column, units))
+    return ", ".join(each for each in plain if each)
