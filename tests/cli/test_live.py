@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 from rich.console import Console
 
+from assay.agent.toolbox import RULE_TOOLS
 from assay.cli.view.checkpoint import commands, question
 from assay.cli.view.run_view import ROWS, rows_for, view
 from assay.core.events import (
@@ -242,6 +243,13 @@ def test_whoever_watches_without_a_screen_is_told_what_matters():
     lines = [line for event in EVENTS if (line := live_line(event))]
     assert "Route: research (two steps)." in lines and "Searching: paint\nget_document(document='x')" in lines
     assert "Following: Dunmere\nFollowing: Carrow" in lines and "  s1 found: orpiment" in lines
+
+
+@pytest.mark.parametrize("tool", ["read_rows", "catalogue"])
+def test_a_call_of_the_rules_is_shown_in_words(tool: str):
+    assert tool in RULE_TOOLS
+    line = live_line(Decided((Call("c1", tool, {"document": "d1", "rows": "120-184"}),), ""))
+    assert line and "d1" not in line and "(" not in line
 
 
 # --- a checkpoint ---------------------------------------------------------------------------------------------------

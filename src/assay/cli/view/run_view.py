@@ -10,7 +10,7 @@ from rich.text import Text
 
 from assay.cli.options import plain
 from assay.core.events import Call, Decided, ToolRan
-from assay.core.events.describe import count_of, format_call, format_money
+from assay.core.events.describe import call_in_words, count_of, format_money
 from assay.core.types import Evidence, Verdict
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def _named(calls: Sequence[Call]) -> str:
         return "what earlier turns found"
     if "name" in first.arguments:
         return f"following {', '.join(str(call.arguments.get('name', '')) for call in calls)}"
-    return (
-        f"“{first.arguments['query']}”" if first.tool == "search" and "query" in first.arguments else format_call(first)
-    )
+    if first.tool == "search" and "query" in first.arguments:
+        return f"“{first.arguments['query']}”"
+    return call_in_words(first)
 
 
 def _evidence(evidence: Sequence[Evidence], titles: Mapping[str, str], most: int) -> list[Text]:

@@ -351,7 +351,16 @@ def _starting(call: Call) -> str:
     """The line for a call that is about to start."""
     if call.tool.startswith("search") and "query" in call.arguments:
         return f"Searching: {call.arguments['query']}"
-    return f"Following: {call.arguments['name']}" if "name" in call.arguments else format_call(call)
+    return f"Following: {call.arguments['name']}" if "name" in call.arguments else call_in_words(call)
+
+
+# Calls whose arguments are places and ids.
+IN_WORDS = {"read_rows": "Reading rows of a table", "catalogue": "Looking through the catalogue"}
+
+
+def call_in_words(call: Call) -> str:
+    """A call for someone who watches; in readable form if there are no words for it."""
+    return IN_WORDS.get(call.tool) or format_call(call)
 
 
 def format_call(call: Call) -> str:
