@@ -153,7 +153,9 @@ def test_a_heading_that_states_something_is_the_first_claim_of_its_block():
         "claims": [{"text": "Telemetry is kept for 90 days.", "cites": [KEYS[0]]}],
     }
     found = draft.read(Writing.model_validate({"blocks": [block]}), QUESTION, EVIDENCE, "m").blocks[0]
-    assert found.heading == found.claims[0].text and found.claims[0] == Claim("Telemetry is lost after 90 days", (KEYS[0],))
+    assert found.heading == found.claims[0].text and found.claims[0] == Claim(
+        "Telemetry is lost after 90 days", (KEYS[0],)
+    )
 
 
 CALCULATION = {

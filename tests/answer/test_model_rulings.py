@@ -67,7 +67,10 @@ def test_a_claim_without_a_ruling_does_not_hold():
     reply = Rulings(rulings=[ruling("supported", DAM, claim=2), ruling("supported", DAM, claim=9)])
     first, second = model_rulings.read(reply, JudgeRequest((OPEN, OPEN)), EVIDENCE, SOURCES, BY)
     assert (first.verdict, second.verdict) == (Verdict.unsupported, Verdict.supported)
-    assert model_rulings.read(Rulings(rulings=[]), JudgeRequest((OPEN,)), EVIDENCE, SOURCES, BY)[0].verdict is Verdict.unsupported
+    assert (
+        model_rulings.read(Rulings(rulings=[]), JudgeRequest((OPEN,)), EVIDENCE, SOURCES, BY)[0].verdict
+        is Verdict.unsupported
+    )
 
 
 def test_of_two_rulings_on_one_claim_the_worse_one_holds():
