@@ -64,8 +64,8 @@ GUARDS = (
     Guard(
         "claims that are checked stand between marks",
         "answer/checking/model_rulings.py",
-        'keys: fence(mark, "claims", "\\n".join(f"Claim {n}: {_flat(claims[n - 1])}" for n in own))',
-        'keys: "\\n".join(f"Claim {n}: {claims[n - 1].text}" for n in own)',
+        'listed = fence(mark, "claims", "\\n".join(lines))',
+        'listed = "\\n".join(lines)',
         f"{INJECTION}::test_a_claim_cannot_bring_its_own_number_or_close_its_fence",
     ),
     Guard(
@@ -126,10 +126,10 @@ GUARDS = (
         "tests/answer/test_claim_rules.py",
     ),
     Guard(
-        "numbers and names of a claim stand in what it cites",
+        "figures of a claim stand in what it cites, or are computed",
         "answer/checking/claim_rules.py",
-        "if wrong := [each for each in strange if not _counts_citations(each, claim)]:",
-        "if wrong := []:",
+        "if unknown := unfounded_number(words, texts.values()):",
+        "if unknown := '':",
         "tests/answer/test_claim_rules.py",
     ),
     Guard(

@@ -294,6 +294,7 @@ async def test_a_document_that_knows_how_fences_look_cannot_close_one(tmp_path: 
         weigh=keeps("The Varn dam was inspected."),
         judge=enough(),
         write=writes("The Varn dam was inspected. [{0}]"),
+        check=supported(),
     )
     with (
         small_workspace(await stocked(tmp_path, {"forged.txt": forged})) as opened,

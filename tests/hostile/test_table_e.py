@@ -16,11 +16,11 @@ from assay.testing import (
     ScriptedCalls,
     calls,
     enough,
-    gap,
     keeps,
     missing,
     one_step,
     role_of,
+    supported,
     verdicts,
     writes,
 )
@@ -199,23 +199,23 @@ async def test_a_citation_to_the_wrong_source_is_caught(filled: Workspace):
 
 async def test_a_critique_that_always_says_continue_meets_the_cap(filled: Workspace):
     model = script(
-        critique=gap("which release it would have been"),
+        check=supported(missing=["which release it would have been"], search="which release it would have been"),
         judge=missing("the release"),
         decide=lambda text, schema: calls("search", query=f"release number {len(text)}"),
     )
     ended, server = await run_with(filled, model, Mode.balanced)
     run = ended.run
-    assert len(of(run, Critiqued)) <= 2 and sum(not each.complete for each in of(run, Critiqued)) <= 1
+    assert sum(not each.final for each in of(run, Critiqued)) <= 1
     assert run.rounds <= 5 and run.answer and run.answer.claims
     assert server.counts["write"] <= 2
 
 
 async def test_a_critique_that_always_says_continue_reopens_a_search_that_was_enough_only_once(filled: Workspace):
     model = script(
-        critique=gap("which release it would have been"),
+        check=supported(missing=["which release it would have been"], search="which release it would have been"),
         decide=lambda text, schema: calls("search", query=f"release number {len(text)}"),
     )
     ended, _ = await run_with(filled, model, Mode.thorough)
-    assert [each.complete for each in of(ended.run, Critiqued)] == [False]
+    assert [each.final for each in of(ended.run, Critiqued)] == [True, False, True]
     assert ended.run.rounds <= 10 and ended.run.answer and ended.run.answer.claims
     assert "which release it would have been" in [call.arguments["query"] for call in ended.run.calls]  # the named gap

@@ -251,7 +251,10 @@ async def test_what_is_refuted_keeps_the_claim_in_its_own_words_whatever_a_judge
     [
         ("The Carrow pump does not start below 4 degrees on 3 May 2024.", "“3 May 2024” is not in the passages"),
         ("The Carrow pump by Brillant does not start below 4 degrees.", "“Brillant” is not in the passages"),
-        ("The Carrow pump starts below 4 degrees, since its oil thickens in the cold.", "A negation stands on one side"),
+        (
+            "The Carrow pump starts below 4 degrees, since its oil thickens in the cold.",
+            "A negation stands on one side",
+        ),
         ("The Carrow pump does not start above 4 degrees, since its oil thickens in the cold.", "“above”"),
         ("Nothing of this is worth anybody's while, whoever may ask about the pump here.", ""),
     ],

@@ -104,7 +104,8 @@ def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[
 
 
 def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequence[str], *, lost: bool) -> Outcome:
-    """Abstained: no claims, or they do not answer the question. Partial: its judge says that something is missing;
+    """Abstained: no claims, or they do not answer the question. Partial: its judge says that something is missing, or a
+    budget cut the search short;
     without a judge, a claim failed, something is missing, or the search was ended by a limit or by unusable replies.
     Without a model, a full round of searches does not count as a limit: the rules would do no more."""
     judgement = run.judgement
@@ -116,9 +117,10 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
         return Outcome.partial if lost or short else Outcome.answered
     if judgement is not None and judgement.beside:
         return Outcome.abstained
-    if judgement is not None and judgement.by != RULES:
-        return Outcome.partial if gaps else Outcome.answered
     reason = run.stopped.reason if run.stopped else None
+    if judgement is not None and judgement.by != RULES:
+        cut_short = reason in BUDGETS - {StopReason.rounds, StopReason.searches}
+        return Outcome.partial if gaps or cut_short else Outcome.answered
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
     limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual
     open_ = bool(draft.missing) or (draft.by == RULES and is_partial(run.question, gaps))
