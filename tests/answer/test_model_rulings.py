@@ -279,3 +279,31 @@ def test_a_heading_that_names_a_topic_needs_no_words():
     heading, claim = model_rulings.read(Rulings(rulings=told), request, EVIDENCE, SOURCES, BY)
     assert (heading.verdict, claim.verdict) == (Verdict.supported, Verdict.partial)
     assert "Claim 1 (heading, cites" in laid(request)["claims"]
+
+
+# --- how many requests ----------------------------------------------------------------------------------------------
+
+
+def test_claims_share_a_request_as_long_as_their_passages_are_shown_whole():
+    few = [Claim(f"Claim {n}.", (KEY,)) for n in range(5)]
+    assert model_rulings.batches(few, EVIDENCE, 8192) == [range(5)]
+    assert model_rulings.batches([], EVIDENCE, 8192) == []
+    many = [Claim(f"Claim {n}.", (KEY,)) for n in range(30)]
+    assert model_rulings.batches(many, EVIDENCE, 100_000) == [range(24), range(24, 30)]
+
+
+@pytest.mark.parametrize("window", [4096, 8192, 32_000])
+def test_no_passage_is_left_out_of_a_request_for_want_of_room(window: int):
+    known = [
+        evidence(f"Report {n}. " + "The lake is calm and the dam is dry. " * 40, f"{n:08x}", "d1") for n in range(20)
+    ]
+    claims = [Claim(f"Report {n} says that the lake is calm.", (f"{n:08x}",)) for n in range(20)]
+    batches = model_rulings.batches(claims, known, window)
+    assert [index for batch in batches for index in batch] == list(range(20))
+    assert len(batches) < 20
+    frame = estimate_tokens(prompts.template("check"))
+    for batch in batches:
+        own = tuple(claims[batch.start : batch.stop])
+        room = window - frame - 300 - model_rulings.RULING * len(own)
+        values = laid(JudgeRequest(own, "Is the lake calm?"), room, known)
+        assert all(known[index].passage.text.strip() in values["evidence"] for index in batch)

@@ -35,7 +35,7 @@ from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import prompt_tokens
 from assay.synthesis import state
 from assay.synthesis.stages import narrative, spine
-from assay.testing import WordEmbedder, passages_in
+from assay.testing import WordEmbedder, drops, passages_in, supported
 
 PLACES = ["Ashby", "Birk", "Corley", "Dunholt", "Elmet", "Farrow", "Garth", "Holme", "Ingley", "Jarrow"]
 PARTS = [
@@ -191,9 +191,23 @@ def good(name: str, shown: str) -> dict[str, Any]:
     if name == "narrate":
         return {"blocks": [{"claims": claims(shown)}]}
     if name == "check":
-        numbers = re.findall(r"^Claim (\d+): ", shown, re.M)
-        return {"rulings": [{"claim": int(n), "why": "so it says", "verdict": "supported"} for n in numbers]}
+        return judged(shown)
+    if name == "revise":
+        return drops()(shown, None)  # type: ignore[return-value]
     raise AssertionError(name)
+
+
+INVENTED = re.compile(r"Bolton|Peru|Lisbon|kind")
+
+
+def judged(shown: str) -> dict[str, Any]:
+    """A judge who knows what was made up."""
+    told = dict(re.findall(r"^Claim (\d+) \([^)]*\): (.*)$", shown, re.M))
+    reply: Any = supported("so it says")(shown, None)
+    for ruling in reply["rulings"]:
+        if INVENTED.search(told[str(ruling["claim"])]):
+            ruling |= {"verdict": "unsupported", "why": "it does not say so"}
+    return reply
 
 
 def lines(shown: str) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import state
 from assay.synthesis.stages import insights
+from assay.testing import verdicts
 from assay.testing.protocol import passages_in
 
 DOCS = [document("a", A), document("b", B), document("c", C)]
@@ -110,7 +111,8 @@ async def test_a_sentence_that_does_not_hold_gives_way_to_words_of_the_document(
         return {"insights": [said(n, wrong, *passages_in(part)) for n, part in numbers(shown).items()]}
 
     run = asked(DOCS, {LOGS: ANSWERS[LOGS]})
-    run = await carried(run, insights.draw, context(DOCS, run, Model(inventive)))
+    model = Model(inventive, judges=verdicts("unsupported"))
+    run = await carried(run, insights.draw, context(DOCS, run, model))
     assert [each.claim.words for each in drawn(run).values()] == [LOG_A, LOG_B]
     assert all(each.claim.quote and each.claim.verdict is Verdict.supported for each in drawn(run).values())
     assert state.insights_by_question(run)["q1"].missing == ()
@@ -135,13 +137,16 @@ def _quote(words: str) -> Any:
 
 
 async def test_a_sentence_that_names_the_wrong_key_is_cited_anew_within_its_document():
-    def confused(name: str, shown: str) -> dict[str, Any]:
-        return {"insights": [said(n, TOLD[LIGHT], "deadbeef") for n in numbers(shown)]}
+    for text, own in ((LIGHT, LIGHT), (TOLD[LIGHT], "")):  # in other words it cites nothing, and the document is quoted
 
-    run = asked(DOCS, {LIGHTS: ANSWERS[LIGHTS]})
-    run = await carried(run, insights.draw, context(DOCS, run, Model(confused)))
-    claim = drawn(run)["q1-D3"].claim
-    assert claim.text == TOLD[LIGHT] and claim.cites == (run.evidence[0].key,) and claim.verdict is Verdict.supported
+        def confused(name: str, shown: str, text: str = text) -> dict[str, Any]:
+            return {"insights": [said(n, text, "deadbeef") for n in numbers(shown)]}
+
+        run = asked(DOCS, {LIGHTS: ANSWERS[LIGHTS]})
+        run = await carried(run, insights.draw, context(DOCS, run, Model(confused)))
+        claim = drawn(run)["q1-D3"].claim
+        assert (claim.text, claim.words) == (own, LIGHT)
+        assert claim.cites == (run.evidence[0].key,) and claim.verdict is Verdict.supported
 
 
 async def test_what_reads_like_an_instruction_is_shown_to_no_model_and_quoted_only():
@@ -240,7 +245,7 @@ async def test_a_model_that_says_nothing_is_asked_once_more_in_other_words():
 
     run, model = asked(DOCS, {LIGHTS: ANSWERS[LIGHTS]}, small=True), Model(late)
     run = await carried(run, insights.draw, context(DOCS, run, model))
-    assert drawn(run)["q1-D3"].claim.text == TOLD[LIGHT] and len(model.shown) == 2
+    assert drawn(run)["q1-D3"].claim.words == LIGHT and len(model.shown) == 2 and not model.judged
 
 
 async def test_a_heading_gives_way_to_the_sentence_that_speaks_of_what_was_asked():

@@ -18,6 +18,7 @@ from assay.models.meter import NoReply
 from assay.synthesis import state
 from assay.synthesis.stages import narrative, spine
 from assay.synthesis.writing.material import gather_material
+from assay.testing import drops, rewrites
 
 THREE = [document(n) for n in (0, 11, 22)]
 SIXTY = [document(n) for n in range(60)]
@@ -100,8 +101,6 @@ async def test_a_model_that_invents_a_sentence_loses_it():
                 {"text": "Millers are kind.", "cites": key},
             ]
             return {"blocks": [{"claims": [*claims(shown), *made]}]}
-        if name == "revise":
-            return {"action": "drop", "text": "", "cites": []}
         return good(name, shown)
 
     run = drawn(THREE)
@@ -117,7 +116,7 @@ async def test_a_model_that_says_nothing_of_use_still_gives_an_account_of_every_
         if name in ("narrate", "spine"):
             wrong = [{"text": "It is the finest thing in Peru.", "cites": each["cites"]} for each in claims(shown)]
             return {"blocks": [{"claims": wrong}]} if name == "narrate" else {"sentences": []}
-        return {"action": "drop", "text": "", "cites": []} if name == "revise" else good(name, shown)
+        return good(name, shown)
 
     run = drawn(THREE)
     run = await told(run, context(THREE, run, Model(babbling)))
@@ -233,8 +232,8 @@ async def test_where_no_claim_of_a_document_holds_its_own_words_stand_in_whateve
     for place, claim in run.unchecked:
         verdict = Verdict.unsupported if own & set(claim.cites) else Verdict.supported
         run = run.then(Checked(place, replace(claim, verdict=verdict, why="as the test has it")))
-    wrong = {"action": action, "text": "The dam of Lisbon fell in 1999.", "cites": sorted(own)[:1]}
-    run = await carried(run, context(THREE, run, Model(lambda name, shown: wrong)), narrative.revise)
+    wrong: Any = drops() if action == "drop" else rewrites(f"The dam of Lisbon fell in 1999 [{min(own)}].")
+    run = await carried(run, context(THREE, run, Model(lambda name, shown: wrong(shown, None))), narrative.revise)
     quoted = [
         event.claim.quote for event in run.events if isinstance(event, Revised) and event.claim and event.claim.quote
     ]

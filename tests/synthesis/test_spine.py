@@ -43,6 +43,8 @@ async def test_every_document_is_named_by_its_title_and_never_by_its_label():
 
 async def test_a_document_that_the_model_leaves_out_is_asked_for_once_more_and_then_told_by_rule():
     def forgetful(name: str, shown: str) -> dict[str, Any]:
+        if name == "check":
+            return good(name, shown)
         kept = [each for each in lines(shown) if each[0] not in ("D2", "D4")] or [lines(shown)[0]]
         return {"theme": "", "sentences": [stated(*each) for each in kept]}
 
@@ -59,6 +61,8 @@ async def test_a_document_that_the_model_leaves_out_is_asked_for_once_more_and_t
 )
 async def test_a_sentence_or_theme_that_says_what_its_sources_do_not_is_replaced(theme: str):
     def inventive(name: str, shown: str) -> dict[str, Any]:
+        if name == "check":
+            return good(name, shown)
         made = [stated(*each) for each in lines(shown)]
         made[0]["text"] = "D1 proves that Bolton burned the mill in 1066."
         return {"theme": theme, "sentences": made}

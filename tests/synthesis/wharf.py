@@ -18,8 +18,9 @@ from assay.language.injection import is_suspicious
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.synthesis import state
-from assay.testing import WordEmbedder
+from assay.testing import WordEmbedder, supported
 from assay.testing.protocol import passages_in
+from assay.testing.script import ReplyWriter
 
 A = "The crane log of the wharf is kept for 30 days. The crane lifts containers with a hook of steel."
 B = "The crane log of the wharf is kept for 90 days. The crane lifts containers with two hooks and a beam."
@@ -41,16 +42,22 @@ def evidence(source: Document, words: str, score: float = 8.0) -> Evidence:
 
 @dataclass
 class Model:
-    """A model that answers by a function of what it is shown, and keeps every request."""
+    """A model that answers by a function of what it is shown, judges by another, and keeps every request."""
 
     says: Callable[[str, str], Mapping[str, Any]]  # (name of the prompt, what is shown) → the reply
     name: str = "model"
     shown: list[str] = field(default_factory=list)
+    judges: ReplyWriter = field(default_factory=supported)
+    judged: list[str] = field(default_factory=list)
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply:
         task, matter = prompt.messages[0].text, "\n".join(message.text for message in prompt.messages[1:])
+        name = task.split("\n")[0].split(" · ")[-1]
+        if name == "check":
+            self.judged.append(matter)
+            return Reply(json.dumps(self.judges(matter, None)))
         self.shown.append(matter)
-        return Reply(json.dumps(self.says(task.split("\n")[0].split(" · ")[-1], matter)))
+        return Reply(json.dumps(self.says(name, matter)))
 
 
 def asked(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from assay.agent.forecast import Speed
-from assay.agent.steps.check import TOGETHER
+from assay.answer.checking.model_rulings import TOGETHER
 from assay.core.account import EXPERT, Approach, Brief, Pipeline
 from assay.store.runs.forecasts import WorkEstimate
 from assay.synthesis.relating import pairs

@@ -10,7 +10,7 @@ from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import evidence_documents
 from assay.answer import compose
 from assay.answer.checking.judge import unchanged_evidence
-from assay.answer.checking.model_rulings import Judgement, JudgeRequest, agree
+from assay.answer.checking.model_rulings import Judgement, JudgeRequest, agree, batches
 from assay.core.events import (
     RULES,
     Checked,
@@ -26,10 +26,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Claim, Verdict
 from assay.models.llm import Role
-from assay.models.token_estimate import estimate_tokens
 
-TOGETHER = 24  # claims per request
-PASSAGES = 16_000  # tokens of passages per request
 ANSWERS = 0.3  # probability from which on claims answer the question
 Placed = Sequence[tuple[int, Claim]]
 
@@ -60,7 +57,8 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         if reads_claims(run):
             yield await _read_claims(run, context, _supported(settled))
         return
-    groups = list(_groups(open_, before, context))
+    claims = [claim for _, claim in open_]
+    groups = [open_[each.start : each.stop] for each in batches(claims, run.evidence, judge_window(run))]
     if run.asked.brief is not None:
         async for event in _judge_side_by_side(before, context, groups):
             if event.place in unchecked:
@@ -132,21 +130,9 @@ def _before_checks(run: Run) -> Run:
     return Run(run.id, events)
 
 
-def _groups(open_: Placed, run: Run, context: RunContext) -> list[list[tuple[int, Claim]]]:
-    """The claims in as few requests as show every cited passage whole."""
-    most = min(PASSAGES, context.limits.room // 2) if context.limits.room else PASSAGES
-    costs = {each.key: estimate_tokens(each.passage.text) + 40 for each in run.evidence}
-    groups: list[list[tuple[int, Claim]]] = []
-    shown: set[str] = set()
-    for place, claim in open_:
-        wider = shown | set(claim.cites)
-        full = bool(groups) and (len(groups[-1]) >= TOGETHER or sum(costs.get(key, 0) for key in wider) > most)
-        if not groups or full:
-            groups.append([])
-            wider = set(claim.cites)
-        groups[-1].append((place, claim))
-        shown = wider
-    return groups
+def judge_window(run: Run) -> int:
+    """Tokens of the smallest window among those who judge."""
+    return min((seat.window for seat in run.asked.seats if seat.role in (Role.check, Role.judge)), default=8192)
 
 
 async def _judge_side_by_side(run: Run, context: RunContext, groups: Sequence[Placed]) -> AsyncIterator[Checked]:

@@ -22,6 +22,9 @@ from assay.prompts.fence import fence
 
 VERDICTS = ("supported", "partial", "unsupported", "contradicted")
 SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
+TOGETHER = 24  # claims per request
+PASSAGES = 16_000  # tokens of passages per request
+FRAME, CLAIM, RULING = 1600, 80, 200  # tokens of a request without claims, of a claim with its notes, and of its ruling
 NO_WORDS = "its judge named no words of what it cites"
 DIFFER = "two judgements differ"
 SOMETHING = "a part of what the question asks for"
@@ -72,6 +75,26 @@ class Judgement:
     answers: bool = True
     missing: tuple[str, ...] = ()
     search: str = ""
+
+
+def batches(claims: Sequence[Claim], evidence: Sequence[Evidence], window: int) -> list[range]:
+    """The claims in as few requests as show every cited passage whole, by index. A window is shared by the passages, the
+    claims and their rulings."""
+    costs = {each.key: estimate_tokens(each.passage.text) + 40 for each in evidence}
+    found: list[range] = []
+    shown: set[str] = set()
+    told = 0
+    for index, claim in enumerate(claims):
+        wider, own = shown | set(claim.cites), estimate_tokens(claim.text) + CLAIM + RULING
+        passages = sum(costs.get(key, 0) for key in wider)
+        fits = passages <= PASSAGES and passages + told + own <= window - FRAME
+        if found and fits and len(found[-1]) < TOGETHER:
+            found[-1] = range(found[-1].start, index + 1)
+            shown, told = wider, told + own
+        else:
+            found.append(range(index, index + 1))
+            shown, told = set(claim.cites), own
+    return found
 
 
 def schema(count: int, *, asks: bool) -> dict[str, Any]:

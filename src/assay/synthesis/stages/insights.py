@@ -13,9 +13,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
+from assay.agent.steps.check import judge_window
 from assay.answer import claims, revise
 from assay.answer.checking.judge import JUDGE, unchanged_evidence
-from assay.answer.checking.model_rulings import JudgeRequest
+from assay.answer.checking.model_rulings import JudgeRequest, batches
 from assay.answer.evidence_text import Sources, quotations
 from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Question
@@ -197,16 +198,20 @@ async def _draw_by_model(
 async def _judge(
     run: Run, context: RunContext, block: Sequence[InsightTask], claims: Sequence[Claim]
 ) -> Mapping[Claim, Claim]:
-    """The claims with their final verdicts: a capable model judges those that are not settled, in one request."""
+    """The claims with their final verdicts: a capable model judges those that are not quotations, in as few requests as
+    possible."""
     judged = {claim: claim for claim in claims}
+    if context.small(Role.check):
+        return judged
     open_ = tuple(dict.fromkeys(claim for claim in claims if context.judge.needs_model(claim)))
-    if open_ and not context.small(Role.check):
-        told = tuple({each.key: each for item in block for each in item.told}.values())
-        documents = sorted({each.doc_id for each in block})
+    told = tuple({each.key: each for item in block for each in item.told}.values())
+    documents = sorted({each.doc_id for each in block})
+    for batch in batches(open_, told, judge_window(run)):
+        own = open_[batch.start : batch.stop]
         judgement = await context.judge.by_model(
-            JudgeRequest(open_), told, NOWHERE, context.ask, mark=mark(run), documents=documents
+            JudgeRequest(own), told, NOWHERE, context.ask, mark=mark(run), documents=documents
         )
-        judged |= dict(zip(open_, judgement.claims, strict=True))
+        judged |= dict(zip(own, judgement.claims, strict=True))
     return judged
 
 

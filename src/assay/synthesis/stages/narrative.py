@@ -118,12 +118,14 @@ def _with_item(themes: Themes, item: NarrativeItem, of: Material) -> Themes:
 def _deliverable_claims(of: Material, themes: Themes, context: RunContext) -> list[Claim]:
     """The claims that the rules expect to be deliverable; others do not count as covering an item. With a small
     model, claims that the rules leave open are excluded too, because nothing verifies them later."""
-    fine = {Verdict.supported} if context.small(Role.check) else {Verdict.supported, Verdict.partial}
-    return [
-        claim
-        for claim in _claims(themes)
-        if claim.quote or JUDGE.by_rule(claim, of.evidence, of.sources).verdict in fine
-    ]
+    judged = not context.small(Role.check)
+
+    def fine(claim: Claim) -> bool:
+        ruled = JUDGE.by_rule(claim, of.evidence, of.sources)
+        open_ = judged and ruled.verdict is Verdict.partial and not ruled.hints
+        return ruled.verdict is Verdict.supported or open_
+
+    return [claim for claim in _claims(themes) if claim.quote or fine(claim)]
 
 
 def _with_missing_items(

@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
+from assay.agent.steps.check import judge_window
 from assay.answer import claims
-from assay.answer.checking.model_rulings import JudgeRequest
+from assay.answer.checking.model_rulings import JudgeRequest, batches
 from assay.core.account import SpineSentence, Theme
 from assay.core.events import Event, SpineWritten
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
@@ -277,12 +278,14 @@ def _with_title(of: Material, beat: SpineSentence) -> SpineSentence:
 async def _judge_by_model(
     run: Run, context: RunContext, of: Material, asks: Sequence[SpineSentence]
 ) -> tuple[Claim, ...]:
-    """Let a model judge the sentences that the rules leave open."""
-    open_ = [beat.claim for beat in asks]
-    if not open_:
-        return ()
-    documents = sorted({doc for claim in open_ for doc in of.of(claim.cites)})
-    judgement = await context.judge.by_model(
-        JudgeRequest(tuple(open_)), of.evidence, of.sources, context.ask, mark=mark(run), documents=documents
-    )
-    return judgement.claims
+    """Let a model judge the sentences that are not quotations."""
+    open_ = tuple(beat.claim for beat in asks)
+    judged: list[Claim] = []
+    for batch in batches(open_, of.evidence, judge_window(run)):
+        own = open_[batch.start : batch.stop]
+        documents = sorted({doc for claim in own for doc in of.of(claim.cites)})
+        judgement = await context.judge.by_model(
+            JudgeRequest(own), of.evidence, of.sources, context.ask, mark=mark(run), documents=documents
+        )
+        judged += judgement.claims
+    return tuple(judged)
