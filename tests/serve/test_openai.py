@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Callable
@@ -220,15 +219,13 @@ def test_nothing_that_was_not_verified_is_ever_sent(serve: Serve):
     script = height(
         write=writes(f"{TALL} [{{31 metres}}]", f"{wrong}. [{{31 metres}}]"),
         revise=drops(),
-        check=verdicts("unsupported"),
+        check=verdicts("supported", "unsupported"),
     )
     with ChatServer(script.answer) as model, serve(model) as at, at.client() as web:
         body = {"model": "assay", "messages": says(FIRST), "stream": True}
         sent = web.post("/v1/chat/completions", json=body).text
         assert any(wrong in str(request) for request in model.requests), "it was drafted"
-        told = json.loads(next(line for line in sent.splitlines() if "giants" in line).removeprefix("data: "))
-        assert told["choices"][0]["delta"]["content"].startswith("Searched: "), "it was looked for"
-        assert sent.count("giants") == 1
+        assert "giants" not in sent
         assert f"{TALL}[1]" in sent and sent.endswith("data: [DONE]\n\n")
 
 

@@ -55,7 +55,7 @@ def test_a_question_is_answered_with_claims_that_lead_to_the_words_they_stand_on
         claim = run["answer"]["blocks"][0]["claims"][0]
         assert (claim["text"], claim["verdict"]) == ("The tower at Carrow Point is 31 metres tall.", "supported")
         (citation,) = [each for each in run["answer"]["citations"] if each["number"] in claim["citations"]]
-        assert (citation["name"], citation["quote"]) == ("tower.txt", ANSWER)
+        assert citation["name"] == "tower.txt" and citation["quote"].startswith(ANSWER)
         (kept,) = [each for each in run["evidence"] if each["cited"]]
         assert kept["passage"][kept["start"] - kept["passage_start"] :].startswith(ANSWER)
 
