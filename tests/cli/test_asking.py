@@ -96,6 +96,7 @@ def test_part_of_an_answer_is_exit_code_3(typed: Typed, noted: Workspace, model)
     model(researched(check=supported(missing=["how tall the tower is"])))
     done = typed("ask", f"{QUESTION[:-1]}, and how tall is the tower?", "--mode", "quick")
     assert done.code == 3 and "This is part of an answer." in done.out
+    assert "Missing: how tall the tower is." in done.out
 
 
 def test_what_the_documents_do_not_say_is_exit_code_4(typed: Typed, noted: Workspace, model):

@@ -59,20 +59,20 @@ def test_an_answer_is_asked_for_held_edited_approved_and_then_read(typed: Any):
     words = typed("review", run, "--trace").stdout
     assert f"0. supported (found word for word in the document): {TALL}" in words and sheet["seal"] in words
     assert "\n     quotation, judged by code\n" in words
-    edited = typed("review", run, "--edit", "0=The tower is 31 metres tall.")
+    edited = typed("review", run, "--edit", "0=The tower at Carrow Point is 31 metres tall.")
     assert edited.exit_code == 5 and "waits again" in edited.output and "edited by local" in edited.output
     again = json.loads(typed("review", run, "--json").stdout)["seal"]
     with pytest.raises(UserError, match="no longer what you looked at"):
         raise typed("review", run, "--approve", "--seal", sheet["seal"]).exception
     done = typed("review", run, "--approve", "--seal", again)
     assert done.exit_code == 0 and "Approved and delivered." in done.output
-    assert "The tower is 31 metres tall." in typed("resume", run).stdout
+    assert "The tower at Carrow Point is 31 metres tall." in typed("resume", run).stdout
     kept = json.loads(typed("review", "--decided", "--json").stdout)
     assert [(each["decision"], each["question"]) for each in kept if each["run"] == run] == [
         ("approve", QUESTION),
         ("edit", QUESTION),
     ]
-    assert kept[1]["edits"] == [{"place": 0, "text": "The tower is 31 metres tall."}]
+    assert kept[1]["edits"] == [{"place": 0, "text": "The tower at Carrow Point is 31 metres tall."}]
 
 
 def test_whoever_asked_is_told_that_it_waits_and_later_that_it_was_rejected_and_why(typed: Any):

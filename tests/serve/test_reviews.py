@@ -67,7 +67,7 @@ def test_an_answer_waits_is_edited_waits_again_is_approved_and_comes_by_itself(s
         first = reviewer.get(f"/api/reviews/{name}").json()
         assert TALL in first["claims"][0]["text"] and first["claims"][0]["editable"] and first["evidence"]
         assert first["answer"]["blocks"]
-        edits = [{"place": 0, "text": "The tower of the lighthouse at Carrow Point is 31 metres tall and leans."}]
+        edits = [{"place": 0, "text": "The tower at Carrow Point is 31 metres tall."}]
         told = decide(reviewer, name, "edit", first["seal"], edits=edits)
         assert told.json()["state"] == "edited", told.text
         until(lambda: reviewer.get(f"/api/reviews/{name}").json()["state"] == "waiting")
@@ -77,7 +77,7 @@ def test_an_answer_waits_is_edited_waits_again_is_approved_and_comes_by_itself(s
         assert decide(reviewer, name, "approve", first["seal"]).status_code == 400
         assert decide(reviewer, name, "approve", second["seal"]).status_code == 200
         until(lambda: asker.get(f"/api/runs/{name}").json()["state"] == "delivered")
-        assert "and leans" in asker.get(f"/api/runs/{name}/answer").text
+        assert "The tower at Carrow Point is 31 metres tall." in asker.get(f"/api/runs/{name}/answer").text
         assert decide(reviewer, name, "approve", second["seal"]).status_code == 400
         decided = reviewer.get("/api/reviews?state=decided").json()["reviews"]
         assert [each["state"] for each in decided] == ["delivered", "edited"]
