@@ -163,3 +163,22 @@ def test_statements_beside_the_point_are_shown_without_quotation_marks(reads: Re
     expect(nearest).not_to_contain_text("“")
     expect(turn.locator("details.searched")).not_to_have_attribute("open", "")
     reader.picture("claim-beside")
+
+
+def test_a_reviewer_opens_a_claim_of_the_draft(reads: Reads, served: Desk, model: Model):
+    model.plays(shopkeeper())
+    run = served.api("/api/ask", json={"question": QUESTION, "stakes": "high"})["id"]
+    reader = reads(served)
+    page = reader.goes(f"#/review/{run}")
+    statement = page.locator(".statement", has_text=RISE)
+    mark = statement.get_by_role("button", name="Verdict: Supported. Why?")
+    mark.focus()
+    page.keyboard.press("Enter")
+    details = statement.get_by_role("group", name="What this statement rests on")
+    for said in ("Calculation", "Given by the model scripted", WORKING):
+        expect(details).to_contain_text(said)
+    expect(details.locator(".carried")).to_contain_text([BEFORE, AFTER])
+    expect(page.locator(".statement", has_text=ROPES)).to_contain_text("two judgements differ")
+    reader.fits()
+    reader.accessible("a draft with a claim that is opened")
+    reader.picture("claim-review")
