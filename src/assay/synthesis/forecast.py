@@ -27,6 +27,7 @@ WEIGHED = 70  # the reply about it: score, quotation, note
 QUOTED = 70  # a quotation, with its key
 COUPLE = 400  # a pair of insights with the quotations of both
 SENTENCE = 50  # an insight, a claim or a reason, as written
+RULED_ON = 80  # a verdict with its words and reason
 ASKED = 30  # a question
 
 # Shares.
@@ -35,8 +36,7 @@ MERGED = 0.1  # questions that are merged as duplicates
 THIN = 0.15  # documents that get follow-up questions
 KEPT = 0.85  # assessed passages that are relevant to the question
 APART = 0.95  # documents per quotation of a question: some contribute two
-OPEN = 0.25  # claims that the rules leave open, so that a large model is asked
-REVISED = 0.05  # claims that a large model rewrites
+REVISED = 0.05  # claims that a large model rewrites, all in one request
 TWICE = 0.5  # work that is requested or checked a second time
 
 COMPARATIVE = 4  # comparative questions
@@ -163,7 +163,9 @@ def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) ->
     head = sum(min(HEAD, ceil(length / CHARACTERS)) for length in lengths) / max(1, documents)
     evidence = ceil(questions * brief.top * KEPT)
     told = ceil(evidence * APART) if deep and documents > 1 else evidence  # insights or, in a summary, quotations
-    checked, revised = (0, 0) if small else (ceil(told * OPEN / TOGETHER), ceil(told * REVISED))
+    drawn = _requests_for_insights(told, documents) if deep else 0  # each is judged once it is written
+    checked, judged = (0, 0) if small else (ceil(told / TOGETHER) + drawn, told * (2 if deep else 1))
+    revised = 0 if small else ceil(told * REVISED)
     return [
         _part("describe", ceil(documents * INCOMPLETE), each=(head, 60)),
         _part("question", documents, each=(ABSTRACT, ASKED * brief.questions)),
@@ -171,8 +173,8 @@ def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) ->
         *_weighing(brief, questions, small),
         *(_relating(told, documents, small) if deep else ()),
         _part("narrate", ceil(told / (TOLD_BY_SMALL if small else TOLD)), told, (QUOTED + SENTENCE, SENTENCE)),
-        _part("check", checked, ceil(told * OPEN), (SENTENCE + 2 * QUOTED, SENTENCE)),
-        _part("revise", revised, each=(SENTENCE + 4 * QUOTED, SENTENCE)),
+        _part("check", checked, judged, (SENTENCE + PASSAGE, RULED_ON)),
+        _part("revise", min(revised, 1), revised, (SENTENCE + 4 * QUOTED, SENTENCE)),
         *_translating(brief, told, small),
     ]
 
@@ -189,7 +191,7 @@ def _relating(drawn: int, documents: int, small: bool) -> tuple[StageForecast, .
     """The stages that only the deep pipeline has. Pairs grow linearly with the documents."""
     couples = min(documents * (documents - 1) // 2, documents * pairs.PARTNERS // 2)
     compared = min(ceil(drawn * PAIRED), couples * pairs.OF_DOCUMENTS)
-    own = documents * ceil(drawn / max(1, documents) / insights.TOGETHER)  # a request covers one document
+    own = _requests_for_insights(drawn, documents)
     themed = ceil(documents / themes.MOST) + 1 if documents > themes.ALONE else 0
     parts = max(1, themed)
     return (
@@ -199,6 +201,11 @@ def _relating(drawn: int, documents: int, small: bool) -> tuple[StageForecast, .
     )
 
 
+def _requests_for_insights(drawn: int, documents: int) -> int:
+    """Requests of a large model. Each covers one document."""
+    return documents * ceil(drawn / max(1, documents) / insights.TOGETHER)
+
+
 def _translating(brief: Brief, claims: int, small: bool) -> tuple[StageForecast, ...]:
     """Translations. A large model also verifies what it has written."""
     wanted = len(set(brief.audiences) - {EXPERT})
@@ -206,7 +213,7 @@ def _translating(brief: Brief, claims: int, small: bool) -> tuple[StageForecast,
     retold = _part("translate", groups, claims * wanted, (SENTENCE, SENTENCE))
     if small:
         return (retold,)
-    again = _part("recheck", ceil(groups * TWICE), ceil(claims * wanted * TWICE), (SENTENCE + QUOTED, 20))
+    again = _part("recheck", ceil(groups * (1 + TWICE)), claims * wanted, (SENTENCE + QUOTED, RULED_ON))
     return (retold, again)
 
 
