@@ -36,7 +36,7 @@ from assay.core.types import (
 from assay.evidence.weigh import evidence_key
 from assay.language.injection import TAINT_REASON, describe_suspicion, is_command, is_suspicious, is_tainted, note_taint
 from assay.prompts.fence import fence, fence_mark
-from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, role_of, synthesis_model, text_of
+from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, argues, role_of, synthesis_model, text_of, verdicts
 from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import asked_in, keys_in, passages_in, quoted_in
 from assay.workspace.facade import Workspace
@@ -153,14 +153,10 @@ def hostile(request: dict[str, Any]) -> Any:
             "conflicts": [],
             "missing": [f"{SIGN} gap"],
         },
-        "check": {
-            "rulings": [
-                {"claim": n, "why": f"{SIGN} why", "verdict": "unsupported" if n > 1 else "supported"}
-                for n in range(1, 7)
-            ]
-        },
-        "revise": {"action": "rewrite", "text": f"Two {SIGN} cracks were found.", "cites": keys[:1]},
-        "critique": {"complete": False, "gap": f"the {SIGN} gap"},
+        "check": verdicts(
+            "supported", "unsupported", why=f"{SIGN} why", missing=[f"the {SIGN} gap"], search=f"{SIGN} masons"
+        )(text, None),
+        "revise": argues(f"{SIGN} says so.")(text, None),
         # What stands as the question is the person's, in other words: test_turns has what may come into it.
         "standalone": {"question": QUESTION},
         "summarise": {"summary": f"{SIGN} in short"},
@@ -203,7 +199,8 @@ async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(
             assert all(text.count("⟦end ") == text.count(" quoted: ") for text in whole)
     named = {path.stem for path in Path(prompts.__file__).parent.glob("*.md")}
     # What is not from the documents sees none; follow-up questions are for documents that said too little.
-    assert named - seen <= {"direct", "followup", "comparative", "themes", "describe"}, sorted(named - seen)
+    parts = {"calculations", "check_answer"}  # of other prompts
+    assert named - seen - parts <= {"direct", "followup", "comparative", "themes", "describe"}, sorted(named - seen)
 
 
 def test_a_description_of_a_knowledge_base_is_its_owners_and_not_ours():

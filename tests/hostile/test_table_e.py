@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 from gateway import ANSWER, OVERTAKES, QUESTION, WAITED, prompts_of, run_with, script, searching, told
 from rigs import of
@@ -14,11 +17,14 @@ from assay.models.token_estimate import prompt_tokens
 from assay.testing import (
     ScriptedCall,
     ScriptedCalls,
+    argues,
     calls,
     enough,
     keeps,
     missing,
     one_step,
+    passages_in,
+    rewrites,
     role_of,
     supported,
     verdicts,
@@ -32,7 +38,11 @@ pytestmark = pytest.mark.long
 
 
 async def test_iteration_cap_without_enough_evidence_gives_the_best_answer_marked_incomplete(filled: Workspace):
-    model = script(judge=missing("the release"), decide=searching("queue of measurements", "cabinet computer"))
+    model = script(
+        judge=missing("the release"),
+        decide=searching("queue of measurements", "cabinet computer"),
+        check=supported(missing=["the release"]),
+    )
     ended, _ = await run_with(filled, model)
     run = ended.run
     assert run.rounds == 3 and run.stopped and run.stopped.reason is StopReason.rounds
@@ -127,7 +137,8 @@ async def test_a_malformed_tool_call_is_sent_back_with_the_exact_error_and_mende
 async def test_a_malformed_tool_call_is_sent_back_three_times_at_most_then_the_run_ends_with_what_it_has(
     filled: Workspace, bad: ScriptedCall
 ):
-    ended, server = await run_with(filled, script(judge=missing("the release"), decide=ScriptedCalls((bad,))))
+    model = script(judge=missing("the release"), decide=ScriptedCalls((bad,)), check=supported(missing=["the release"]))
+    ended, server = await run_with(filled, model)
     assert server.counts["decide"] == 1 + 3
     assert ended.run.stopped and ended.run.stopped.reason is StopReason.unusable
     assert ended.run.answer and ended.run.answer.claims and ended.run.answer.outcome is Outcome.partial
@@ -171,30 +182,59 @@ async def test_a_scratchpad_too_large_is_compressed_and_its_keys_are_kept(filled
 # --- the answer -----------------------------------------------------------------------------------------------------
 
 
+RIGHT = f"From release 4.2 on, alarm messages overtake all measurements. [{{{OVERTAKES}}}]"
+
+
 async def test_a_citation_to_the_wrong_source_is_caught(filled: Workspace):
     """What cites evidence that says something else, or a key that nobody gathered, cites what does say it, or is gone."""
+
+    def judge(text: str, schema: Any) -> Any:
+        """Reads what is cited."""
+        reply: Any = supported()(text, schema)
+        says = {key: " ".join(words.split()) for key, words in passages_in(text).items()}
+        for number, key, words in re.findall(r"^Claim (\d+) \(cites (\w+)\): (.*)$", text, re.MULTILINE):
+            right = ("4.2" in words) == (OVERTAKES in says[key]) and "green" not in words
+            reply["rulings"][int(number) - 1]["verdict"] = "supported" if right else "unsupported"
+        return reply
+
     model = script(
         write=writes(
-            f"From release 4.2 on, alarm messages overtake all measurements. [{{{WAITED}}}]",
+            f"Since release 4.2, alarms go before the measurements. [{{{WAITED}}}]",
             "From release 4.2 on, alarm messages overtake measurements that wait. [0badc0de]",
             f"The gateway cabinet was painted green in 2019. [{{{WAITED}}}]",
-            "The gateway cabinet was moved to Norway. [deadbeef]",
             ANSWER,
         ),
-        check=verdicts("supported"),  # the model that checks would let everything pass
+        check=judge,
+        revise=rewrites(RIGHT),
     )
-    ended, _ = await run_with(filled, model)
+    ended, server = await run_with(filled, model)
     run = ended.run
     says = {each.key: " ".join(each.passage.text.split()) for each in run.evidence}
-    assert run.answer and run.answer.claims and run.answer.outcome is Outcome.partial
+    assert run.answer and len(run.answer.claims) > 1 and server.counts["write"] == 2  # one request revises them all
     for claim in run.answer.claims:
-        assert "green" not in claim.words and "Norway" not in claim.words
+        assert "green" not in claim.words
         wanted = OVERTAKES if "4.2" in claim.words else WAITED
         assert claim.cites and all(wanted in says[key] for key in claim.cites), claim
     first = {event.place: event.claim.verdict for event in reversed(of(run, Checked))}
     wrong, none = Verdict.unsupported, Verdict.uncited
-    assert [first[place] for place in range(5)] == [wrong, none, wrong, none, Verdict.supported]
-    assert run.draft and {"0badc0de", "deadbeef"} <= set(run.draft.stray)
+    assert [first[place] for place in range(4)] == [wrong, none, wrong, Verdict.supported]
+    assert run.draft and "0badc0de" in run.draft.stray
+
+
+async def test_no_judge_lets_pass_what_cites_nothing_that_was_gathered_or_a_figure_that_is_nowhere(filled: Workspace):
+    model = script(
+        write=writes(
+            "The gateway cabinet was moved to Norway. [deadbeef]",
+            f"The alarm waited for 83 minutes. [{{{WAITED}}}]",
+            ANSWER,
+        ),
+        check=verdicts("supported"),  # the model that checks would let everything pass
+        revise=argues("It is so."),
+    )
+    ended, _ = await run_with(filled, model)
+    run = ended.run
+    assert run.answer and [claim.text for claim in run.answer.claims] == [ANSWER.partition(" [")[0]]
+    assert run.draft and "deadbeef" in run.draft.stray
 
 
 async def test_a_critique_that_always_says_continue_meets_the_cap(filled: Workspace):

@@ -30,6 +30,7 @@ from assay.testing import (
     one_step,
     research,
     says,
+    supported,
     writes,
 )
 from assay.workspace import ask
@@ -81,7 +82,7 @@ async def test_an_endpoint_down_slow_rate_limited_or_of_the_wrong_shape_ends_the
         server.fault = None
         again = await resumed(door(filled, server.url), ended.run)
     assert again.run.answer and again.run.answer.claims and not sound(again.run, filled)
-    assert server.counts - before == {"write": 1}  # and nothing that was recorded
+    assert server.counts - before == {"write": 1, "check": 1}  # and nothing that was recorded
 
 
 @pytest.mark.fake_clock
@@ -116,6 +117,7 @@ async def test_a_process_that_ends_after_any_event_is_resumed_and_nothing_record
         weigh=keeps("may stand at 12 metres"),
         judge=enough(),
         write=writes("The water behind the Varn dam may stand at 12 metres. [{0}]"),
+        check=supported(),
     )
     seen: list[str] = []
 
@@ -192,7 +194,7 @@ def test_a_process_killed_with_a_call_in_flight_is_resumed_and_the_call_is_repea
         again = asyncio.run(resumed(place, run))
     assert again.run.events[: len(run.events)] == run.events
     assert again.run.answer and again.run.answer.claims and not kept(again, filled) + sound(again.run, filled)
-    assert server.counts - before == {"write": 1}  # only what was in flight
+    assert server.counts - before == {"write": 1, "check": 1}  # what was in flight, and what comes after it
     paid = budgets.spent_by_run(filled.store, run.id)
     assert paid.calls == again.run.usage.calls + 1  # both times it was sent
     assert paid.tokens_in + paid.tokens_out > again.run.usage.tokens_in + again.run.usage.tokens_out

@@ -158,5 +158,5 @@ def _detail(found: TableAnswer) -> str:
     label = label if any(map(str.isalpha, label)) else ""  # the number of a row says nothing
     column = "" if found.operation in {Operation.rows, Operation.counted} else found.column
     units = "" if found.operation is Operation.counted or found.table.units in column else found.table.units
-    plain = (re.sub(r"\s*+\(([^()]*+)\)", r", \1", " ".join(each.split())) for each in (label, column, units))
+    plain = (re.sub(r" ?\(([^()]*+)\)", r", \1", " ".join(each.split())) for each in (label, column, units))
     return ", ".join(each for each in plain if each)

@@ -27,7 +27,7 @@ from assay.answer.evidence_text import Sources
 from assay.answer.statements import split_statements
 from assay.core.types import Claim, Evidence, Verdict
 from assay.language.injection import is_suspicious, note_taint
-from assay.language.negation import count_negations
+from assay.language.negation import count_negations, find_denial, find_reversal
 from assay.language.terms import content_terms, fold_case
 
 HEDGE = "The documents suggest, but do not state, that "
@@ -163,10 +163,16 @@ def _is_rounded(value: Decimal, other: Decimal) -> bool:
 
 
 def _is_instructed(words: str, texts: Iterable[str], passages: Iterable[str]) -> bool:
-    """Whether what a claim adds to its sources is what some passage instructs a model to say."""
-    there = frozenset[str]().union(*map(text_terms, texts))
-    added = missing_terms(claim_terms(words), there)
-    return bool(added) and any(added <= order for each in passages for order in instruction_terms(each))
+    """Whether what a claim adds to its sources, or how it turns them round, is what some passage instructs a model to
+    say."""
+    orders = [order for each in passages for order in instruction_terms(each)]
+    if not orders:
+        return False
+    texts, terms = list(texts), claim_terms(words)
+    added = missing_terms(terms, frozenset[str]().union(*map(text_terms, texts)))
+    turned = any(find_denial(words, text) or find_reversal(words, text) for text in texts)
+    told = added or (terms if turned else frozenset[str]())
+    return bool(told) and any(told <= order for order in orders)
 
 
 def follows_instruction(claim: Claim, cited: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:

@@ -24,7 +24,7 @@ EXACT = Context(prec=40, Emax=400, Emin=-400)
 CONSTANTS = frozenset(map(Decimal, (12, 24, 60, 100, 365)))  # and powers of ten
 TYPED = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "≥": ">=", "≤": "<=", "$": "", "€": "", "£": ""}
 STRING = re.compile(r'"([^"]*)"|“([^“”]*)”|\'([^\']*)\'|‘([^‘’]*)’')
-NUMERAL = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
+NUMERAL = re.compile(r"(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3})?")
 UNKNOWN = "its expression has parts that are not arithmetic"
 
 

@@ -117,7 +117,7 @@ def is_figure(number: facts.Number) -> bool:
 def _label(line: str) -> str:
     """The words before the first cell or figure of a row; empty if the line reads like a sentence."""
     cells = re.split(r"\t| \| |,(?=\S)", line.strip("| ")) if is_table_row(line) or line.count(",") > 4 else []
-    label = cells[0] if cells else re.split(r"[$€£(]*\s?\d", line, maxsplit=1)[0]
+    label = cells[0] if cells else re.split(r"(?<![$€£(])[$€£(]*+\s?\d", line, maxsplit=1)[0]
     rest = "" if cells else line[len(label) :]
     sentence = len(re.findall(r"[^\W\d_]{4,}", rest)) > 1 or line.rstrip().endswith((".", ";"))
     return "" if (sentence and not cells) or len(label.split()) > MAX_LABEL else label.strip(" $€£(:—-\t")[:60]

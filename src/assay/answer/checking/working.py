@@ -137,7 +137,7 @@ def _shown(value: Value, working: Working) -> str:
 
 
 def _typeset(expression: str) -> str:
-    parts = re.split(r'("[^"]*"|“[^”]*”)', expression)
+    parts = re.split(r'("[^"]*"|“[^“”]*+”)', expression)
     spaced = r"\s*(\*\*|[*/×÷+−^]|(?<=[\w)%\s])-|[<>=]=?)\s*"
     parts[::2] = [re.sub(spaced, lambda match: f" {SIGNS.get(match[1], match[1])} ", part) for part in parts[::2]]
     return " ".join("".join(parts).split())
@@ -222,8 +222,9 @@ def _in_columns(claim: str, operands: Sequence[Operand], text: str) -> bool:
 
 def _is_row(line: str) -> bool:
     """Whether a line ends with a figure that is no year: a row of a table, rather than a sentence or a title."""
-    last = re.search(r"(\S*\d\S*|—|–)$", line.rstrip())
-    return last is not None and not YEAR.search(last[0])
+    last = (line.split() or [""])[-1]
+    figure = any(map(str.isdigit, last)) or last.endswith(("—", "–"))
+    return figure and not YEAR.search(last)
 
 
 def _terms(text: str) -> frozenset[str]:
