@@ -87,6 +87,7 @@ def test_a_claim_that_repeats_a_cited_sentence_is_supported(words: str, claim: s
         ),
         ("Acme bought the old mill from Brill.", "Brill bought the old mill from Acme."),
         ("It may be that the ferry sails on Sundays.", "The ferry sails on Sundays."),
+        ("No ferry that is not painted carries cars to Oster.", "Ferry that is painted carries cars to Oster."),
     ],
 )
 def test_a_small_word_or_sign_that_turns_the_meaning_round_is_no_repetition(said: str, claim: str):

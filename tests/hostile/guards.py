@@ -32,6 +32,7 @@ class Guard:
 
 INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_hostile_replies.py"
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
+RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 GUARDS = (
     Guard(
         "the fence escapes its own marks",
@@ -131,6 +132,84 @@ GUARDS = (
         "if unknown := unfounded_number(words, texts.values()):",
         "if unknown := '':",
         "tests/answer/test_claim_rules.py",
+    ),
+    Guard(
+        "a calculation computes",
+        "answer/checking/claim_rules.py",
+        'return "" if proof.ok else proof.why',
+        'return ""',
+        f"{RULES}::test_a_calculation_that_does_not_compute_fails_whatever_a_model_says",
+    ),
+    Guard(
+        "what rests only on flagged passages repeats them",
+        "answer/checking/claim_rules.py",
+        "if cited and all(each.flagged for each in cited):  # no model can settle that",
+        "if False:",
+        f"{RULES}::test_what_rests_only_on_a_flagged_passage_must_repeat_it",
+    ),
+    Guard(
+        "what turns a source round as a passage orders is an instruction obeyed",
+        "answer/checking/claim_rules.py",
+        "told = added or (terms if turned else frozenset[str]())",
+        "told = added",
+        "tests/hostile/test_hostile_runs.py::"
+        "test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says",
+    ),
+    Guard(
+        "a repetition has the same negations",
+        "answer/checking/claim_rules.py",
+        "and count_negations(own) == count_negations(sentence)",
+        "and True",
+        f"{RULES}::test_a_small_word_or_sign_that_turns_the_meaning_round_is_no_repetition",
+    ),
+    Guard(
+        "a repetition has the same figures, with their signs",
+        "answer/checking/claim_rules.py",
+        "and not facts.missing_facts(own, sentence)",
+        "and True",
+        f"{RULES}::test_a_small_word_or_sign_that_turns_the_meaning_round_is_no_repetition",
+    ),
+    Guard(
+        "no model lifts what code has refuted",
+        "answer/checking/model_rulings.py",
+        "if claim.verdict not in (Verdict.supported, Verdict.partial):",
+        "if False:",
+        f"{RULES}::test_what_is_refuted_fails_whatever_a_model_says",
+    ),
+    Guard(
+        "the words that a judge names are in what is cited",
+        "answer/checking/model_rulings.py",
+        "if not carried and not heading and not _in_labels(ruling.words, cited, sources):",
+        "if False:",
+        f"{RULINGS}::test_words_that_the_cited_passages_do_not_have_carry_nothing",
+    ),
+    Guard(
+        "a claim without a ruling fails",
+        "answer/checking/model_rulings.py",
+        'none = Ruling(claim=0, why="no verdict was given", verdict="unsupported")',
+        'none = Ruling(claim=0, why="no verdict was given", verdict="supported", words=[claims[0].text])',
+        f"{RULINGS}::test_a_claim_without_a_ruling_does_not_hold",
+    ),
+    Guard(
+        "the words that carry a claim are cited when it is delivered",
+        "answer/checking/judge.py",
+        "if not all(_is_cited(each, cited.values()) for each in claim.carried_by):",
+        "if False:",
+        "tests/answer/test_compose.py::test_words_that_a_claim_does_not_cite_carry_nothing_at_delivery",
+    ),
+    Guard(
+        "a small model settles nothing",
+        "agent/steps/check.py",
+        "capable = run.asked.has_model and not context.small(Role.check)",
+        "capable = run.asked.has_model",
+        "tests/agent/test_judging.py::test_nothing_is_delivered_on_a_small_models_word",
+    ),
+    Guard(
+        "a heading that states something is judged",
+        "answer/claims.py",
+        'if STATES.search(tidy) and not tidy.endswith("?"):',
+        "if False:",
+        "tests/answer/test_claims.py::test_a_heading_that_states_something_is_a_claim_on_what_stands_below_it",
     ),
     Guard(
         "what was delivered was checked, and holds still",
