@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from assay.answer import compose, draft, render, revise
 from assay.answer.checking import claim_rules, judge, model_rulings
 from assay.answer.checking.judge import JUDGE
+from assay.answer.checking.model_rulings import JudgeRequest
 from assay.answer.evidence_text import Sources
 from assay.core.events import (
     Asked,
@@ -408,7 +409,7 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(
             ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get)
             said = model_rulings.Rulings.model_validate({"rulings": rulings[place % 12]})
             if JUDGE.needs_model(ruled):
-                ruled = model_rulings.read(said, (ruled,), run.evidence, Sources(), "check@m")[0]
+                ruled = model_rulings.read(said, JudgeRequest((ruled,)), run.evidence, Sources(), "check@m")[0]
             run = run.then(Checked(place, ruled))
         for place, claim in run.unsupported:
             wanted = revise.Revisions.model_validate({"revisions": [revisions[place % 12]]})
