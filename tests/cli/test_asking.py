@@ -16,7 +16,7 @@ from assay.core.events import Asked, Mode, RoleModel, Route, Routed
 from assay.store import facts
 from assay.store.runs import records
 from assay.store.runs.history import history, routes
-from assay.testing import calls, direct, keeps, missing, no_calls, research, says, supported, writes
+from assay.testing import beside_the_point, calls, direct, keeps, missing, no_calls, research, says, supported, writes
 from assay.workspace.facade import Workspace
 
 BELOW = " " * 7  # before what stands below the line of an event
@@ -103,6 +103,26 @@ def test_what_the_documents_do_not_say_is_exit_code_4(typed: Typed, noted: Works
     model(researched(weigh=keeps("nothing of the kind"), judge=missing("it"), decide=no_calls()))
     done = typed("ask", "Who was the first keeper of the light?", "--mode", "quick")
     assert done.code == 4 and "do not answer this" in done.out, done
+
+
+def test_true_statements_beside_the_point_are_exit_code_4_and_shown_as_what_came_nearest(
+    typed: Typed, noted: Workspace, model
+):
+    model(researched(check=beside_the_point()))
+    done = typed("ask", "Who is the mayor of Carrow Point?", "--mode", "quick")
+    assert done.code == 4 and "do not answer this" in done.out, done
+    assert ANSWER in done.out.partition("nearest")[2] and "“The lamp room" in done.out
+
+
+@pytest.mark.parametrize(
+    "question", ["Weigh where the paint is ground.", "Answer for FY2023: where is the paint ground?"]
+)
+def test_an_answer_that_is_complete_is_exit_code_0_whatever_words_the_question_has(
+    typed: Typed, noted: Workspace, model, question: str
+):
+    model(researched())
+    done = typed("ask", question, "--mode", "quick")
+    assert done.code == 0 and ANSWER in done.out and "part of an answer" not in done.out, done
 
 
 def test_an_endpoint_that_fails_ends_the_run_with_1_and_it_can_be_carried_on(typed: Typed, noted: Workspace, model):
