@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from test_table_lookup import document
+from ferries import document
 
 from assay.answer.checking.judge import JUDGE
 from assay.answer.derived import derive, table_claims
-from assay.answer.tables.lookup import look_up
 from assay.core.types import Derivation, Document, Evidence, Passage, Quote, Verdict
+from assay.lookup.tables import look_up
 
 
 def evidence(source: Document) -> Evidence:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.answer import statements
 from assay.answer.conflicts import pair, question_kind
 from assay.answer.extractive import extract, selection
 from assay.answer.extractive.selection import Extraction
 from assay.core.events import Drafted
 from assay.core.types import Claim, Evidence, Passage, Quote, Shape
+from assay.language import sentences
 from assay.testing.word_embedder import WordEmbedder
 
 KILN = "The kiln at Oster Works was built by Mara Lindqvist in 1931."
@@ -107,7 +107,7 @@ def test_rows_of_a_table_are_quoted_one_by_one():
             ]
         )
     )
-    assert len(statements.split_statements(rows)) == 4
+    assert len(sentences.split_statements(rows)) == 4
     draft = drafted("Which suppliers deliver clay goods?", evidence(rows))
     assert [line.split(";")[0] for line in said(draft)] == ["supplier: Abel", "supplier: Curtis", "supplier: Dent"]
     few = replace(Extraction(), claims=1)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
-from assay.answer.checking import facts
 from assay.answer.evidence_text import Sources
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
 from assay.core.errors import ModelError
@@ -31,6 +30,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
+from assay.language import facts
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import estimate_tokens

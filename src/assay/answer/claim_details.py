@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from assay.answer.checking import working
 from assay.answer.checking.claim_rules import HEDGE
-from assay.answer.checking.figures import find_words, line_at
 from assay.answer.checking.judge import Documents, sources_of
 from assay.answer.checking.model_rulings import DIFFER
 from assay.answer.checking.source import cited_texts
 from assay.core.events import RULES, Checked, Event
 from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
+from assay.language.figures import find_words, line_at
 
 CODE = "code"
 BASIS_TEXT = {each: each.value for each in Basis} | {

@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from assay.answer.checking import facts
 from assay.core.types import Claim, Evidence
+from assay.language import facts
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.sentences import Span, split_sentences

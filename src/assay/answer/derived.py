@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from assay.answer.tables.lookup import TableAnswer, as_number
-from assay.answer.tables.question import Operation
 from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
 from assay.language.clean import clean_text
+from assay.lookup.table_question import Operation
+from assay.lookup.tables import TableAnswer, as_number
 
 Documents = Callable[[str], Document | None]
 

@@ -157,11 +157,6 @@ def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
     return f"{head}\n{fence(mark, label, chr(10).join(lines))}\n" if lines else ""
 
 
-def shown_keys(evidence: Sequence[Evidence], sources: Sources, mark: str, room: int) -> tuple[str, ...]:
-    """The keys of the evidence that `build_prompt` would show within `room` tokens."""
-    return quotations(evidence, sources, mark, room)[1]
-
-
 TABLE = re.compile(r"\b(?:table|compare|comparison|contrast|versus|vs)\b|\bside by side\b", re.I)
 PROSE = re.compile(
     r"^\W*(?:why|explain|describe|discuss|summari[sz]e|outline|tell me about)\b|\bhow (?:do|does|did|is|are|was|were|can)\b",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from assay.answer.checking import facts
 from assay.answer.checking.source import claim_terms, share, text_terms
 from assay.core.types import Derivation, Quote
+from assay.language import facts
 from assay.language.negation import find_denial, find_reversal
 from assay.language.terms import content_terms, fold_case
 

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims
-from assay.answer.checking import facts
 from assay.answer.checking.claim_rules import HEDGE
 from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.checking.source import claim_terms
@@ -26,12 +25,13 @@ from assay.answer.draft import (
     with_working,
 )
 from assay.answer.evidence_text import Sources, quotations
-from assay.answer.statements import is_statement, split_statements
 from assay.core.events import RULES, Revised, RevisionCause
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence, Verdict
 from assay.evidence.weigh import quote
+from assay.language import facts
 from assay.language.injection import is_command
+from assay.language.sentences import is_statement, split_statements
 from assay.language.terms import content_terms
 from assay.language.words import stop_words
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens

@@ -374,10 +374,6 @@ class Run:
         return any(isinstance(event, Decided) and event.seeks for event in self.drafting)
 
     @property
-    def critiqued(self) -> Critiqued | None:
-        return next((event for event in reversed(self.events) if isinstance(event, Critiqued)), None)
-
-    @property
     def judgement(self) -> Critiqued | None:
         """The last judgement of the current draft as an answer."""
         return next((event for event in reversed(self.drafting) if isinstance(event, Critiqued)), None)

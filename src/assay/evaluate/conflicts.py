@@ -11,10 +11,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from assay.answer.checking import facts
 from assay.answer.conflicts.dispute import statements
 from assay.answer.conflicts.sides import among_documents, minority_pairs
 from assay.core.errors import UserError
+from assay.language import facts
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 

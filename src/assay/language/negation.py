@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from assay.language.terms import content_terms, fold_case, stem_word
-from assay.language.words import data_lines, stop_words, word_list
+from assay.language.words import data_lines, word_list
 
 # Phrases that count as one word; "not only" and "whether or not" negate nothing.
 PHRASES = (
@@ -24,7 +24,6 @@ CLAUSE = re.compile(
 WORD = re.compile(r"[^\W_]+")
 SCOPE = 3  # content words after a negation that it surely applies to
 
-DIRECTIONAL_STOP_WORDS = frozenset("more less before after above below always never all none most least".split())
 PREFIXES = ("un", "in", "im", "il", "ir", "non", "dis")
 
 
@@ -111,32 +110,6 @@ def find_directions(words: str) -> dict[int, dict[int, str]]:
     for word in WORD.findall(_plain(words)):
         for pair, side in directions_by_stem().get(stem_word(word), ()):
             found.setdefault(pair, {})[side] = word
-    return found
-
-
-def find_unclear_direction(claim: str, source: str) -> str:
-    """A directional word of the claim whose source has only the other direction, or both but not this one beside the same
-    words: "decreased lymphocytes" against "increased lymphocytes, decreased count". Empty if there is none."""
-    sides, in_source = find_directions(source), _directional_words(source)
-    for word, points, near in _directional_words(claim):
-        for pair, side in points:
-            own = sides.get(pair, {})
-            beside = any((pair, side) in other and near & about for _, other, about in in_source)
-            if (own and side not in own) or (len(own) > 1 and not beside):
-                return word
-    return ""
-
-
-def _directional_words(words: str) -> list[tuple[str, frozenset[tuple[int, int]], frozenset[str]]]:
-    """Each directional word, its directions, and the content word beside it."""
-    ignored = stop_words() - DIRECTIONAL_STOP_WORDS
-    stemmed = [(word, stem_word(word)) for word in WORD.findall(_plain(words)) if word not in ignored]
-    found: list[tuple[str, frozenset[tuple[int, int]], frozenset[str]]] = []
-    for place, (word, stem) in enumerate(stemmed):
-        if stem in directions_by_stem():
-            after = [own for _, own in stemmed[place + 1 :] if own not in directions_by_stem()][:1]
-            before = [own for _, own in stemmed[:place] if own not in directions_by_stem()][-1:]
-            found.append((word, directions_by_stem()[stem], frozenset(after or before)))
     return found
 
 

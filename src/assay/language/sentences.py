@@ -105,3 +105,23 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 def is_unspaced_script(words: str) -> bool:
     """Whether a text is in a script with few or no spaces between words, so that words cannot be counted."""
     return len(_WIDE.findall(words)) >= 6
+
+
+def split_statements(body: str) -> list[Span]:
+    """Sentences; where several table rows read as one sentence, the single rows."""
+    found: list[Span] = []
+    for start, end in split_sentences(body):
+        lines = [(start + match.start(), start + match.end()) for match in re.finditer(r"\S[^\n]*\S", body[start:end])]
+        rows = len(lines) > 1 and all(is_table_row(body[slice(*line)]) for line in lines[-2:])
+        found += lines if rows else [(start, end)]
+    return found
+
+
+def is_statement(sentence: str) -> bool:
+    """False for a heading, a lone number or a fragment of a table."""
+    words = sentence.split()
+    return (
+        len(words) >= 5
+        or (len(words) >= 3 and any(sign.isdigit() for sign in sentence))
+        or is_unspaced_script(sentence)
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from assay.answer.checking import facts
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
+from assay.language import facts
 from assay.language.clean import clean_text
 from assay.synthesis import state
 

@@ -16,14 +16,14 @@ from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.toolbox.recall import recall
-from assay.answer.catalogue import parse as parse_catalogue
-from assay.answer.tables.lookup import look_up
 from assay.core.errors import ToolError
 from assay.core.events import RULES, Call, Decided, Event, Route, StopReason
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Document, Scalar
 from assay.language.terms import content_terms, fold_case
+from assay.lookup.catalogue import parse as parse_catalogue
+from assay.lookup.tables import look_up
 from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
 

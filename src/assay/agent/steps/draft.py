@@ -13,11 +13,10 @@ from assay.agent.past_searches import past_searches
 from assay.agent.prompt_window import evidence_documents
 from assay.agent.steps.decide import computes
 from assay.agent.toolbox.read_rows import read_rows
-from assay.answer import catalogue, derived, greetings
+from assay.answer import derived, greetings
 from assay.answer import draft as drafting
 from assay.answer.extractive import completion, extract
 from assay.answer.extractive.selection import Candidate, best_places, field
-from assay.answer.tables.lookup import look_up
 from assay.core.events import (
     RULES,
     Drafted,
@@ -29,6 +28,8 @@ from assay.core.tables import header_spans
 from assay.core.types import Block, Derivation, Shape, Verdict
 from assay.evidence import weigh
 from assay.language import dates
+from assay.lookup import catalogue
+from assay.lookup.tables import look_up
 from assay.models.answer_model import Reading
 from assay.models.llm import Role
 from assay.models.meter import NoReply

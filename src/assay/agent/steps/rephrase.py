@@ -10,10 +10,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.context import RunContext, mark
-from assay.answer.checking import facts
 from assay.core.events import RULES, Event, Rephrased
 from assay.core.run import Run
 from assay.core.types import Exchange
+from assay.language import facts
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences

@@ -7,8 +7,8 @@ import asyncio
 from assay.agent.tool import Query, Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.search import some
-from assay.answer.catalogue import CatalogueQuestion, Limit, Listed, mentions, parse, select
 from assay.core.types import Hit
+from assay.lookup.catalogue import CatalogueQuestion, Limit, Listed, mentions, parse, select
 from assay.store.documents import READY
 
 DEEP = 400  # passages read in search of a mention

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
-from assay.answer import statements
 from assay.core.errors import ToolError
 from assay.core.types import Passage
 from assay.evidence.weigh import evidence_key, rarity
+from assay.language import sentences
 from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence, table_label
@@ -74,6 +74,6 @@ def sentences_about(about: str, pieces: Sequence[Piece], most: int) -> list[tupl
     said: dict[str, Piece] = {}
     for piece in pieces:
         body = piece.passage.text
-        all_of_it = [body[start:end] for start, end in statements.split_statements(body)] or [body]
-        said.setdefault(max(filter(statements.is_statement, all_of_it), key=speaks, default=all_of_it[0]), piece)
+        all_of_it = [body[start:end] for start, end in sentences.split_statements(body)] or [body]
+        said.setdefault(max(filter(sentences.is_statement, all_of_it), key=speaks, default=all_of_it[0]), piece)
     return [(said[words], shown(words, 300)) for words in sorted(said, key=speaks, reverse=True)[:most]]

@@ -11,8 +11,7 @@ from dataclasses import replace
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from difflib import SequenceMatcher
 
-from assay.answer.checking import facts, working
-from assay.answer.checking.figures import figures
+from assay.answer.checking import working
 from assay.answer.checking.hints import find_hints
 from assay.answer.checking.source import (
     body_of,
@@ -24,10 +23,12 @@ from assay.answer.checking.source import (
     text_terms,
 )
 from assay.answer.evidence_text import Sources
-from assay.answer.statements import split_statements
 from assay.core.types import Claim, Evidence, Verdict
+from assay.language import facts
+from assay.language.figures import figures
 from assay.language.injection import is_suspicious, note_taint
 from assay.language.negation import count_negations, find_denial, find_reversal
+from assay.language.sentences import split_statements
 from assay.language.terms import content_terms, fold_case
 
 HEDGE = "The documents suggest, but do not state, that "

@@ -16,8 +16,8 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-from assay.answer.checking.facts import Day, dates
-from assay.answer.checking.figures import Readings, figures, find_words
+from assay.language.facts import Day, dates
+from assay.language.figures import Readings, figures, find_words
 
 LONGEST, DEEPEST, LARGEST_POWER = 1000, 150, 100
 EXACT = Context(prec=40, Emax=400, Emin=-400)

@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from assay.answer.checking import facts
-from assay.answer.checking.table_figures import (
+from assay.language import facts
+from assay.language.negation import count_negations, find_denial, find_reversal
+from assay.language.qualifiers import Qualifier, find_qualifiers, stems_after
+from assay.language.roles import find_swapped_roles
+from assay.language.sentences import split_statements
+from assay.language.table_figures import (
     Tables,
     find_misplaced,
     find_missing,
@@ -16,10 +20,6 @@ from assay.answer.checking.table_figures import (
     is_figure,
     plain,
 )
-from assay.answer.statements import split_statements
-from assay.language.negation import count_negations, find_denial, find_reversal
-from assay.language.qualifiers import Qualifier, find_qualifiers, stems_after
-from assay.language.roles import find_swapped_roles
 from assay.language.terms import content_terms, fold_case
 from assay.language.words import word_list
 

@@ -9,13 +9,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay import prompts
-from assay.answer.checking import facts
 from assay.answer.checking.claim_rules import HEDGE, by_rule
 from assay.answer.checking.source import cited_texts
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.types import Claim, Evidence, Quote, Verdict
 from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
+from assay.language import facts
 from assay.language.injection import TAINT_REASON, is_suspicious
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence

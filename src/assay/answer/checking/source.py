@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from assay.answer.checking import facts
 from assay.answer.evidence_text import Sources
 from assay.core.types import Evidence
+from assay.language import facts
 from assay.language.injection import is_command
 from assay.language.negation import directions_by_stem, find_directions
 from assay.language.sentences import split_sentences

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, localcontext
 
-from assay.answer.checking import facts
 from assay.answer.checking.expression import EXACT, LONGEST, Expression, Quantity, Refused, Value, is_count
-from assay.answer.checking.figures import Figure, Readings, figures, find_words, line_at, lines, readings, scale_in
-from assay.answer.checking.table_figures import YEAR, Tables
 from assay.core.types import Basis, Operand, Working
+from assay.language import facts
+from assay.language.figures import Figure, Readings, figures, find_words, line_at, lines, readings, scale_in
+from assay.language.table_figures import YEAR, Tables
 from assay.language.terms import content_terms
 
 MOST_OPERANDS = 200

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
-from assay.answer.checking import facts
 from assay.answer.conflicts.dispute import Dispute, Statement, between_documents, nearness
 from assay.answer.conflicts.slots import Token, same, tokenize
+from assay.language import facts
 from assay.language.terms import content_terms
 
 HALF = 0.5  # share of the question's words in one sentence: the document addresses the question

@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
-from assay.answer.checking import facts
 from assay.answer.conflicts import pair
+from assay.language import facts
 from assay.language.names import Name, find_names
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word

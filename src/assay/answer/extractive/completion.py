@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.answer.checking import facts
 from assay.answer.evidence_text import Sources
 from assay.answer.extractive.extract import missing_words
-from assay.answer.statements import is_statement, split_statements
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Evidence
 from assay.evidence.weigh import quote
+from assay.language import facts
 from assay.language.injection import is_command
+from assay.language.sentences import is_statement, split_statements
 from assay.language.terms import content_terms, fold_case
 
 

@@ -23,12 +23,12 @@ from assay.answer.extractive.selection import (
     with_readings,
 )
 from assay.answer.polar import Polar
-from assay.answer.statements import is_statement, split_statements
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Derivation, Evidence, Quote, Shape
 from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.names import find_names
+from assay.language.sentences import is_statement, split_statements
 from assay.language.terms import asking_stems, content_terms, stem_word
 from assay.models.answer_model import Reading
 

@@ -6,10 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from assay.answer.statements import is_statement, split_statements
 from assay.core.types import Document, Quote
 from assay.language.injection import is_suspicious
-from assay.language.sentences import Span, is_table_row, is_unspaced_script, split_sentences
+from assay.language.sentences import (
+    Span,
+    is_statement,
+    is_table_row,
+    is_unspaced_script,
+    split_sentences,
+    split_statements,
+)
 from assay.language.terms import fold_case
 from assay.language.words import stop_words
 

@@ -10,19 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from assay.answer.checking import facts
 from assay.answer.checking.source import claim_terms, share, text_terms
 from assay.answer.conflicts import pair as conflict
-from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Pair, Relation, RelationSide, RelationType
 from assay.core.types import Document, Evidence, Quote
 from assay.evidence.assess import SAYS, whole
 from assay.evidence.quotation import locate_quote, stands
 from assay.evidence.weigh import quote
+from assay.language import facts
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.negation import find_denial, find_reversal
-from assay.language.sentences import split_sentences
+from assay.language.sentences import is_statement, split_sentences, split_statements
 from assay.language.terms import content_terms, fold_case
 
 NEAR = 0.5  # similarity from which two sentences that name the same thing are about the same thing

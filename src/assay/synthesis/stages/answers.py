@@ -10,7 +10,6 @@ from assay.agent import loop
 from assay.agent.context import RunContext, mark
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import ROUNDS
-from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Approach, Brief, Question, QuestionKind
 from assay.core.errors import ModelError
 from assay.core.events import (
@@ -36,7 +35,7 @@ from assay.index.filters import In
 from assay.index.fusion import capped
 from assay.index.retrieve import retrieve
 from assay.language.injection import is_suspicious
-from assay.language.sentences import is_table_row, split_sentences
+from assay.language.sentences import is_statement, is_table_row, split_sentences, split_statements
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply

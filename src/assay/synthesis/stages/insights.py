@@ -18,7 +18,6 @@ from assay.answer import claims, revise
 from assay.answer.checking.judge import JUDGE, unchanged_evidence
 from assay.answer.checking.model_rulings import JudgeRequest, batches
 from assay.answer.evidence_text import Sources, quotations
-from assay.answer.statements import is_statement, split_statements
 from assay.core.account import Insight, Question
 from assay.core.events import InsightsDrawn
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
@@ -26,7 +25,7 @@ from assay.core.run import Run
 from assay.core.types import Claim, Document, Evidence, Verdict
 from assay.evidence.weigh import quote
 from assay.language.injection import is_suspicious
-from assay.language.sentences import is_table_row
+from assay.language.sentences import is_statement, is_table_row, split_statements
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply

@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims as stating
 from assay.answer import compose
-from assay.answer.checking import facts
 from assay.answer.checking.judge import JUDGE
 from assay.answer.checking.source import instruction_terms, share
 from assay.answer.evidence_text import Sources
 from assay.core.account import EXECUTIVE, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
 from assay.core.run import Run
 from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
+from assay.language import facts
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences

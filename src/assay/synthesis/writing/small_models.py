@@ -12,8 +12,8 @@ from dataclasses import replace
 from assay.answer import revise
 from assay.answer.checking.source import claim_terms, share
 from assay.answer.evidence_text import Sources
-from assay.answer.statements import split_statements
 from assay.core.types import Block, Claim, Evidence
+from assay.language.sentences import split_statements
 from assay.language.terms import content_terms
 
 NEARLY = 0.8  # share of the words

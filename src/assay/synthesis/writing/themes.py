@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims
-from assay.answer.checking import facts
 from assay.answer.checking.source import REPORTING_STEMS
 from assay.core.account import Theme
 from assay.core.types import Evidence
+from assay.language import facts
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences

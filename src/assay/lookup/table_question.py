@@ -12,7 +12,6 @@ from assay.language.words import stop_words
 
 TOKEN = re.compile(r"[^\W_]+(?:[-.:/’'][^\W_]+)*")
 POSSESSIVE = re.compile(r"['’]s$")
-NUMBER = re.compile(r"\d[\d.,:/-]*")
 
 
 class Operation(StrEnum):
@@ -60,10 +59,6 @@ class Word:
     place: int
     before: str
     named: bool
-
-    @property
-    def is_number(self) -> bool:
-        return NUMBER.fullmatch(self.text) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from assay.answer.tables.question import (
+from assay.core.identity import ORGANISATION
+from assay.core.tables import table_rows
+from assay.core.types import Document, Table, TableCell, TableRow
+from assay.language.dates import parse_written_date
+from assay.language.terms import asking_stems, fold_case, stem_word
+from assay.lookup.table_question import (
     DETERMINING,
     MEASURES,
     Operation,
@@ -21,11 +26,6 @@ from assay.answer.tables.question import (
     stems,
     tokens,
 )
-from assay.core.identity import ORGANISATION
-from assay.core.tables import table_rows
-from assay.core.types import Document, Table, TableCell, TableRow
-from assay.language.dates import parse_written_date
-from assay.language.terms import asking_stems, fold_case, stem_word
 
 ROWS = 5000  # of a table that is read
 LISTED = 40  # rows of an answer

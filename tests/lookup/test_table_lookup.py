@@ -3,23 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from ferries import document
 
-from assay.answer.tables.lookup import TableAnswer, as_date, as_number, look_up
-from assay.core.types import Document
-from assay.ingest.formats.delimited import parse
-from assay.ingest.parsed import FileLimits
-
-FERRIES = b"""Ferry,Port,Built,Capacity (cars),Speed,Contract ends,Restaurant on board,Remark
-Gannet,Skelby,1998,120,18 kn,2026-03-31,yes,Sails to Aldersay.
-Petrel,Marl Quay,2004,85,22 kn,2025-12-31,no,Reserve ship.
-Skua,Skelby,1987,40,14 kn,2027-06-30,no,Oldest of the fleet.
-Tern,Ostrey,2019,210,25 kn,2028-01-31,yes,New engines.
-"""
-
-
-def document(data: bytes = FERRIES, name: str = "ferries.csv", title: str = "Ferries of the sound") -> Document:
-    parsed = parse(data, name, FileLimits())
-    return Document("d", "b", name, "", title, parsed.text, kind="csv", tables=tuple(parsed.tables))
+from assay.lookup.tables import TableAnswer, as_date, as_number, look_up
 
 
 def ask(question: str) -> TableAnswer | None:

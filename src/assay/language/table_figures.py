@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from assay.answer.checking import facts
+from assay.language import facts
 from assay.language.dates import MONTHS
 from assay.language.negation import find_directions
 from assay.language.sentences import is_table_row

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from assay.answer.checking import facts
-from assay.answer.statements import split_statements
-from assay.language.sentences import Span
+from assay.language import facts
+from assay.language.sentences import Span, split_statements
 
 MOST_PLACES = 20  # where the same words stand
 SCALES = {

@@ -340,15 +340,3 @@ LEFT = re.compile(r"\b\w+n['’]t\b|(?<= )0(?= )")
 def remove_numbers_and_dates(words: str) -> str:
     """The words without numbers, units of measure, dates, and the remainder of "doesn't"."""
     return LEFT.sub(" ", MEASURED.sub(" ", NUMBER.sub(" 0 ", DATED.sub(" ", words))))
-
-
-def facts_with_subjects(words: str) -> list[tuple[str, str]]:
-    """Each number and date with the name it refers to: the last one before it, or else the first one after it."""
-    placed = sorted((words.find(name), name) for name in names(words))
-    told = [(match.start(), match[0]) for match in DATED.finditer(words)]
-    told += [(words.find(number.said), number.said) for number in numbers(words)]
-    found: list[tuple[str, str]] = []
-    for at, fact in sorted(told):
-        near = [name for place, name in placed if place <= at] or [name for _, name in placed][:1]
-        found.append((fact, near[-1] if near else ""))
-    return found

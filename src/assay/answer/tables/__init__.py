@@ -1,1 +1,0 @@
-"""Answers computed from the tables of documents: cells, rows, counts and extremes, without a model."""
