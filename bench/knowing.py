@@ -116,10 +116,10 @@ def _first(words: str) -> str:
 
 def meter(model: Knowing, window: int = 32768) -> Meter:
     """The model in every role, with tool calls and schemas, and no ceilings."""
-    seats = {
+    models = {
         role: (
             ConnectedModel(model, RoleModel(role.value, model.name, tools=True, schema=True, json=True, window=window)),
         )
         for role in Role
     }
-    return Meter(seats, record=lambda _: None, recalled=lambda _: None, book=FreeLedger())
+    return Meter(models, record=lambda _: None, recorded_reply=lambda _: None, ledger=FreeLedger())

@@ -78,8 +78,8 @@ class Setting:
 
 
 def asked(case: Case, model: Knowing, mode: Mode, route: Route | None = None) -> Run:
-    seats = tuple(each[0].seat for each in meter(model).seats.values())
-    return Run(case.id, (Asked(case.question, "local", DAY, mode, route=route, seats=seats),))
+    role_models = tuple(each[0].role_model for each in meter(model).models.values())
+    return Run(case.id, (Asked(case.question, "local", DAY, mode, route=route, seats=role_models),))
 
 
 def costed(case: Case, model: Knowing, found: Sequence[str]) -> Cost:

@@ -34,7 +34,7 @@ async def test_a_recorded_run_comes_to_the_same_answer_again(path: Path):
 def test_whatever_the_model_wrote_only_what_holds_was_delivered(path: Path):
     run, context = replay.load(path.read_text(encoding="utf-8"))
     assert run.answer is not None and not find_faults(run.answer, run, context.document)
-    assert run.usage.calls >= 2 and all(not seat.tools for seat in run.asked.seats)
+    assert run.usage.calls >= 2 and all(not role_model.tools for role_model in run.asked.seats)
     if path.stem == "unanswerable":
         assert run.answer.outcome is not Outcome.answered
     else:

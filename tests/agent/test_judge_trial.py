@@ -58,17 +58,17 @@ def workspace(folder: Path) -> Iterator[Workspace]:
         yield workspace
 
 
-async def seats(workspace: Workspace, endpoint: Endpoint, **settings: Any) -> dict[str, RoleModel]:
+async def role_models(workspace: Workspace, endpoint: Endpoint, **settings: Any) -> dict[str, RoleModel]:
     own = {"llm_base_url": endpoint.server.url, "llm_model": "scripted", "llm_api_key": "k"}
     roles = await model_roles.connect(workspace.with_settings(**own | settings).context)
-    return {role.value: models[0].seat for role, models in roles.items()}
+    return {role.value: models[0].role_model for role, models in roles.items()}
 
 
 async def test_a_judge_that_judges_well_is_large_and_is_measured_once(workspace: Workspace):
     endpoint = Endpoint(right)
     with endpoint.server:
-        first = await seats(workspace, endpoint)
-        again = await seats(workspace, endpoint)
+        first = await role_models(workspace, endpoint)
+        again = await role_models(workspace, endpoint)
     assert not first["check"].small and first == again
     assert endpoint.trials == 2
     (fact,) = [fact for fact in _facts(workspace) if fact.startswith("trial:")]
@@ -78,27 +78,27 @@ async def test_a_judge_that_judges_well_is_large_and_is_measured_once(workspace:
 async def test_a_judge_that_passes_everything_is_small_in_its_own_role_only(workspace: Workspace):
     endpoint = Endpoint(lenient)
     with endpoint.server:
-        found = await seats(workspace, endpoint)
-        await seats(workspace, endpoint)
+        found = await role_models(workspace, endpoint)
+        await role_models(workspace, endpoint)
     assert found["check"].small
-    assert not any(seat.small for role, seat in found.items() if role != "check")
+    assert not any(role_model.small for role, role_model in found.items() if role != "check")
     assert endpoint.trials == 1
 
 
 async def test_a_judge_without_tool_calls_may_be_large(workspace: Workspace):
     endpoint = Endpoint(right, lacks=("tools",))
     with endpoint.server:
-        found = await seats(workspace, endpoint)
+        found = await role_models(workspace, endpoint)
     assert not found["check"].small and found["write"].small
 
 
 async def test_a_judge_that_writes_garbage_is_small_and_no_question_waits_for_it_again(workspace: Workspace):
     endpoint = Endpoint(lambda _: "no idea")
     with endpoint.server:
-        assert (await seats(workspace, endpoint))["check"].small
+        assert (await role_models(workspace, endpoint))["check"].small
         before = endpoint.trials
         endpoint.judge = right
-        assert (await seats(workspace, endpoint))["check"].small
+        assert (await role_models(workspace, endpoint))["check"].small
         assert endpoint.trials == before
 
 
@@ -106,14 +106,14 @@ async def test_a_judge_that_writes_garbage_is_small_and_no_question_waits_for_it
 async def test_the_setting_overrides_and_no_trial_is_run(workspace: Workspace, size: str, small: bool):
     endpoint = Endpoint(lenient)
     with endpoint.server:
-        assert (await seats(workspace, endpoint, llm_size=size))["check"].small is small
+        assert (await role_models(workspace, endpoint, llm_size=size))["check"].small is small
     assert endpoint.trials == 0
 
 
 async def test_only_the_models_that_check_are_measured(workspace: Workspace):
     endpoint = Endpoint(right)
     with endpoint.server:
-        await seats(workspace, endpoint, llm_check_model="other", llm_write_model="third")
+        await role_models(workspace, endpoint, llm_check_model="other", llm_write_model="third")
     assert endpoint.trials == 2
     assert [fact for fact in _facts(workspace) if fact.startswith("trial:") and fact.endswith("/other")]
 
@@ -121,18 +121,18 @@ async def test_only_the_models_that_check_are_measured(workspace: Workspace):
 async def test_a_result_for_another_prompt_is_out_of_date(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
     endpoint = Endpoint(right)
     with endpoint.server:
-        await seats(workspace, endpoint)
+        await role_models(workspace, endpoint)
         monkeypatch.setattr(model_roles, "trial_form", lambda: "another")
-        await seats(workspace, endpoint)
+        await role_models(workspace, endpoint)
     assert endpoint.trials == 4
 
 
 async def test_a_forecast_takes_what_was_measured_and_asks_nothing(workspace: Workspace):
     endpoint = Endpoint(lenient)
     with endpoint.server:
-        await seats(workspace, endpoint)
+        await role_models(workspace, endpoint)
         asked = workspace.with_settings(llm_base_url=endpoint.server.url, llm_model="scripted", llm_api_key="k")
-        known = {seat.role: seat for seat in model_roles.known_role_models(asked.context)}
+        known = {role_model.role: role_model for role_model in model_roles.known_role_models(asked.context)}
     assert known["check"].small and not known["write"].small and endpoint.trials == 1
     assert "passes 100% of false ones" in asked.judge_summary()
     assert asked.with_settings(llm_size="large").judge_summary() == ""
@@ -146,7 +146,7 @@ async def test_no_script_has_to_foresee_the_trial(folder: Path):
     script = Script()
     with ChatServer(script.answer) as server, opened(folder, server) as workspace:
         roles = await model_roles.connect(workspace.context)
-    assert not roles[Role.check][0].seat.small and not server.problems and not server.counts["check"]
+    assert not roles[Role.check][0].role_model.small and not server.problems and not server.counts["check"]
 
 
 def _facts(workspace: Workspace) -> list[str]:

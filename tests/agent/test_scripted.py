@@ -242,14 +242,14 @@ class Counted:
 
 
 async def _kit(workspace: Workspace, run: Run, model: Counted) -> RunContext:
-    seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
-    meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger())
+    models = {Role(role_model.role): (ConnectedModel(model, role_model),) for role_model in run.asked.seats}
+    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
     return replace(await run_context_for(workspace.context, run), record=Run.then, meter=meter)
 
 
 def _asked(question: str = QUESTION, tools: bool = True, **how: Any) -> Run:
-    seats = tuple(RoleModel(role.value, "scripted", tools, True, True, small=not tools) for role in Role)
-    return Run("r1", (Asked(question, "local", "2026-01-01", seats=seats, **how),))
+    role_models = tuple(RoleModel(role.value, "scripted", tools, True, True, small=not tools) for role in Role)
+    return Run("r1", (Asked(question, "local", "2026-01-01", seats=role_models, **how),))
 
 
 PATHS: dict[str, tuple[Callable[[], Script], Mode, bool, str, int]] = {

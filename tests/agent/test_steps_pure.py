@@ -145,9 +145,9 @@ class Weigher:
 
 
 def context(model: Any, *, small: bool = False, **more: Any) -> RunContext:
-    seats = {Role.weigh: (ConnectedModel(model, RoleModel("weigh", "weigher", not small, True, True, small=small)),)}
+    models = {Role.weigh: (ConnectedModel(model, RoleModel("weigh", "weigher", not small, True, True, small=small)),)}
     nowhere: Any = None
-    meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger())
+    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
     return RunContext(
         ToolContext(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more
     )

@@ -67,10 +67,10 @@ def piece(number: int) -> Evidence:
 
 
 EVIDENCE = (piece(0), piece(1))
-SEATS = (RoleModel("write", "m"),)
+ROLE_MODELS = (RoleModel("write", "m"),)
 
 
-def asked(*events: Event, question: str = QUESTION, seats: tuple[RoleModel, ...] = SEATS) -> Run:
+def asked(*events: Event, question: str = QUESTION, seats: tuple[RoleModel, ...] = ROLE_MODELS) -> Run:
     before = (Routed(Route.research, "x"), Gathered(EVIDENCE), Stopped(StopReason.sufficient))
     return Run("r", (Asked(question, "me", "2025-01-01", seats=seats), *before, *events))
 
@@ -170,7 +170,7 @@ def test_an_answer_that_is_not_from_the_documents_is_labelled_so():
     run = Run(
         "r",
         (
-            Asked("Hello", "me", "2025-01-01", seats=SEATS),
+            Asked("Hello", "me", "2025-01-01", seats=ROLE_MODELS),
             Routed(Route.direct, "x"),
             Drafted((), Shape.prose, said="Hello!"),
         ),
@@ -183,7 +183,9 @@ def test_an_answer_that_is_not_from_the_documents_is_labelled_so():
 
 def test_a_model_that_answers_a_factual_question_without_searching_cannot_pass_it_off_as_found():
     claim = Claim("Raw telemetry is kept for 90 days at Oster.", (KEYS[0],))
-    run = Run("r", (Asked(QUESTION, "me", "2025-01-01", seats=SEATS), Routed(Route.research, "x"), drafted(claim)))
+    run = Run(
+        "r", (Asked(QUESTION, "me", "2025-01-01", seats=ROLE_MODELS), Routed(Route.research, "x"), drafted(claim))
+    )
     answer = delivered(checked(run))
     assert answer.outcome is Outcome.abstained and not answer.claims
 

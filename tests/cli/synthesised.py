@@ -48,7 +48,7 @@ from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Q
 WORDS = {"d1": "The boiler is inspected weekly.", "d2": "The boiler is inspected yearly."}
 TITLES = {"d1": "Log of the boiler house", "d2": "Handbook"}
 BRIEF = Brief(Pipeline.synthesis, ("d1", "d2"), "the boiler", audiences=("expert", "plain"))
-SEATS = (RoleModel("write", "large"),)
+ROLE_MODELS = (RoleModel("write", "large"),)
 
 
 def quote(doc: str) -> Quote:
@@ -78,7 +78,7 @@ TOLD = Translation(
 FAILS = Claim("The boiler is blue.", ("k-d2",), Verdict.unsupported, "the quotation says nothing of it")
 ANSWER = Answer("the boiler", (Block((claim("d1"), claim("d2"))),), Outcome.answered)
 EVENTS: tuple[Event, ...] = (
-    Asked("the boiler", "me", "2026-01-01", seats=SEATS, brief=BRIEF),
+    Asked("the boiler", "me", "2026-01-01", seats=ROLE_MODELS, brief=BRIEF),
     ModelReplied("judge", "describe", "large", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
     *(Described(Portrait(doc, title, ("A. Writer",), "2020", made=doc == "d2")) for doc, title in TITLES.items()),
     Questioned(("How often is the boiler inspected?", "Who inspects it?"), "d1", by="questions@large"),

@@ -269,10 +269,10 @@ def test_only_questions_that_a_model_routed_count(noted: Workspace):
         records.append(noted.store, run, 0, Asked("?", noted.principal.id, "2025-06-01", Mode.quick, **asked))
         records.append(noted.store, run, 1, Routed(route, ""))
 
-    seats = (RoleModel("route", "scripted"),)
-    put(Route.lookup, seats=seats)
+    role_models = (RoleModel("route", "scripted"),)
+    put(Route.lookup, seats=role_models)
     put(Route.research)
-    put(Route.research, seats=seats, route=Route.research)
+    put(Route.research, seats=role_models, route=Route.research)
     assert list(routes(noted.store, noted.principal.id)) == [Route.lookup]
 
 

@@ -68,7 +68,7 @@ from assay.core.types import (
 )
 
 TITLES = {"d1": "The lamp room"}
-SEATS = (RoleModel("route", "small"),)
+ROLE_MODELS = (RoleModel("route", "small"),)
 
 
 def passage(n: int = 1) -> Passage:
@@ -86,7 +86,7 @@ def found(*numbers: int) -> tuple[Found, ...]:
 HOLDS = Claim("It is orpiment.", ("k1",), Verdict.supported)
 FAILS = Claim("It is gold.", ("k1",), Verdict.unsupported, "the quotation says otherwise")
 EVENTS: tuple[Event, ...] = (
-    Asked("Where is the paint ground?", "me", "2025-06-01", seats=SEATS),
+    Asked("Where is the paint ground?", "me", "2025-06-01", seats=ROLE_MODELS),
     ModelReplied("route", "route", "small", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
     Routed(Route.research, "two steps", by="route@small"),
     Rephrased("Where is the paint ground?", "it stands alone"),
@@ -189,7 +189,7 @@ def test_nothing_in_a_view_steers_the_terminal():
     bad = "\x1b[2J\x1b]0;owned\x07\n\r"
     claim = Claim(f"Claim {bad}", ("k1",), Verdict.unsupported, bad)
     events = (
-        Asked(f"Question {bad}", "me", "2025-06-01", seats=SEATS),
+        Asked(f"Question {bad}", "me", "2025-06-01", seats=ROLE_MODELS),
         Routed(Route.research, bad),
         Planned(Plan((PlanStep("s1", bad), PlanStep("s2", bad)))),
         StepAnswered("s1", bad, ()),

@@ -211,7 +211,7 @@ async def test_a_branch_begins_with_what_was_recorded_and_asks_another_model_fro
     assert isinstance(run.events[first], ModelReplied) and run.events[first].role == "write"
     assert new.events[1:first] == run.events[1:first], "the same events, up to the step that is done again"
     assert new.asked.branch is not None and (new.asked.branch.run, new.asked.branch.at) == (run.id, first)
-    assert {seat.model for seat in new.asked.seats} == {"another"} == set(requested)
+    assert {role_model.model for role_model in new.asked.seats} == {"another"} == set(requested)
     assert new.delivered and new.answer.claims[0].text.startswith("The lighthouse's tower")  # type: ignore[union-attr]
     assert len(model.requests) == before, "what is recorded is not asked again"
     roles = [event.role for event in new.events[first:] if isinstance(event, ModelReplied)]

@@ -108,7 +108,7 @@ class Yes:
         return Reply(f'{{"rulings":[{rulings}]}}')
 
 
-SEATS = (
+ROLE_MODELS = (
     RoleModel(Role.check.value, "yes", schema=True, json=True),
     RoleModel(Role.write.value, "yes", schema=True, json=True),
 )
@@ -191,7 +191,7 @@ class Attack:
         stakes = Stakes.high if cause == "stakes" else Stakes.normal
         model = rng.random() < 0.6
         mode = rng.choice([Mode.quick, Mode.thorough])
-        asked = Asked(QUESTION, "asker", "2026-01-01", mode, seats=SEATS if model else (), stakes=stakes)
+        asked = Asked(QUESTION, "asker", "2026-01-01", mode, seats=ROLE_MODELS if model else (), stakes=stakes)
         gated = stakes is Stakes.high or self.settings.review_always
         self.run = records.begin(store, "asker", gated=gated)
         evidence = (_evidence("e1", dam, DAM, 0, 53), _evidence("e2", letter, LETTER, 79, len(LETTER), flagged=True))
@@ -229,8 +229,8 @@ class Attack:
         workspace = self.as_("asker", store)
         nowhere: Any = None
         tool_context = ToolContext(nowhere, workspace.scope)
-        seats = {Role(seat.role): (ConnectedModel(Yes(), seat),) for seat in SEATS}
-        meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger())
+        models = {Role(role_model.role): (ConnectedModel(Yes(), role_model),) for role_model in ROLE_MODELS}
+        meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
         return RunContext(
             tool_context=tool_context,
             record=lambda run, event: workspace.record(run, event),

@@ -68,7 +68,7 @@ class Fake:
 class Kept:
     replies: list[ModelReplied] = field(default_factory=list)
 
-    def recalled(self, request: str) -> ModelReplied | None:
+    def recorded_reply(self, request: str) -> ModelReplied | None:
         return next((each for each in self.replies if each.request == request), None)
 
 
@@ -79,11 +79,15 @@ class Silent(Fake):
         super().__init__([ModelError("not recorded")])
 
 
-def metered(*models: Fake, kept: Kept | None = None, seats: tuple[Mapping[str, Any], ...] = ({},), **how) -> Meter:
+def metered(*models: Fake, kept: Kept | None = None, abilities: tuple[Mapping[str, Any], ...] = ({},), **how) -> Meter:
     kept = kept or Kept()
-    each = seats * len(models) if len(seats) == 1 else seats
-    seated = tuple(ConnectedModel(llm, RoleModel("", llm.name, **able)) for llm, able in zip(models, each, strict=True))
-    return Meter(dict.fromkeys(Role, seated), kept.replies.append, kept.recalled, **{"book": FreeLedger(), **how})
+    each = abilities * len(models) if len(abilities) == 1 else abilities
+    connected = tuple(
+        ConnectedModel(llm, RoleModel("", llm.name, **able)) for llm, able in zip(models, each, strict=True)
+    )
+    return Meter(
+        dict.fromkeys(Role, connected), kept.replies.append, kept.recorded_reply, **{"ledger": FreeLedger(), **how}
+    )
 
 
 def plain(room: int) -> dict[str, str]:
@@ -128,7 +132,7 @@ async def test_what_is_laid_out_never_becomes_part_of_the_task():
     ("able", "form"), [({"schema": True, "json": True}, "schema"), ({"json": True}, "json"), ({}, "text")]
 )
 async def test_a_model_is_asked_in_the_form_its_endpoint_keeps_to(able, form):
-    meter = metered(llm := Fake([GOOD]), seats=(able,))
+    meter = metered(llm := Fake([GOOD]), abilities=(able,))
     await judged(meter)
     prompt = llm.seen[0]
     assert prompt.form == form and not prompt.tools
@@ -137,7 +141,7 @@ async def test_a_model_is_asked_in_the_form_its_endpoint_keeps_to(able, form):
 
 
 async def test_a_schema_stands_alone_and_wants_every_field_and_no_other():
-    meter = metered(llm := Fake([GOOD]), seats=({"schema": True},))
+    meter = metered(llm := Fake([GOOD]), abilities=({"schema": True},))
     await judged(meter)
     assert llm.seen[0].schema == {
         "description": "What a judge says.",
@@ -166,14 +170,14 @@ async def test_a_schema_stands_alone_and_wants_every_field_and_no_other():
 async def test_a_schema_that_says_more_takes_the_place_of_the_types_own():
     more = Verdict.model_json_schema()
     more["$defs"]["Point"]["properties"]["name"] = {"type": "string", "enum": ["P1", "P2"]}
-    meter = metered(llm := Fake([GOOD]), seats=({"schema": True},))
+    meter = metered(llm := Fake([GOOD]), abilities=({"schema": True},))
     await judged(meter, schema=more)
     assert llm.seen[0].schema["properties"]["points"]["items"]["properties"]["name"]["enum"] == ["P1", "P2"]
 
 
 async def test_a_role_that_nobody_has_is_an_error_of_the_program():
     meter = metered(Fake([GOOD]))
-    meter.seats = {}
+    meter.models = {}
     with pytest.raises(LookupError, match="judge"):
         await judged(meter)
 
@@ -219,7 +223,7 @@ async def test_an_empty_reply_is_asked_for_again():
 
 async def test_a_reply_that_was_cut_off_gets_more_room_and_the_advice_to_be_shorter():
     cut = Reply('{"enough": true, "points": [', finish="length", usage=Usage(1, 1, 1))
-    meter = metered(llm := Fake([cut, cut, GOOD]), seats=({"window": 4096},))
+    meter = metered(llm := Fake([cut, cut, GOOD]), abilities=({"window": 4096},))
     assert (await judged(meter, max_tokens=900))[0].enough
     assert [prompt.max_tokens for prompt in llm.seen] == [900, 1800, 2048]
     assert "cut off. Be much shorter" in llm.seen[1].messages[-1].text
@@ -239,7 +243,7 @@ async def test_running_out_of_budget_is_an_outcome_between_two_replies():
                 else super().reserve(role, model, tokens, max_tokens, seconds)
             )
 
-    meter = metered(llm := Fake(["no", GOOD]), book=Once())
+    meter = metered(llm := Fake(["no", GOOD]), ledger=Once())
     assert (await judged(meter)).why is Fallback.tokens
 
 
@@ -248,7 +252,7 @@ async def test_running_out_of_budget_is_an_outcome_between_two_replies():
 
 @pytest.mark.parametrize("window", [700, 1024, 4096, 32_768])
 async def test_what_is_laid_out_fits_the_window_with_the_reply(window):
-    meter = metered(llm := Fake([GOOD]), seats=({"window": window},))
+    meter = metered(llm := Fake([GOOD]), abilities=({"window": window},))
     rooms: list[int] = []
     assert (await judged(meter, lambda room: rooms.append(room) or filling(room)))[0].enough
     prompt = llm.seen[0]
@@ -258,7 +262,7 @@ async def test_what_is_laid_out_fits_the_window_with_the_reply(window):
 
 
 async def test_a_layout_that_takes_more_than_its_room_is_laid_out_again_and_never_sent():
-    meter = metered(llm := Fake([GOOD]), seats=({"window": 4096},))
+    meter = metered(llm := Fake([GOOD]), abilities=({"window": 4096},))
     rooms: list[int] = []
 
     def greedy(room: int) -> dict[str, str]:
@@ -271,14 +275,14 @@ async def test_a_layout_that_takes_more_than_its_room_is_laid_out_again_and_neve
 
 
 async def test_a_layout_that_never_fits_is_an_outcome():
-    meter = metered(llm := Fake([GOOD]), seats=({"window": 4096},))
+    meter = metered(llm := Fake([GOOD]), abilities=({"window": 4096},))
     reply = await judged(meter, lambda _: {"task": "it", "matter": "word " * 10_000})
     assert isinstance(reply, NoReply) and reply.why is Fallback.unusable and "does not fit" in reply.detail
     assert not llm.seen
 
 
 async def test_a_window_without_room_for_the_prompt_itself_is_an_outcome():
-    meter = metered(llm := Fake([GOOD]), seats=({"window": 64},))
+    meter = metered(llm := Fake([GOOD]), abilities=({"window": 64},))
     assert (await judged(meter)).why is Fallback.unusable
     assert not llm.seen
 
@@ -293,7 +297,7 @@ def real_window(tokens: int, says: bool = True) -> Callable[[Prompt], Any]:
 
 @pytest.mark.parametrize(("says", "most"), [(True, 2), (False, 4)])
 async def test_a_prompt_that_proves_too_long_is_laid_out_smaller(says, most):
-    meter = metered(llm := Fake([real_window(2000, says)]), seats=({"window": 8192},))
+    meter = metered(llm := Fake([real_window(2000, says)]), abilities=({"window": 8192},))
     assert (await judged(meter, filling))[0].enough
     assert 2 <= len(llm.seen) <= most
     sent = len(llm.seen)
@@ -303,14 +307,14 @@ async def test_a_prompt_that_proves_too_long_is_laid_out_smaller(says, most):
 
 @pytest.mark.parametrize("stated", [None, 0, 5, 10**9])
 async def test_a_prompt_that_is_always_too_long_is_an_outcome_after_three_more_layouts(stated):
-    meter = metered(llm := Fake([TooLong("too long", stated)]), seats=({"window": 8192},))
+    meter = metered(llm := Fake([TooLong("too long", stated)]), abilities=({"window": 8192},))
     reply = await judged(meter, filling)
     assert isinstance(reply, NoReply) and reply.why is Fallback.unusable
     assert len(llm.seen) == 4
 
 
 async def test_telling_what_was_wrong_leaves_room_for_the_matter():
-    meter = metered(llm := Fake([f"{n} " + "x " * 5000 for n in range(4)]), seats=({"window": 2048},))
+    meter = metered(llm := Fake([f"{n} " + "x " * 5000 for n in range(4)]), abilities=({"window": 2048},))
     assert (await judged(meter, filling)).why is Fallback.unusable
     assert len(llm.seen) == 4
     assert all(prompt_tokens(prompt) + prompt.max_tokens <= 2048 for prompt in llm.seen)
@@ -322,7 +326,7 @@ async def test_telling_what_was_wrong_leaves_room_for_the_matter():
 
 async def test_a_model_that_fails_is_followed_by_the_next_in_its_own_form_and_window():
     first, second = Fake([ModelError("down")], name="a"), Fake([GOOD], name="b")
-    meter = metered(first, second, seats=({"schema": True, "window": 8192}, {"window": 2048}))
+    meter = metered(first, second, abilities=({"schema": True, "window": 8192}, {"window": 2048}))
     assert await judged(meter, filling) == (Verdict(enough=True), "judge@b")
     assert (first.seen[0].form, second.seen[0].form) == ("schema", "text")
     assert prompt_tokens(second.seen[0]) < 2048
@@ -337,10 +341,10 @@ async def test_the_failure_of_the_last_model_is_a_failure():
 async def test_a_fallback_whose_reply_is_recorded_is_not_asked_again_nor_is_the_one_before_it():
     kept = Kept()
     first, second = Fake([ModelError("down")], name="a"), Fake(["no", GOOD], name="b")
-    seats = ({"schema": True}, {})
-    assert await judged(metered(first, second, kept=kept, seats=seats)) == (Verdict(enough=True), "judge@b")
+    abilities = ({"schema": True}, {})
+    assert await judged(metered(first, second, kept=kept, abilities=abilities)) == (Verdict(enough=True), "judge@b")
     well = Fake([GOOD], name="a")
-    assert await judged(metered(well, second, kept=kept, seats=seats)) == (Verdict(enough=True), "judge@b")
+    assert await judged(metered(well, second, kept=kept, abilities=abilities)) == (Verdict(enough=True), "judge@b")
     assert not well.seen and len(second.seen) == 2
 
 
@@ -414,7 +418,7 @@ def called(*calls: tuple[str, str], text: str = "to find out", finish: str = "to
 
 
 async def test_native_calls_are_used_where_the_endpoint_has_them():
-    meter = metered(llm := Fake([called(("search", '{"query": "pumps"}'))]), seats=NATIVE)
+    meter = metered(llm := Fake([called(("search", '{"query": "pumps"}'))]), abilities=NATIVE)
     assert await chosen(meter) == (WANTED, "decide@fake")
     assert llm.seen[0].tools == TOOLS and llm.seen[0].form == "text"
     assert "list_sources" not in llm.seen[0].messages[0].text
@@ -425,7 +429,7 @@ async def test_native_calls_are_used_where_the_endpoint_has_them():
 )
 async def test_elsewhere_one_json_object_says_what_to_call(able, form):
     said = '{"why": "to find out", "calls": [{"tool": "search", "arguments": {"query": "pumps"}}]}'
-    meter = metered(llm := Fake([said]), seats=(able,))
+    meter = metered(llm := Fake([said]), abilities=(able,))
     assert await chosen(meter) == (WANTED, "decide@fake")
     prompt = llm.seen[0]
     assert prompt.form == form and not prompt.tools
@@ -433,7 +437,7 @@ async def test_elsewhere_one_json_object_says_what_to_call(able, form):
 
 
 async def test_the_schema_of_a_turn_gives_each_tool_its_own_arguments():
-    meter = metered(llm := Fake(['{"why": "done", "calls": []}']), seats=({"schema": True},))
+    meter = metered(llm := Fake(['{"why": "done", "calls": []}']), abilities=({"schema": True},))
     assert await chosen(meter) == (ToolChoice("done"), "decide@fake")
     search, sources = llm.seen[0].schema["properties"]["calls"]["items"]["anyOf"]
     assert search["properties"]["tool"] == {"type": "string", "enum": ["search"]}
@@ -455,25 +459,25 @@ async def test_the_schema_of_a_turn_gives_each_tool_its_own_arguments():
 )
 @pytest.mark.parametrize("able", [{"tools": True}, {}])
 async def test_calls_that_a_server_left_in_the_text_are_understood(text, able):
-    assert await chosen(metered(Fake([text]), seats=(able,))) == (WANTED, "decide@fake")
+    assert await chosen(metered(Fake([text]), abilities=(able,))) == (WANTED, "decide@fake")
 
 
 async def test_several_calls_in_the_text_are_all_understood():
     block = '<tool_call>{{"name": "search", "arguments": {{"query": "{}"}}}}</tool_call>'
-    choice, _ = await chosen(metered(Fake([block.format("a") + "\n" + block.format("b")]), seats=NATIVE))
+    choice, _ = await chosen(metered(Fake([block.format("a") + "\n" + block.format("b")]), abilities=NATIVE))
     assert [wish.arguments["query"] for wish in choice.calls] == ["a", "b"]
     listed = '[{"name": "search", "arguments": {"query": "a"}}, {"name": "list_sources"}]'
-    choice, _ = await chosen(metered(Fake([listed]), seats=NATIVE))
+    choice, _ = await chosen(metered(Fake([listed]), abilities=NATIVE))
     assert choice.calls == (RequestedCall("search", {"query": "a"}), RequestedCall("list_sources", {}))
 
 
 async def test_plain_words_beside_native_tools_mean_that_nothing_is_called():
-    meter = metered(Fake(["<think>{}</think>Nothing {more} to try."]), seats=NATIVE)
+    meter = metered(Fake(["<think>{}</think>Nothing {more} to try."]), abilities=NATIVE)
     assert await chosen(meter) == (ToolChoice("Nothing {more} to try."), "decide@fake")
 
 
 async def test_a_tool_without_arguments_may_be_called_without_any():
-    meter = metered(Fake([called(("list_sources", ""))]), seats=NATIVE)
+    meter = metered(Fake([called(("list_sources", ""))]), abilities=NATIVE)
     assert (await chosen(meter))[0].calls == (RequestedCall("list_sources", {}),)
 
 
@@ -490,7 +494,7 @@ async def test_a_tool_without_arguments_may_be_called_without_any():
 )
 async def test_arguments_that_cannot_be_read_are_sent_back_with_the_exact_error(arguments, error):
     meter = metered(
-        llm := Fake([called(("search", arguments)), called(("search", '{"query": "pumps"}'))]), seats=NATIVE
+        llm := Fake([called(("search", arguments)), called(("search", '{"query": "pumps"}'))]), abilities=NATIVE
     )
     assert await chosen(meter) == (WANTED, "decide@fake")
     assert error in llm.seen[1].messages[-1].text
@@ -517,7 +521,7 @@ async def test_a_turn_that_cannot_be_read_is_sent_back_with_the_exact_error(text
 
 
 async def test_an_empty_native_reply_is_asked_for_again():
-    meter = metered(llm := Fake(["", called(("search", '{"query": "pumps"}'))]), seats=NATIVE)
+    meter = metered(llm := Fake(["", called(("search", '{"query": "pumps"}'))]), abilities=NATIVE)
     assert await chosen(meter) == (WANTED, "decide@fake")
     assert "call a tool, or say why" in llm.seen[1].messages[-1].text
 
@@ -529,20 +533,20 @@ async def test_what_the_check_says_of_a_choice_goes_back_to_the_model():
         odd = [wish.tool for wish in choice.calls if wish.tool not in known]
         return f"there is no tool {odd[0]!r}; there are {', '.join(sorted(known))}" if odd else ""
 
-    meter = metered(llm := Fake([called(("delete", "{}")), called(("search", '{"query": "pumps"}'))]), seats=NATIVE)
+    meter = metered(llm := Fake([called(("delete", "{}")), called(("search", '{"query": "pumps"}'))]), abilities=NATIVE)
     assert await chosen(meter, check=check) == (WANTED, "decide@fake")
     assert "there is no tool 'delete'; there are list_sources, search" in llm.seen[1].messages[-1].text
 
 
 async def test_200_calls_at_once_are_read_and_left_to_the_check():
-    meter = metered(Fake([called(*[("search", json.dumps({"query": str(n)})) for n in range(200)])]), seats=NATIVE)
+    meter = metered(Fake([called(*[("search", json.dumps({"query": str(n)})) for n in range(200)])]), abilities=NATIVE)
     assert len((await chosen(meter))[0].calls) == 200
 
 
 @pytest.mark.parametrize(("small", "given"), [(True, [100, 100, 100, 100]), (False, [100, 200, 400, 800])])
 async def test_a_small_model_that_runs_on_is_not_given_more_room_to_run_on(small: bool, given: list[int]):
     model = Fake([Reply('{"enough": tru', finish="length")])
-    seated = ConnectedModel(model, RoleModel("judge", "fake", schema=True, window=8192, small=small))
-    meter = Meter({Role.judge: (seated,)}, lambda _: None, lambda _: None, FreeLedger())
+    connected = ConnectedModel(model, RoleModel("judge", "fake", schema=True, window=8192, small=small))
+    meter = Meter({Role.judge: (connected,)}, lambda _: None, lambda _: None, FreeLedger())
     said = await ask(meter, Role.judge, "critique", Verdict, lambda room: {"matter": "m"}, max_tokens=100)
     assert isinstance(said, NoReply) and [prompt.max_tokens for prompt in model.seen] == given

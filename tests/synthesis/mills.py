@@ -111,11 +111,11 @@ def drawn(
     mention: int = 2,
 ) -> Run:
     """A run that has its evidence, and, for a synthesis, its insights: `mention` of each document, in its own words."""
-    seats = (
+    role_models = (
         tuple(RoleModel(role.value, "model", not small, True, True, window, small) for role in Role) if model else ()
     )
     ids = tuple(each.id for each in documents)
-    asked = Asked("What do they say?", "me", "2026-01-01", seats=seats, brief=Brief(pipeline, ids))
+    asked = Asked("What do they say?", "me", "2026-01-01", seats=role_models, brief=Brief(pipeline, ids))
     run = Run("r1", (asked, *(Described(Portrait(each.id, each.title)) for each in documents)))
     questions = tuple(Question(f"q{n}", QUESTIONS[n - 1], QuestionKind.workings, ids) for n in range(1, mention + 1))
     run = run.then(Merged(questions))
@@ -149,17 +149,17 @@ def context(documents: Sequence[Document], run: Run, model: Model | None = None)
     )
     if model is None:
         return made
-    seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
+    models = {Role(role_model.role): (ConnectedModel(model, role_model),) for role_model in run.asked.seats}
     known = run.consulted
     return replace(
-        made, meter=Meter(seats, lambda event: known.update({event.request: event}), known.get, FreeLedger())
+        made, meter=Meter(models, lambda event: known.update({event.request: event}), known.get, FreeLedger())
     )
 
 
 def recorded(context: RunContext) -> dict[str, ModelReplied]:
     """The replies that a kit has recorded, by request."""
     assert context.meter is not None
-    return context.meter.recalled.__self__  # type: ignore[attr-defined]
+    return context.meter.recorded_reply.__self__  # type: ignore[attr-defined]
 
 
 async def carried(run: Run, context: RunContext, *stages: Callable[[Run, RunContext], AsyncIterator[Event]]) -> Run:

@@ -71,12 +71,12 @@ THREE = (PRUNED, HIVED, CANKERED)
 
 def asked(*documents: Document, model: bool = False, small: bool = False, **brief: Any) -> Run:
     given: dict[str, Any] = {"pipeline": Pipeline.summary} | brief
-    seats = tuple(_seat(role, small) for role in Role) if model else ()
+    role_models = tuple(_role_model(role, small) for role in Role) if model else ()
     ids = tuple(each.id for each in documents)
-    return Run("r1", (Asked("What?", "me", "2026-01-01", seats=seats, brief=Brief(documents=ids, **given)),))
+    return Run("r1", (Asked("What?", "me", "2026-01-01", seats=role_models, brief=Brief(documents=ids, **given)),))
 
 
-def _seat(role: Role, small: bool) -> RoleModel:
+def _role_model(role: Role, small: bool) -> RoleModel:
     return RoleModel(role.value, "scripted", not small, True, True, 8192, small)
 
 
@@ -86,8 +86,8 @@ def context(*documents: Document, script: Script | None = None, small: bool = Fa
     nobody: Any = None
     meter = None
     if script is not None:
-        seats = {role: (ConnectedModel(script, _seat(role, small)),) for role in Role}
-        meter = Meter(seats, lambda _: None, lambda _: None, more.pop("book", FreeLedger()))
+        models = {role: (ConnectedModel(script, _role_model(role, small)),) for role in Role}
+        meter = Meter(models, lambda _: None, lambda _: None, more.pop("ledger", FreeLedger()))
     held = {each.id: each for each in documents}
     return RunContext(ToolContext(search_context, nobody), Run.then, held.get, meter=meter, **more)
 

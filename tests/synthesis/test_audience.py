@@ -74,18 +74,20 @@ NARRATIVE = (
 def narrated(
     *audiences: str,
     blocks: Sequence[Block] = NARRATIVE,
-    seated: bool = True,
+    with_model: bool = True,
     small: bool = False,
     conflicts: tuple[Conflict, ...] = (),
 ) -> Run:
     """A synthesis that is told to the expert, and to be told to these."""
-    seats = tuple(RoleModel(role.value, "scripted", False, True, True, small=small) for role in Role) if seated else ()
+    role_models = (
+        tuple(RoleModel(role.value, "scripted", False, True, True, small=small) for role in Role) if with_model else ()
+    )
     brief = Brief(Pipeline.synthesis, tuple(TEXTS), audiences=(EXPERT, *audiences))
     claims = [each for block in blocks for each in block.claims]
     return Run(
         "r1",
         (
-            Asked("What about the pump?", "me", "2026-01-01", seats=seats, brief=brief),
+            Asked("What about the pump?", "me", "2026-01-01", seats=role_models, brief=brief),
             *(Described(Portrait(doc, title)) for doc, title in TITLES.items()),
             PassagesChosen(
                 "q1", tuple(Found(each.passage, at, 1.0) for at, each in enumerate(GATHERED.values())), 4, "late"
@@ -119,9 +121,9 @@ class Model:
 
 
 def context(run: Run, model: Any = None) -> RunContext:
-    seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
+    models = {Role(role_model.role): (ConnectedModel(model, role_model),) for role_model in run.asked.seats}
     nowhere: Any = None
-    meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger()) if model else None
+    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger()) if model else None
     return RunContext(ToolContext(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: TITLES)
 
 
@@ -523,7 +525,7 @@ async def test_a_plain_text_that_is_harder_to_read_is_asked_for_once_more():
 
 
 async def test_without_a_model_the_claims_stand_in_their_own_words():
-    plain, executive = await translated(narrated(PLAIN, EXECUTIVE, seated=False))
+    plain, executive = await translated(narrated(PLAIN, EXECUTIVE, with_model=False))
     assert [plain.audience, executive.audience] == [PLAIN, EXECUTIVE]
     assert sentences(plain) == sentences(executive) == [PUMP, OIL, COST, YARD]
     assert {each.why for part in plain.paragraphs for each in part.sentences} == {audience.NO_MODEL}

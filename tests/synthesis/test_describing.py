@@ -187,7 +187,7 @@ async def test_without_a_budget_the_rules_stand_and_it_is_said_why():
         def reserve(self, *_: object) -> NoReply:
             return NoReply(Fallback.money, "nothing is left")
 
-    run = await done(describe.describe, asked(BARE, model=True), context(BARE, script=says("x"), book=Empty()))
+    run = await done(describe.describe, asked(BARE, model=True), context(BARE, script=says("x"), ledger=Empty()))
     assert state.portraits(run)["bare"].by == "rules: money"
 
 

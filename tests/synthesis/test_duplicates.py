@@ -17,10 +17,10 @@ TWINS = [FIRST, replace(FIRST, id="copy"), document(2)]
 
 
 @pytest.mark.parametrize("pipeline", list(Pipeline))
-@pytest.mark.parametrize("seated", [False, True], ids=["by rule", "by a model"])
-async def test_a_copy_of_a_document_has_claims_of_its_own(pipeline: Pipeline, seated: bool):
-    run = drawn(TWINS, pipeline, model=seated)
-    run = await told(run, context(TWINS, run, Model(good) if seated else None))
+@pytest.mark.parametrize("with_model", [False, True], ids=["by rule", "by a model"])
+async def test_a_copy_of_a_document_has_claims_of_its_own(pipeline: Pipeline, with_model: bool):
+    run = drawn(TWINS, pipeline, model=with_model)
+    run = await told(run, context(TWINS, run, Model(good) if with_model else None))
     assert {row.doc_id: bool(row.claims) for row in coverage.ledger(run)} == {each.id: True for each in TWINS}
     assert not any(row.reason for row in coverage.ledger(run))
 

@@ -56,7 +56,7 @@ async def test_money_that_ran_out_half_way_through_a_question_is_said_to_have_ru
     run = asked(DOCS, ANSWERS, small=True)
     able = context(DOCS, run, Model(first))
     assert able.meter is not None
-    able.meter.book = Once()
+    able.meter.ledger = Once()
     run = await carried(run, insights.draw, able)
     (drew,) = (event for event in run.events if isinstance(event, InsightsDrawn))
     assert drew.by == "insights@model" and drew.fallback == (Fallback.money,)

@@ -196,7 +196,7 @@ async def test_when_the_budget_is_gone_the_documents_speak_for_themselves_and_it
 
         settle = release = None
 
-    able.meter.book = Empty()  # type: ignore[assignment]
+    able.meter.ledger = Empty()  # type: ignore[assignment]
     run = await carried(run, insights.draw, able)
     drew = [event for event in run.events if isinstance(event, InsightsDrawn)]
     assert {(event.by, event.fallback) for event in drew} == {(RULES, (Fallback.money,))}

@@ -69,10 +69,12 @@ def asked(
 ) -> Run:
     """A run that has weighed its evidence: for each question, the documents that answer it and the words they do it with."""
     by_id = {each.id: each for each in documents}
-    seats = tuple(RoleModel(role.value, "model", not small, True, True, small=small) for role in Role) if model else ()
+    role_models = (
+        tuple(RoleModel(role.value, "model", not small, True, True, small=small) for role in Role) if model else ()
+    )
     brief = Brief(Pipeline.synthesis, tuple(by_id))
     questions = tuple(Question(f"q{n}", words, QuestionKind.workings, ()) for n, words in enumerate(answers, 1))
-    run = Run("r1", (Asked("What?", "me", "2026-01-01", seats=seats, brief=brief), Merged(questions)))
+    run = Run("r1", (Asked("What?", "me", "2026-01-01", seats=role_models, brief=brief), Merged(questions)))
     for question in questions:
         own = tuple(evidence(by_id[doc], words) for doc, words in answers[question.text])
         run = run.then(Gathered(own, question=question.id))
@@ -91,7 +93,7 @@ def context(documents: Sequence[Document], run: Run, model: Model | None = None)
     )
     if model is None:
         return made
-    seats = {Role(seat.role): (ConnectedModel(model, seat),) for seat in run.asked.seats}
+    models = {Role(role_model.role): (ConnectedModel(model, role_model),) for role_model in run.asked.seats}
     recorded: list[ModelReplied] = []
     known = run.consulted
 
@@ -99,7 +101,7 @@ def context(documents: Sequence[Document], run: Run, model: Model | None = None)
         recorded.append(event)
         known[event.request] = event
 
-    return replace(made, meter=Meter(seats, record, known.get, FreeLedger()))
+    return replace(made, meter=Meter(models, record, known.get, FreeLedger()))
 
 
 async def carried(run: Run, stage: Callable[[Run, RunContext], AsyncIterator[Event]], context: RunContext) -> Run:

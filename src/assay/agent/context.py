@@ -76,7 +76,7 @@ class Log:
         self._shown = len(self.run.events)
         return new
 
-    def recalled(self, request: str) -> ModelReplied | None:
+    def recorded_reply(self, request: str) -> ModelReplied | None:
         """The recorded reply to a request, if any."""
         return self._replies.get(request)
 
@@ -115,13 +115,15 @@ class RunContext:
 
     def small(self, role: Role) -> bool:
         """Whether this role's model is small: it gets short prompts, and the rules overrule it."""
-        return self.meter is not None and any(seated.seat.small for seated in self.meter.seats.get(role, ()))
+        return self.meter is not None and any(
+            connected.role_model.small for connected in self.meter.models.get(role, ())
+        )
 
     def other_model(self, role: Role, other: Role) -> bool:
         """Whether another role has another model."""
         if self.meter is None:
             return False
-        own, theirs = ([each.seat.model for each in self.meter.seats.get(one, ())][:1] for one in (role, other))
+        own, theirs = ([each.role_model.model for each in self.meter.models.get(one, ())][:1] for one in (role, other))
         return bool(theirs) and own != theirs
 
     async def ask(

@@ -63,9 +63,9 @@ class Work:
     tokens_out: int
 
 
-def question(mode: Mode, seats: Sequence[RoleModel]) -> Work:
+def question(mode: Mode, role_models: Sequence[RoleModel]) -> Work:
     """The model usage of a question, from the loop's structure; zero without models."""
-    writer = next((seat for seat in seats if seat.role == "write"), None)
+    writer = next((role_model for role_model in role_models if role_model.role == "write"), None)
     if writer is None:
         return Work(0, 0, 0)
     rounds, small = ROUNDS[mode], writer.small

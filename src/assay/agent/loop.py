@@ -41,8 +41,8 @@ async def run_steps(
     log = Log(run, context.record)
     if (meter := context.meter) is not None:
         # A reply that this run has not recorded may be recorded by the synthesis it is part of.
-        known = lambda request: log.recalled(request) or meter.recalled(request)  # noqa: E731
-        context = replace(context, meter=replace(meter, record=log.add, recalled=known))
+        known = lambda request: log.recorded_reply(request) or meter.recorded_reply(request)  # noqa: E731
+        context = replace(context, meter=replace(meter, record=log.add, recorded_reply=known))
     try:
         while (step := after(log.run)) is not None:
             if (now := context.current(log.run)) is not log.run:  # access was withdrawn: drop what relied on it

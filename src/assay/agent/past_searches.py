@@ -47,14 +47,14 @@ def _name_calls(run: Run) -> frozenset[str]:
     )
 
 
-async def past_searches(run: Run, context: RunContext, *, recalled: bool = True) -> list[PastSearch]:
-    """The run's searches, each with the vectors of its query and of its results. `recalled` includes passages recalled
+async def past_searches(run: Run, context: RunContext, *, include_recall: bool = True) -> list[PastSearch]:
+    """The run's searches, each with the vectors of its query and of its results. `include_recall` includes passages recalled
     from earlier turns."""
     done = [
         (call, run.results[call.id])
         for call in run.calls
         if call.id in run.results and not run.results[call.id].error and "query" in call.arguments
-        if recalled or call.tool != recall.name
+        if include_recall or call.tool != recall.name
     ]
     named = _name_calls(run)
     hits = await fetch_hits(run, context)

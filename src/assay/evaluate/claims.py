@@ -222,9 +222,9 @@ async def _endpoint(stack: ExitStack, workspace: Path | None) -> AskModel:
     llm = llm_for(settings, models_by_role(settings)[Role.check][0])
     can = await probe(llm, settings.llm_timeout)
     window = settings.llm_window or can.window
-    seat = RoleModel(Role.check.value, llm.name, can.tools, can.schema, can.json, window, small=False)
-    seats = {Role.check: (ConnectedModel(llm, seat),)}
-    meter = Meter(seats, lambda _: None, lambda _: None, FreeLedger(), timeout=settings.llm_timeout)
+    role_model = RoleModel(Role.check.value, llm.name, can.tools, can.schema, can.json, window, small=False)
+    models = {Role.check: (ConnectedModel(llm, role_model),)}
+    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger(), timeout=settings.llm_timeout)
 
     async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **more: Any) -> Any:
         return await ask_meter(meter, role, name, kind, build_prompt, **more)

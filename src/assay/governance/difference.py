@@ -102,7 +102,7 @@ def _question(run: Run) -> dict[str, str]:
         "asked": asked.question,
         "understood as": run.question,
         "mode": asked.mode.value,
-        "models": ", ".join(sorted({seat.model for seat in asked.seats})) or "none",
+        "models": ", ".join(sorted({role_model.model for role_model in asked.seats})) or "none",
         "limited to": ", ".join((*asked.where.bases, *asked.where.sources, *asked.where.types)) or "nothing",
         "dates": f"{asked.where.since or '…'} to {asked.where.until or '…'}",
         "stakes": asked.stakes.value,

@@ -365,10 +365,10 @@ def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], 
     )
     if not recorded.asked.has_model:
         return context
-    seats: dict[Role, tuple[ConnectedModel, ...]] = {}
-    for seat in recorded.asked.seats:
-        role = Role(seat.role)
-        seats[role] = (*seats.get(role, ()), ConnectedModel(_RecordedModel(seat.role, heard), seat))
+    models: dict[Role, tuple[ConnectedModel, ...]] = {}
+    for role_model in recorded.asked.seats:
+        role = Role(role_model.role)
+        models[role] = (*models.get(role, ()), ConnectedModel(_RecordedModel(role_model.role, heard), role_model))
     known = recorded.consulted
 
     def recalled(request: str) -> ModelReplied | None:
@@ -377,7 +377,7 @@ def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], 
             heard.left.remove(found)
         return found
 
-    meter = Meter(seats, lambda _: None, recalled, _NoBudget(_refusal(expected)))
+    meter = Meter(models, lambda _: None, recalled, _NoBudget(_refusal(expected)))
     return replace(context, meter=meter)
 
 

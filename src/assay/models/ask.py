@@ -55,10 +55,10 @@ async def ask(
     """
     wanted = form.schema_of(kind) if schema is None else form.standalone_schema(schema)
 
-    def frame(seat: RoleModel) -> _Frame:
-        if seat.schema:
+    def frame(role_model: RoleModel) -> _Frame:
+        if role_model.schema:
             return _Frame("Reply with one JSON object.", "schema", wanted)
-        return _Frame(form.schema_instructions(wanted), "json" if seat.json else "text", wanted)
+        return _Frame(form.schema_instructions(wanted), "json" if role_model.json else "text", wanted)
 
     def value(consulted: ModelReplied, _: RoleModel) -> T:
         return read(kind, consulted.text)
@@ -81,13 +81,13 @@ async def choose(
     """Which tools to call next: by native tool calls if the endpoint supports them, else by one JSON object."""
     schema = form.choice_schema(tools)
 
-    def frame(seat: RoleModel) -> _Frame:
-        if seat.tools:
+    def frame(role_model: RoleModel) -> _Frame:
+        if role_model.tools:
             return _Frame("", "text", None, tuple(tools))
-        return _Frame(form.choice_instructions(tools), _form_of(seat), schema)
+        return _Frame(form.choice_instructions(tools), _form_of(role_model), schema)
 
-    def value(consulted: ModelReplied, seat: RoleModel) -> ToolChoice:
-        return tool_calls.parse_choice(consulted, native=seat.tools)
+    def value(consulted: ModelReplied, role_model: RoleModel) -> ToolChoice:
+        return tool_calls.parse_choice(consulted, native=role_model.tools)
 
     return await _first_that_answers(
         meter, _Question(Role.decide, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
@@ -97,8 +97,8 @@ async def choose(
 Form = Literal["text", "json", "schema"]
 
 
-def _form_of(seat: RoleModel) -> Form:
-    return "schema" if seat.schema else "json" if seat.json else "text"
+def _form_of(role_model: RoleModel) -> Form:
+    return "schema" if role_model.schema else "json" if role_model.json else "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,47 +136,47 @@ class _Talk(Generic[V]):
     """One conversation with one model: the question and the faulty replies so far."""
 
     question: _Question[V]
-    seated: ConnectedModel
+    connected: ConnectedModel
     temperature: float
     max_tokens: int
     faults: tuple[_Fault, ...] = ()
 
     def window(self, rung: int) -> int:
         """The window at a rung of a ladder of sizes. A replay cannot ask the endpoint for its limit, so it tries every rung."""
-        return int((self.seated.seat.window or UNKNOWN) * SHRINK**rung)
+        return int((self.connected.role_model.window or UNKNOWN) * SHRINK**rung)
 
 
 async def _first_that_answers(meter: Meter, question: _Question[V]) -> tuple[V, str] | NoReply:
-    seats = meter.seats.get(question.role, ())
-    for place in range(_carried_on_by(meter, question, seats), len(seats)):
+    models = meter.models.get(question.role, ())
+    for place in range(_carried_on_by(meter, question, models), len(models)):
         try:
-            return await _converse(meter, seats[place], question)
+            return await _converse(meter, models[place], question)
         except ModelError:
-            if place + 1 == len(seats):
+            if place + 1 == len(models):
                 raise
     raise LookupError(f"no model has the role {question.role}")
 
 
-def _carried_on_by(meter: Meter, question: _Question[Any], seats: Sequence[ConnectedModel]) -> int:
+def _carried_on_by(meter: Meter, question: _Question[Any], models: Sequence[ConnectedModel]) -> int:
     """The index of the last model with a recorded reply to this question. Those before it failed, and are not asked again."""
-    for place in range(len(seats) - 1, 0, -1):
-        talk = _Talk(question, seats[place], meter.temperature, question.max_tokens)
-        prompt = _prompt(talk, meter.narrowed.get(seats[place].seat.model, 0))
-        known = meter.recalled(request_digest(question.role, question.name, prompt)) if prompt else None
-        if known and known.model == seats[place].seat.model:
+    for place in range(len(models) - 1, 0, -1):
+        talk = _Talk(question, models[place], meter.temperature, question.max_tokens)
+        prompt = _prompt(talk, meter.narrowed.get(models[place].role_model.model, 0))
+        known = meter.recorded_reply(request_digest(question.role, question.name, prompt)) if prompt else None
+        if known and known.model == models[place].role_model.model:
             return place
     return 0
 
 
-async def _converse(meter: Meter, seated: ConnectedModel, question: _Question[V]) -> tuple[V, str] | NoReply:
-    talk = _Talk(question, seated, meter.temperature, question.max_tokens)
+async def _converse(meter: Meter, connected: ConnectedModel, question: _Question[V]) -> tuple[V, str] | NoReply:
+    talk = _Talk(question, connected, meter.temperature, question.max_tokens)
     wrong = ""
     for _ in range(1 + AGAIN):
         consulted = await _sent(meter, talk)
         if isinstance(consulted, NoReply):
             return consulted
         try:
-            value = question.value(consulted, seated.seat)
+            value = question.value(consulted, connected.role_model)
             wrong = question.check(value)
             if not wrong:
                 return value, f"{question.name}@{consulted.model}"
@@ -185,16 +185,16 @@ async def _converse(meter: Meter, seated: ConnectedModel, question: _Question[V]
         most = talk.max_tokens
         if consulted.finish == "length":
             wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
-            most *= 1 if seated.seat.small else 2  # a small model tends to repeat itself until the limit
+            most *= 1 if connected.role_model.small else 2  # a small model tends to repeat itself until the limit
         fault = _Fault(_cut(tool_calls.written(consulted)) or "(nothing)", _cut(wrong))
-        talk = _Talk(question, seated, talk.temperature, most, (*talk.faults, fault))
+        talk = _Talk(question, connected, talk.temperature, most, (*talk.faults, fault))
     return NoReply(Fallback.unusable, wrong)
 
 
 async def _sent(meter: Meter, talk: _Talk[Any]) -> ModelReplied | NoReply:
     """The reply to the conversation so far. The prompt is rebuilt smaller up to `NARROWER` times if it does not fit."""
-    question, seat = talk.question, talk.seated.seat
-    rung = most = meter.narrowed.get(seat.model, 0)
+    question, role_model = talk.question, talk.connected.role_model
+    rung = most = meter.narrowed.get(role_model.model, 0)
     for _ in range(1 + NARROWER):
         prompt = _prompt(talk, rung)
         if prompt is None:
@@ -204,10 +204,10 @@ async def _sent(meter: Meter, talk: _Talk[Any]) -> ModelReplied | NoReply:
             rung += UNSAID
             continue
         try:
-            return await meter.consult(talk.seated, question.role, question.name, prompt, question.documents, tokens)
+            return await meter.consult(talk.connected, question.role, question.name, prompt, question.documents, tokens)
         except TooLong as error:
             rung = most = _rung_below(talk, rung, error.window)
-            meter.narrowed[seat.model] = most
+            meter.narrowed[role_model.model] = most
         except ModelError:
             if (known := _recorded_narrower(meter, talk, rung)) is not None:
                 return known
@@ -227,7 +227,7 @@ def _recorded_narrower(meter: Meter, talk: _Talk[Any], rung: int) -> ModelReplie
     """The reply recorded for a smaller form of the same prompt: in a replay, the only one that exists."""
     while talk.window(rung := rung + 1) >= SMALLEST:
         prompt = _prompt(talk, rung)
-        known = meter.recalled(request_digest(talk.question.role, talk.question.name, prompt)) if prompt else None
+        known = meter.recorded_reply(request_digest(talk.question.role, talk.question.name, prompt)) if prompt else None
         if known is not None:
             return known
     return None
@@ -248,7 +248,7 @@ def _prompt(talk: _Talk[Any], rung: int) -> Prompt | None:
 
 def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault], window: int) -> Prompt:
     role, name = talk.question.role.value, talk.question.name
-    frame = talk.question.frame(talk.seated.seat)
+    frame = talk.question.frame(talk.connected.role_model)
     first = f"Assay · {role}" if name == role else f"Assay · {role} · {name}"
     system = "\n\n".join(part for part in (f"{first}\n{task.strip()}".strip(), frame.words) if part)
     messages = [Message("system", system), Message("user", matter.strip())]

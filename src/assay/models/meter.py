@@ -41,7 +41,7 @@ class ConnectedModel:
     """One model in one role."""
 
     llm: LLM
-    seat: RoleModel
+    role_model: RoleModel
 
 
 class Ledger(Protocol):
@@ -90,7 +90,7 @@ class ConcurrencyLimit:
 @dataclass(frozen=True, slots=True)
 class _Request:
     digest: str
-    seated: ConnectedModel
+    connected: ConnectedModel
     role: Role
     name: str
     prompt: Prompt
@@ -106,13 +106,13 @@ class Meter:
     process, it stays and counts in full: the request may have been billed.
     """
 
-    seats: Mapping[Role, tuple[ConnectedModel, ...]]  # the role's model first, then its fallbacks
+    models: Mapping[Role, tuple[ConnectedModel, ...]]  # the role's model first, then its fallbacks
     record: Callable[[ModelReplied], None]  # durable when it returns
-    recalled: Callable[[str], ModelReplied | None]  # a recorded reply by its request digest
-    book: Ledger
+    recorded_reply: Callable[[str], ModelReplied | None]  # a recorded reply by its request digest
+    ledger: Ledger
     seconds: Callable[[Role], float] = lambda _: 900.0  # active seconds left for this role
     timeout: float = 120.0  # seconds per request
-    gate: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(4))
+    concurrency: ConcurrencyLimit = field(default_factory=lambda: ConcurrencyLimit(4))
     temperature: float = 0.0
     hide: Callable[[str], str] = lambda words: words  # removes keys and passwords from replies
     clock: Callable[[], float] = lambda: asyncio.get_running_loop().time()
@@ -121,7 +121,7 @@ class Meter:
 
     async def consult(
         self,
-        seated: ConnectedModel,
+        connected: ConnectedModel,
         role: Role,
         name: str,
         prompt: Prompt,
@@ -134,10 +134,10 @@ class Meter:
         """
         digest = request_digest(role, name, prompt)
         while True:
-            if (known := self.recalled(digest)) is not None:
+            if (known := self.recorded_reply(digest)) is not None:
                 return known
             if (flying := self._flying.get(digest)) is None:
-                return await self._lead(_Request(digest, seated, role, name, prompt, documents, tokens))
+                return await self._lead(_Request(digest, connected, role, name, prompt, documents, tokens))
             await asyncio.wait([flying])
             if not flying.cancelled():
                 return flying.result()
@@ -159,28 +159,28 @@ class Meter:
             flying.cancel()
 
     async def _send(self, request: _Request) -> ModelReplied | NoReply:
-        if not await self.gate.enter(max(self.seconds(request.role), 0.0)):
+        if not await self.concurrency.enter(max(self.seconds(request.role), 0.0)):
             return OUT_OF_TIME
         try:
             return await self._pay(request)
         finally:
-            self.gate.leave()
+            self.concurrency.leave()
 
     async def _pay(self, request: _Request) -> ModelReplied | NoReply:
         left = self.seconds(request.role)
         if left < TOO_SHORT:
             return OUT_OF_TIME
-        model, prompt = request.seated.seat.model, request.prompt
+        model, prompt = request.connected.role_model.model, request.prompt
         tokens = request.tokens or prompt_tokens(prompt)
         most = min(self.timeout, left)
-        place = self.book.reserve(request.role, model, tokens, prompt.max_tokens, most)
+        place = self.ledger.reserve(request.role, model, tokens, prompt.max_tokens, most)
         if isinstance(place, NoReply):
             return place
         begun = self.clock()
         try:
-            reply = _writable(await _in_time(request.seated.llm, prompt, place.seconds), self.hide)
+            reply = _writable(await _in_time(request.connected.llm, prompt, place.seconds), self.hide)
         except TooLong:
-            self.book.release(place.id)
+            self.ledger.release(place.id)
             raise
         except ModelError:
             if self.seconds(request.role) < TOO_SHORT:
@@ -196,7 +196,7 @@ class Meter:
             text=reply.text,
             calls=tuple(RawToolCall(call.id, call.name, call.arguments) for call in reply.calls),
             finish=reply.finish,
-            usage=self.book.settle(place.id, model, _counted(reply, tokens, self.clock() - begun)),
+            usage=self.ledger.settle(place.id, model, _counted(reply, tokens, self.clock() - begun)),
             documents=request.documents,
         )
         self.record(consulted)

@@ -195,7 +195,7 @@ async def run_context_for(
         money=allowed.money,
         seconds=allowed.seconds,
         seconds_left=seconds_left,
-        room=min((seat.window for seat in asked.seats if seat.role == Role.decide), default=8192),
+        room=min((role_model.window for role_model in asked.seats if role_model.role == Role.decide), default=8192),
     )
     reserve = limits.kept_back * limits.seconds
     return RunContext(

@@ -121,14 +121,16 @@ async def judge_trial(
 
 
 def role_models(roles: Roles) -> tuple[RoleModel, ...]:
-    return tuple(each.seat for models in roles.values() for each in models)
+    return tuple(each.role_model for models in roles.values() for each in models)
 
 
 def with_recorded_capabilities(roles: Roles, run: Run) -> Roles:
     """The same models with the capabilities that the run has recorded: prompts must not change half-way through a run."""
-    known = {(seat.role, seat.model): seat for seat in run.asked.seats}
+    known = {(role_model.role, role_model.model): role_model for role_model in run.asked.seats}
     return {
-        role: tuple(ConnectedModel(each.llm, known.get((role.value, each.seat.model), each.seat)) for each in models)
+        role: tuple(
+            ConnectedModel(each.llm, known.get((role.value, each.role_model.model), each.role_model)) for each in models
+        )
         for role, models in roles.items()
     }
 
@@ -203,7 +205,7 @@ def meter(
     ledger = StoreLedger(
         store, run.asked.who, run.id, _ceilings(settings, run), lambda: store.now()[:10], prices(settings)
     )
-    writer = roles[Role.write][0].seat
+    writer = roles[Role.write][0].role_model
     if run.draft is None:
         ledger.set_aside(writer.model, min(DRAFT_IN, writer.window // 2), DRAFT_OUT)
 
@@ -211,13 +213,13 @@ def meter(
         raise AssertionError("the loop sets `record`")
 
     return Meter(
-        seats=roles,
+        models=roles,
         record=refuse,
-        recalled=lambda request: run.consulted.get(request),
-        book=ledger,
+        recorded_reply=lambda request: run.consulted.get(request),
+        ledger=ledger,
         seconds=lambda role: seconds_left() - (0.0 if role in WRITING else reserve),
         timeout=settings.llm_timeout,
-        gate=ConcurrencyLimit(
+        concurrency=ConcurrencyLimit(
             settings.llm_concurrency or (REMOTE_CONCURRENCY if model_hosts(settings) else LOCAL_CONCURRENCY)
         ),
         temperature=settings.llm_temperature,

@@ -64,7 +64,7 @@ async def _connect(context: WorkspaceContext, request: SynthesisRequest) -> tupl
     if not (request.model and has_model(context.settings)):
         return {}, None
     roles = await model_roles.connect(context)
-    return roles, roles[Role.write][0].seat
+    return roles, roles[Role.write][0].role_model
 
 
 async def plan(context: WorkspaceContext, documents: Sequence[str], request: SynthesisRequest) -> SynthesisForecast:

@@ -98,7 +98,7 @@ def reads_claims(run: Run) -> bool:
     """Whether the answer model says if the claims answer the question: those of a model that is too small to say so
     itself. Quotations that rules chose were read before."""
     written = run.draft is not None and run.draft.by != RULES and bool(run.draft.blocks)
-    small = any(seat.small for seat in run.asked.seats if seat.role == Role.check)
+    small = any(role_model.small for role_model in run.asked.seats if role_model.role == Role.check)
     return written and small and run.asked.brief is None
 
 
@@ -132,7 +132,10 @@ def _before_checks(run: Run) -> Run:
 
 def judge_window(run: Run) -> int:
     """Tokens of the smallest window among those who judge."""
-    return min((seat.window for seat in run.asked.seats if seat.role in (Role.check, Role.judge)), default=8192)
+    return min(
+        (role_model.window for role_model in run.asked.seats if role_model.role in (Role.check, Role.judge)),
+        default=8192,
+    )
 
 
 async def _judge_side_by_side(run: Run, context: RunContext, groups: Sequence[Placed]) -> AsyncIterator[Checked]:

@@ -213,7 +213,7 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if computes(run):
         yield Decided((), COMPUTED["answer"], stop=StopReason.sufficient)
         return
-    done = await past_searches(run, context, recalled=False)
+    done = await past_searches(run, context, include_recall=False)
     if not done and any("query" in call.arguments and call.tool != recall.name for call in run.calls):
         yield Decided(
             (), "nothing new", stop=StopReason.nothing_new

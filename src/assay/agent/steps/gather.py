@@ -82,7 +82,9 @@ def _width(context: RunContext) -> BatchLimits:
 def _room(context: RunContext) -> int:
     """Tokens of passages that fit one request in the smallest context window among the weighing models."""
     assert context.meter is not None
-    return min((seated.seat.window for seated in context.meter.seats.get(Role.weigh, ())), default=8192) // 2
+    return (
+        min((connected.role_model.window for connected in context.meter.models.get(Role.weigh, ())), default=8192) // 2
+    )
 
 
 async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gathered:

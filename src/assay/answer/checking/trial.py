@@ -79,13 +79,13 @@ async def measure_judge(llm: LLM, seconds: float, can: Capability = UNKNOWN) -> 
     """The error rates of the model behind `llm` as a judge. Stops as soon as it cannot count as capable any more."""
     clock = asyncio.get_running_loop().time
     end = clock() + seconds
-    seat = RoleModel(Role.check.value, llm.name, can.tools, can.schema, can.json, can.window)
+    role_model = RoleModel(Role.check.value, llm.name, can.tools, can.schema, can.json, can.window)
     replies: list[ModelReplied] = []
     meter = Meter(
-        seats={Role.check: (ConnectedModel(llm, seat),)},
+        models={Role.check: (ConnectedModel(llm, role_model),)},
         record=replies.append,
-        recalled=lambda _: None,
-        book=FreeLedger(),
+        recorded_reply=lambda _: None,
+        ledger=FreeLedger(),
         seconds=lambda _: end - clock(),
         timeout=seconds,
     )

@@ -175,7 +175,7 @@ def record_line(event: Event) -> str:
 def _full_line(event: Event) -> str:
     match event:
         case Asked():
-            models = ", ".join(sorted({seat.model for seat in event.seats})) or "no model"
+            models = ", ".join(sorted({role_model.model for role_model in event.seats})) or "no model"
             if event.branch is not None:
                 models = f"{models}, from record {event.branch.at} of {event.branch.run}"
             if event.brief is not None:

@@ -198,7 +198,7 @@ def _manifest_summary(seen: ExportView, events: list[Event]) -> dict[str, Any]:
         by_model[event.model] = by_model.get(event.model, Usage()) + event.usage
     return {
         "question": asked.question if asked else "",
-        "models": [to_json(seat) for seat in (asked.seats if asked else ())],
+        "models": [to_json(role_model) for role_model in (asked.seats if asked else ())],
         "costs": {"models": {name: to_json(usage) for name, usage in by_model.items()}, "all": to_json(seen.spent)},
         "requests": [
             {"prompt": event.prompt, "model": event.model, "role": event.role, "request": event.request}

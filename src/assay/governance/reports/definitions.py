@@ -130,7 +130,7 @@ def run_account(run: Run, figures: RunFigures, spent: Spent, faults: Sequence[st
     """One run: the question, the steps, the result, the reviews and the cost."""
     asked, answer = run.asked, run.answer
     plan = next((event.plan for event in reversed(run.events) if isinstance(event, Planned)), None)
-    models = sorted({seat.model for seat in asked.seats})
+    models = sorted({role_model.model for role_model in asked.seats})
     rows: list[tuple[str, Cell]] = [
         ("run", run.id),
         ("asked by", asked.who),

@@ -92,7 +92,7 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         thread=asked.thread,
         asked=asked.question,
         bases=tuple(sorted({base.name for base in scope.bases} & asked.about.keys())),
-        models=tuple(dict.fromkeys(seat.model for seat in asked.seats)),
+        models=tuple(dict.fromkeys(role_model.model for role_model in asked.seats)),
         events=len(run.events),
         rounds=run.rounds,
         usage=usage_view(budgets.spent_by_run(workspace.store, run.id)),

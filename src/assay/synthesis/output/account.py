@@ -39,7 +39,7 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
         brief=brief,
         question=run.question,
         made_on=run.asked.today,
-        models=tuple(dict.fromkeys(seat.model for seat in run.asked.seats)),
+        models=tuple(dict.fromkeys(role_model.model for role_model in run.asked.seats)),
         documents=tuple(known[doc] for doc in brief.documents if doc in known),
         questions=state.questions(run),
         answers={

@@ -120,7 +120,9 @@ async def weigh(run: Run, context: RunContext) -> AsyncIterator[Event]:
     titles = dict(context.titles(run))
     open_ = [question for question in state.questions(run) if question.id not in done]
     work = (_weigh_question(run, context, question, found[question.id].found, titles) for question in open_)
-    async for event in state.run_in_order(work, 2 * context.meter.gate.limit if context.meter else state.AT_ONCE):
+    async for event in state.run_in_order(
+        work, 2 * context.meter.concurrency.limit if context.meter else state.AT_ONCE
+    ):
         yield event
 
 
@@ -188,7 +190,9 @@ def _weigh_by_words(question: Question, found: Sequence[Found], cutoff: float) -
 def _room(context: RunContext) -> int:
     """Tokens of passages that fit into the smallest context window among the assessing models."""
     assert context.meter is not None
-    return min((seated.seat.window for seated in context.meter.seats.get(Role.weigh, ())), default=8192) // 2
+    return (
+        min((connected.role_model.window for connected in context.meter.models.get(Role.weigh, ())), default=8192) // 2
+    )
 
 
 def _gathered_event(question: Question, weighed: Weighed, maker: Maker) -> Gathered:

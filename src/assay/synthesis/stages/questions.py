@@ -196,7 +196,10 @@ def _blocks(run: Run, context: RunContext, documents: Sequence[str]) -> list[Seq
     """Groups of at least two documents whose abstracts fit into one request, so that request size does not grow with
     their number."""
     small = context.small(Role.plan)
-    window = min((seat.window or 8192 for seat in run.asked.seats if seat.role == Role.plan.value), default=8192)
+    window = min(
+        (role_model.window or 8192 for role_model in run.asked.seats if role_model.role == Role.plan.value),
+        default=8192,
+    )
     room = min(TOGETHER_SMALL if small else TOGETHER, window // 2)
     size = max(2, room // ((ABSTRACT_SMALL if small else ABSTRACT) + FRAME))
     count = -(-len(documents) // size)

@@ -105,7 +105,7 @@ def open_blocks(run: Run) -> tuple[int, ...]:
 
 
 def _small(run: Run) -> bool:
-    return any(seat.small for seat in run.asked.seats if seat.role == Role.judge.value)
+    return any(role_model.small for role_model in run.asked.seats if role_model.role == Role.judge.value)
 
 
 async def relate(run: Run, context: RunContext) -> AsyncIterator[Related]:

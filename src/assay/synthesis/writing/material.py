@@ -104,5 +104,5 @@ def with_related(of: Material, docs: Sequence[str]) -> set[str]:
 
 def window(run: Run) -> int:
     """The smallest context window of the writing models, as recorded at the start of the run."""
-    seats: list[RoleModel] = [seat for seat in run.asked.seats if seat.role == Role.write.value]
-    return min((seat.window for seat in seats), default=0) or 8192
+    role_models: list[RoleModel] = [role_model for role_model in run.asked.seats if role_model.role == Role.write.value]
+    return min((role_model.window for role_model in role_models), default=0) or 8192
