@@ -96,11 +96,11 @@ def split_claims(words: str, cites: Iterable[str], known: Collection[str]) -> tu
     spans = [(0, len(found.words))] if ROW in found.words else split_sentences(found.words)
     claims: list[Claim] = []
     for place, (start, end) in enumerate(spans):
-        said = _tidy(found.words[start:end])
+        sentence = _tidy(found.words[start:end])
         last = place == len(spans) - 1
         inline = [key for at, key in found.cites if _belongs(at, place, start, spans, last=last)]
-        if content_terms(said) and len(said) <= LONGEST:
-            claims.append(Claim(said, tuple(dict.fromkeys(inline)) or own))
+        if content_terms(sentence) and len(sentence) <= LONGEST:
+            claims.append(Claim(sentence, tuple(dict.fromkeys(inline)) or own))
     return tuple(claims), tuple(dict.fromkeys(stray))
 
 
@@ -171,8 +171,8 @@ def accept_heading(words: str, question: str, evidence: Sequence[Evidence]) -> s
 
 
 def _tidy_heading(words: str, evidence: Sequence[Evidence]) -> str:
-    said = extract_citations(clean_text(words), {each.key for each in evidence}).words
-    return _tidy(said).strip("#*: ").strip()
+    text = extract_citations(clean_text(words), {each.key for each in evidence}).words
+    return _tidy(text).strip("#*: ").strip()
 
 
 def accept_gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:

@@ -112,8 +112,8 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
     if not delivered:
         return Outcome.direct if draft.said else Outcome.abstained
     if run.asked.brief is not None:
-        told = (event for event in run.events if not isinstance(event, Described))
-        short = any(map(fallbacks, told))  # rules replaced the model for part of it
+        events = (event for event in run.events if not isinstance(event, Described))
+        short = any(map(fallbacks, events))  # rules replaced the model for part of it
         return Outcome.partial if lost or short else Outcome.answered
     if judgement is not None and judgement.beside:
         return Outcome.abstained
@@ -167,8 +167,8 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
         return ""
     if claim.quote is None and again.verdict is Verdict.partial:  # a model has settled what the rules leave open
         cited = [each for each in guard.evidence if each.key in claim.cites]
-        told = follows_instruction(claim, cited, sources_of(cited, guard.document), guard.passages)
-        return f"“{claim.words}”: a passage tells its reader to say so" if told else ""
+        instructed = follows_instruction(claim, cited, sources_of(cited, guard.document), guard.passages)
+        return f"“{claim.words}”: a passage tells its reader to say so" if instructed else ""
     return f"“{claim.words}”: {again.why}"
 
 

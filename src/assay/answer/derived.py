@@ -26,28 +26,28 @@ QUOTED = 8  # quotations of rows below a statement
 
 def statement(derived: Derived, document: Documents) -> str:
     """The statement that follows from the operands, as a sentence."""
-    said = [" ".join(clean_text(each.text).split()) for each in derived.operands]
+    values = [" ".join(clean_text(each.text).split()) for each in derived.operands]
     sources = [found for each in derived.operands if (found := document(each.doc_id))]
-    words = _of_documents(derived.rule, sources) or _of_values(derived, said)
+    words = _of_documents(derived.rule, sources) or _of_values(derived, values)
     return words if words.endswith(".") else f"{words}."
 
 
-def _of_values(derived: Derived, said: Sequence[str]) -> str:
+def _of_values(derived: Derived, values: Sequence[str]) -> str:
     of = f" ({derived.detail})" if derived.detail else ""
     match derived.rule:
         case Derivation.yes | Derivation.no:
             return derived.rule.capitalize()
         case Derivation.extreme:
             measure = f"{derived.detail}: " if derived.detail else ""
-            pairs = zip(said[::2], said[1::2], strict=False)
+            pairs = zip(values[::2], values[1::2], strict=False)
             return _these([f"{one} ({measure}{other})" for one, other in pairs])
         case Derivation.counted:
-            return f"There {_are(said)} {len(said)} in the table"
+            return f"There {_are(values)} {len(values)} in the table"
         case Derivation.total:
-            total = sum(as_number(each) or 0.0 for each in said)
+            total = sum(as_number(each) or 0.0 for each in values)
             return f"The total is {f'{total:,.2f}'.removesuffix('.00')}{of}"
         case _:
-            return f"{_these(said)}{of}"
+            return f"{_these(values)}{of}"
 
 
 def _of_documents(rule: Derivation, sources: Sequence[Document]) -> str:

@@ -149,8 +149,8 @@ def build_prompt(
 
 def calculation_note(room: int) -> str:
     """How a calculation is given, if there is room to say so."""
-    told = prompts.template("calculations")
-    return told if estimate_tokens(told) <= room // 3 else ""
+    note = prompts.template("calculations")
+    return note if estimate_tokens(note) <= room // 3 else ""
 
 
 def _note(head: str, label: str, lines: Sequence[str], mark: str) -> str:
@@ -195,8 +195,8 @@ def read(
     for part in reply.blocks[:BLOCKS]:
         own: list[Claim] = []
         for stated in part.claims[:CLAIMS]:
-            said, strange = claims.split_claims(stated.text, stated.cites, known)
-            own += _with_calculation(said, stated.calculation, known)
+            sentences, strange = claims.split_claims(stated.text, stated.cites, known)
+            own += _with_calculation(sentences, stated.calculation, known)
             stray += strange
         own = list({claim.text: claim for claim in reversed(own)}.values())[::-1]  # drop repetitions
         if own:
@@ -207,32 +207,34 @@ def read(
     known_pairs = {frozenset((each.left, each.right)) for each in conflicts}
     conflicts += [each for each in noticed if frozenset((each.left, each.right)) not in known_pairs]
     stated = [frozenset(content_terms(claim.text)) for block in blocks for claim in block.claims]
-    told = (
+    gaps = (
         claims.accept_gap(each, question, evidence)
         for each in reply.missing[: claims.GAPS]
-        if not any(frozenset(content_terms(each)) <= said for said in stated)  # a stated part is not missing
+        if not any(frozenset(content_terms(each)) <= sentences for sentences in stated)  # a stated part is not missing
     )
     if blocks:  # an answer followed by a repetition of the question names no gap
-        told = (each for each in told if set(content_terms(each)) != set(content_terms(question)))
+        gaps = (each for each in gaps if set(content_terms(each)) != set(content_terms(question)))
     return Drafted(
         tuple(blocks),
         _shape(reply.shape, blocks),
         tuple(conflicts),
         by=by,
-        missing=tuple(dict.fromkeys(each for each in told if each)),
+        missing=tuple(dict.fromkeys(each for each in gaps if each)),
         stray=tuple(dict.fromkeys(stray)),
     )
 
 
 def _with_calculation(
-    said: Sequence[Claim], calculation: Calculation | None, known: Collection[str]
+    sentences: Sequence[Claim], calculation: Calculation | None, known: Collection[str]
 ) -> tuple[Claim, ...]:
     """The sentences of a claim; its calculation belongs to the first one that states the result, or to the last."""
-    if calculation is None or not said:
-        return tuple(said)
+    if calculation is None or not sentences:
+        return tuple(sentences)
     result = calculation.result.strip(" %$€£")
-    place = next((at for at, claim in enumerate(said) if result and result in claim.text), len(said) - 1)
-    return tuple(with_working(claim, calculation, known) if at == place else claim for at, claim in enumerate(said))
+    place = next((at for at, claim in enumerate(sentences) if result and result in claim.text), len(sentences) - 1)
+    return tuple(
+        with_working(claim, calculation, known) if at == place else claim for at, claim in enumerate(sentences)
+    )
 
 
 def with_working(claim: Claim, calculation: Calculation | None, known: Collection[str]) -> Claim:
@@ -249,15 +251,15 @@ def _is_row(own: Sequence[Claim]) -> bool:
     return all(claims.ROW in claim.text for claim in own)
 
 
-def _shape(said: str, blocks: Sequence[Block]) -> Shape:
+def _shape(proposed: str, blocks: Sequence[Block]) -> Shape:
     """The model's chosen shape, if the blocks match it."""
     own = [claim for block in blocks for claim in block.claims]
     if own and _is_row(own):
         return Shape.table
-    chosen = Shape(said) if said in set(Shape) else Shape.prose
-    if chosen is Shape.table:
+    shape = Shape(proposed) if proposed in set(Shape) else Shape.prose
+    if shape is Shape.table:
         return Shape.list
-    return Shape.prose if chosen is Shape.sentence and len(own) > 2 else chosen
+    return Shape.prose if shape is Shape.sentence and len(own) > 2 else shape
 
 
 def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Conflict | None:

@@ -79,8 +79,8 @@ def chosen_alternative(polar: Polar, sentence: str) -> tuple[int, int] | None:
     """Where a sentence says one of the alternatives and not the other."""
     assert polar.alternatives is not None
     found = [re.search(rf"(?<!\w){re.escape(each)}(?!\w)", sentence, re.I) for each in polar.alternatives]
-    said = [match.span() for match in found if match]
-    return said[0] if len(said) == 1 else None
+    spans = [match.span() for match in found if match]
+    return spans[0] if len(spans) == 1 else None
 
 
 def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") -> Derivation | None:
@@ -88,17 +88,17 @@ def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") 
     `label` is the title and headings above the sentence; `before` may name what it is about, but not what it says of it."""
     if OPEN.search(sentence.text):
         return None
-    *subject, said = content_terms(polar.statement) or ["", ""]
+    *subject, predicate = content_terms(polar.statement) or ["", ""]
     own = frozenset(content_terms(sentence.text))
-    if share(frozenset({said}), own) and len(own & {*subject, said}) > 1:
+    if share(frozenset({predicate}), own) and len(own & {*subject, predicate}) > 1:
         named = [
             word for word in WORD.findall(polar.statement) if frozenset(content_terms(word)) & {*content_terms(before)}
         ]
         label = " ".join((label, *named))
-    said_of = f"{label}\n{sentence.text}"
+    context = f"{label}\n{sentence.text}"
     terms = claim_terms(polar.statement)
-    if facts.missing_facts(polar.statement, said_of, facts.lowercase_stems(said_of)):
+    if facts.missing_facts(polar.statement, context, facts.lowercase_stems(context)):
         return None
     if bool(find_denial(polar.statement, sentence.text)) != bool(find_reversal(polar.statement, sentence.text)):
-        return Derivation.no if share(terms, frozenset(content_terms(said_of))) >= ABOUT else None
-    return Derivation.yes if share(terms, text_terms(said_of)) >= SAME else None
+        return Derivation.no if share(terms, frozenset(content_terms(context))) >= ABOUT else None
+    return Derivation.yes if share(terms, text_terms(context)) >= SAME else None

@@ -149,8 +149,8 @@ DISPUTED_WARNING = "(two judgements differ)"
 
 def warnings(claim: Claim, cited: Cited) -> str:
     """What a reader has to know of a claim without opening it; mostly empty."""
-    told = (FLAGGED_WARNING if rests_on_flagged(claim, cited) else "", DISPUTED_WARNING if claim.disputed else "")
-    return " ".join(filter(None, told))
+    warnings = (FLAGGED_WARNING if rests_on_flagged(claim, cited) else "", DISPUTED_WARNING if claim.disputed else "")
+    return " ".join(filter(None, warnings))
 
 
 def rests_on_flagged(claim: Claim, cited: Cited) -> bool:
@@ -169,15 +169,15 @@ def source_line(citation: Citation) -> str:
 
 def remarks(answer: Answer, cited: Cited) -> list[str]:
     """Remarks beside the claims: conflicts, gaps, what was searched, what could not be read."""
-    said: list[str] = []
+    lines: list[str] = []
     if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.stopped in BUDGETS:
-        said.append(f"Incomplete evidence: {LIMIT_TEXT[answer.stopped]} ended the search.")
+        lines.append(f"Incomplete evidence: {LIMIT_TEXT[answer.stopped]} ended the search.")
     for conflict in answer.conflicts:
         left, right = (_number(key, cited) for key in (conflict.left, conflict.right))
         about = f" ({conflict.about})" if conflict.about else ""
-        said.append(f"The sources disagree: {left} and {right}{about}.")
+        lines.append(f"The sources disagree: {left} and {right}{about}.")
     if answer.readings:
-        said.append(f"The question may mean: {'; '.join(one_line(each) for each in answer.readings)}.")
+        lines.append(f"The question may mean: {'; '.join(one_line(each) for each in answer.readings)}.")
     if answer.examined:
         seen = f"{answer.examined.passages} passages of {answer.examined.documents} documents were looked at"
         rest = (
@@ -185,19 +185,21 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
             if answer.examined.left
             else "nothing that matches was left"
         )
-        said.append(f"{seen}; {rest}.")
+        lines.append(f"{seen}; {rest}.")
     if answer.since or answer.until:
-        said.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
+        lines.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.gaps:
-        said.append(_missing(answer))
+        lines.append(_missing(answer))
     if answer.outcome in {Outcome.abstained, Outcome.partial} and (answer.searched or answer.stopped):
         tried = "; ".join(f"“{one_line(each.query)}” ({each.found} passages)" for each in answer.searched)
-        said.append(f"Searched: {tried or 'nothing'}. Stopped because {STOP_TEXT.get(answer.stopped, answer.stopped)}.")
+        lines.append(
+            f"Searched: {tried or 'nothing'}. Stopped because {STOP_TEXT.get(answer.stopped, answer.stopped)}."
+        )
     if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.unread:
         names = ", ".join(file_name(uri) for uri in answer.unread[:10])
         more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
-        said.append(f"Could not be read, so not searched: {names}{more}.")
-    return said
+        lines.append(f"Could not be read, so not searched: {names}{more}.")
+    return lines
 
 
 def _missing(answer: Answer) -> str:
@@ -243,9 +245,9 @@ def as_text(answer: Answer, cited: Cited) -> str:
     if answer.near:
         lines += ["", "The nearest that was found:"]
         lines += [f"• {_quoted(claim)} {citation_marks(claim, cited)}" for claim in answer.near]
-    said = remarks(answer, cited)
-    if said:
-        lines += ["", *said]
+    notes = remarks(answer, cited)
+    if notes:
+        lines += ["", *notes]
     if cited:
         quoted = {claim.quote for claim in (*answer.claims, *answer.near)}
         lines += ["", "Sources"]
@@ -353,8 +355,8 @@ def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:
     plain = to_json(answer)
     shown = [(claim, block.opinion) for block in answer.blocks for claim in block.claims]
     shown += [(claim, False) for claim in answer.near]
-    told = [claim for block in plain["blocks"] for claim in block["claims"]] + plain["near"]
-    for (claim, opinion), own in zip(shown, told, strict=True):
+    plain_claims = [claim for block in plain["blocks"] for claim in block["claims"]] + plain["near"]
+    for (claim, opinion), own in zip(shown, plain_claims, strict=True):
         own["basis"] = basis(claim, opinion=opinion)
         own["rests_on_flagged"] = rests_on_flagged(claim, cited)
     return {

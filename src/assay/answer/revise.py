@@ -106,44 +106,45 @@ def build_prompt(
         f"  wrong with it: {fit_to_tokens(' '.join(claim.why.split()) or 'nobody can tell where it comes from', 80)}"
         for number, claim in enumerate(failed, 1)
     ]
-    told = {
+    values = {
         "question": fit_to_tokens(" ".join(question.split()), max(room // 6, 16)),
         "claims": fence(mark, "claims", fit_to_tokens("\n".join(lines), max(room // 2, 64))),
         "calculations": calculation_note(room),
     }
-    left = room - sum(estimate_tokens(words) for words in told.values())
-    return {**told, "evidence": quotations(evidence, sources, mark, left)[0]}
+    left = room - sum(estimate_tokens(words) for words in values.values())
+    return {**values, "evidence": quotations(evidence, sources, mark, left)[0]}
 
 
 def read(reply: Revisions, failed: Sequence[tuple[int, Claim]], evidence: Sequence[Evidence], by: str) -> list[Revised]:
     """What becomes of each claim; of one that the reply leaves out, nothing."""
-    said = {each.claim: each for each in reversed(reply.revisions)}
+    revisions = {each.claim: each for each in reversed(reply.revisions)}
     none = Revision(claim=0, action="drop")
     return [
-        _read_one(said.get(number, none), place, claim, evidence, by) for number, (place, claim) in enumerate(failed, 1)
+        _read_one(revisions.get(number, none), place, claim, evidence, by)
+        for number, (place, claim) in enumerate(failed, 1)
     ]
 
 
-def _read_one(said: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
+def _read_one(revision: Revision, place: int, claim: Claim, evidence: Sequence[Evidence], by: str) -> Revised:
     """The revised claim. It must be one sentence that cites evidence of this run. A repetition counts as kept, unless it
     is hedged."""
-    if said.action == "drop":
+    if revision.action == "drop":
         return Revised(place, None, claim.why, by)
     as_it_was = replace(claim, verdict=None, why="", hints=(), by="", carried_by=())
     known = {each.key for each in evidence}
-    found, _ = claims.split_claims(said.text.removeprefix(HEDGE), said.cites, known)
-    repeated = said.action == "rewrite" and found and found[0].text == claim.text
-    if said.action == "keep" or not found or repeated:
-        more = tuple(dict.fromkeys((*claim.cites, *(key for key in said.cites if key in known))))[:CITES]
-        kept = with_working(replace(as_it_was, cites=more), said.calculation, known)
-        argument = " ".join(said.argument.split())[:400]
+    found, _ = claims.split_claims(revision.text.removeprefix(HEDGE), revision.cites, known)
+    repeated = revision.action == "rewrite" and found and found[0].text == claim.text
+    if revision.action == "keep" or not found or repeated:
+        more = tuple(dict.fromkeys((*claim.cites, *(key for key in revision.cites if key in known))))[:CITES]
+        kept = with_working(replace(as_it_was, cites=more), revision.calculation, known)
+        argument = " ".join(revision.argument.split())[:400]
         changed = kept != as_it_was or argument
         return Revised(place, kept if changed else None, argument or claim.why, by, RevisionCause.kept)
     if not found[0].cites:
         return Revised(place, None, "what was written instead cites nothing", by)
-    if said.action == "hedge":
+    if revision.action == "hedge":
         return Revised(place, Claim(_hedge(found[0].text), found[0].cites), "only suggested", by)
-    return Revised(place, with_working(found[0], said.calculation, known), claim.why, by)
+    return Revised(place, with_working(found[0], revision.calculation, known), claim.why, by)
 
 
 def _hedge(words: str) -> str:
@@ -159,9 +160,9 @@ def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revis
     if claim.quote is not None:
         return Revised(place, None, claim.why, RULES)
     known = [each for each in run.evidence if each.key in claim.cites] or list(run.evidence)
-    said = {other.quote for own, other in run.written.items() if own != place and other.quote}
+    quoted = {other.quote for own, other in run.written.items() if own != place and other.quote}
     best = closest_sentence(claim, known, run.question, sources)
-    if best is None or best.quote in said:
+    if best is None or best.quote in quoted:
         return Revised(place, None, claim.why, RULES)
     return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
 

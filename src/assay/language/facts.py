@@ -24,7 +24,7 @@ from assay.language.words import stop_words
 class Number:
     """A number as written: every value it may mean ("1.500" has two), and its unit, if any."""
 
-    said: str
+    text: str
     values: frozenset[Decimal]
     unit: str = ""
 
@@ -78,7 +78,7 @@ UNITS = {
     **dict.fromkeys(("bar", "bars"), "bar"),
     **dict.fromkeys(("ppm",), "ppm"),
 }
-_written = "|".join(sorted({*ONES, *ORDINALS}, key=len, reverse=True))
+_number_words = "|".join(sorted({*ONES, *ORDINALS}, key=len, reverse=True))
 _scale = "|".join(SCALES)
 NUMBER = re.compile(
     r"(?P<money>US\$|[$€£])?\s?"
@@ -86,7 +86,7 @@ NUMBER = re.compile(
     r"(?P<digits>(?<![\w.])\.\d+|(?<![A-Za-z_\d])(?<![A-Za-z_\d]\.)"
     r"(?:\d{1,3}(?:[,.’'\u00a0\u202f ]\d{3}(?!\d))+|\d+)(?:[.,]\d+)?)"
     rf"(?:(?P<ordinal>st|nd|rd|th)\b|[-\s]?(?P<scale>{_scale})\b)?"
-    rf"|\b(?P<words>(?:{_written})(?:[-\s](?:{_written}|{_scale}|and))*|(?:an?\s)(?:{_scale}))\b",
+    rf"|\b(?P<words>(?:{_number_words})(?:[-\s](?:{_number_words}|{_scale}|and))*|(?:an?\s)(?:{_scale}))\b",
     re.I,
 )
 UNIT = re.compile(r"(?!s\b)[-\s]?(%|°[CF]|[^\W\d_]+|[$€£])")  # not the 1990s
@@ -189,10 +189,10 @@ def _valid_days(days: set[Day]) -> frozenset[Day]:
 def is_date_missing(days: frozenset[Day], among: Sequence[frozenset[Day]]) -> bool:
     """Whether no date in `among` is at least as specific: 17 May 2024 covers "May 2024", but not the reverse."""
     return not any(
-        all(not part or part == other for part, other in zip(day, said, strict=True))
+        all(not part or part == other for part, other in zip(day, other_day, strict=True))
         for day in days
         for each in among
-        for said in each
+        for other_day in each
     )
 
 
@@ -315,15 +315,15 @@ class Facts:
 
 @lru_cache(maxsize=4096)  # the same passages are read for every claim, and again before delivery
 def facts_of(words: str) -> Facts:
-    told = frozenset(WORD.findall(fold_case(words)))
-    return Facts(tuple(numbers(words)), tuple(dates(words)), years(words), told, short_forms(words))
+    terms = frozenset(WORD.findall(fold_case(words)))
+    return Facts(tuple(numbers(words)), tuple(dates(words)), years(words), terms, short_forms(words))
 
 
 def missing_facts(words: str, known: str, ordinary: Collection[str] = ()) -> list[str]:
     """The numbers, dates and names in `words` that are missing from `known`, as written."""
     there = facts_of(known)
     found = [
-        number.said
+        number.text
         for number in numbers(words)
         if is_number_missing(number, there.numbers) and not number.values & there.years
     ]

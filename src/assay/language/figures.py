@@ -63,7 +63,7 @@ def figures(text: str, *, commas: bool = False) -> list[Figure]:
         for digits in _plain(match["digits"], commas=commas):
             value = Decimal(f"{'-' if match['sign'] else ''}{digits}{match['power'] or ''}")
             found.append(Figure(value, len(digits.partition(".")[2]), scale, bool(match["percent"])))
-    spelled = [each for each in facts.numbers(text) if not any(sign.isdigit() for sign in each.said)]
+    spelled = [each for each in facts.numbers(text) if not any(sign.isdigit() for sign in each.text)]
     found += [Figure(value) for each in spelled for value in each.values]
     return found + [Figure(Decimal(WORDED[word])) for word in re.findall(r"[a-z]+", text.lower()) if word in WORDED]
 

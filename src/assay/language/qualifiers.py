@@ -23,7 +23,7 @@ class Qualifier:
 
     kind: str
     meaning: str
-    said: str
+    text: str
     start: int
     end: int
 

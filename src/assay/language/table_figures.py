@@ -105,13 +105,13 @@ def _read(passage: str) -> tuple[tuple[Row, ...], tuple[facts.Number, ...]]:
         elif label := _label(line):
             rows.append(Row(label, tuple(figures), years, spans))
             begun = False
-            prose = [each for each in prose if each.said not in line]
+            prose = [each for each in prose if each.text not in line]
     return tuple(rows), tuple(prose)
 
 
 def is_figure(number: facts.Number) -> bool:
     """Whether a number is written with digits and is no year."""
-    return any(sign.isdigit() for sign in number.said) and not YEAR.fullmatch(number.said)
+    return any(sign.isdigit() for sign in number.text) and not YEAR.fullmatch(number.text)
 
 
 def _label(line: str) -> str:
@@ -128,10 +128,10 @@ def _stands_for(number: facts.Number, other: facts.Number, scales: frozenset[int
     loss may stand in brackets."""
     if number.unit and other.unit and number.unit != other.unit:
         return False
-    digits = "".join(sign for sign in number.said if sign.isdigit() or sign == ".").strip(".")
-    written = Decimal(digits) if re.fullmatch(r"\d+(\.\d+)?", digits) else Decimal(0)
+    digits = "".join(sign for sign in number.text if sign.isdigit() or sign == ".").strip(".")
+    stated = Decimal(digits) if re.fullmatch(r"\d+(\.\d+)?", digits) else Decimal(0)
     value, given = (abs(max(each.values, key=abs)) for each in (number, other))
-    scale = value / written if written else Decimal(1)
+    scale = value / stated if stated else Decimal(1)
     zeros = len(digits) - len(digits.rstrip("0")) if rough and "." not in digits else 0
     step = scale.scaleb(zeros - len(digits.partition(".")[2]))
     slack = min(step / 2, value * ROUGH) if rough or scale > 1 or "." in digits else Decimal(0)
@@ -198,11 +198,11 @@ def find_misplaced(claim: str, tables: Tables) -> Iterator[tuple[str, str, str]]
         ]
         meant = [column for row, column in holding if row.label in named]
         if holding and named and not meant:
-            yield number.said, "row", holding[0][0].label
+            yield number.text, "row", holding[0][0].label
         for place, own in enumerate(periods):
             above = {column[place] for column in meant}
             if len(own) == 1 and above and "" not in above and not above & own:
-                yield number.said, "column", min(above)
+                yield number.text, "column", min(above)
 
 
 def find_turned_rows(claim: str, tables: Tables) -> Iterator[str]:
@@ -220,7 +220,7 @@ def find_turned_rows(claim: str, tables: Tables) -> Iterator[str]:
         (early, first), (late, last) = cells
         one, two = (abs(max(each.values)) for each in (first, last))
         if one != two and (two < one) != (1 in sides):
-            yield f"“{row.label}” goes from {first.said} in {early} to {last.said} in {late}."
+            yield f"“{row.label}” goes from {first.text} in {early} to {last.text} in {late}."
 
 
 def _named(claim: str, rows: Sequence[Row]) -> set[str]:
@@ -243,4 +243,4 @@ def find_other_units(claim: str, passages: Sequence[str]) -> Iterator[tuple[str,
     for number in facts.numbers(claim):
         for quantity in QUANTITIES:
             if number.unit in quantity and number.unit not in used and (others := sorted(used & quantity)):
-                yield f"{number.said} {number.unit}", ", ".join(others)
+                yield f"{number.text} {number.unit}", ", ".join(others)

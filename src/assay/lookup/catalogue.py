@@ -90,7 +90,7 @@ SPEAK = (
     r"|name(?:s)?)"
 )
 TOPIC = r"(?:(?:are|is|were) )?(?:about|on|concerning|dealing with|deal with|cover(?:ing)?)"
-WRITTEN = r"(?:(?:were|was|are|is|have been) )?(?:written|authored|sent|published|issued|prepared|created)"
+CREATED = r"(?:(?:were|was|are|is|have been) )?(?:written|authored|sent|published|issued|prepared|created)"
 YEAR = r"(?P<day>(?:[a-z]+ )?(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?)"
 THIS = r"(?:the |that |this |our |my )?(?P<about>.+)"
 WRITE = r"(?:written|published|issued|dated|sent|created|released|prepared)"
@@ -112,9 +112,9 @@ def _form(pattern: str, wanted: Wanted, limit: Limit) -> Form:
 FORMS = (
     _form(rf"how many {NOUN} {SPEAK} (?P<words>.+)", Wanted.number, Limit.mention),
     _form(rf"how many {NOUN} {TOPIC} (?P<words>.+)", Wanted.number, Limit.about),
-    _form(rf"how many {NOUN} {WRITTEN} by {THIS}", Wanted.number, Limit.author),
+    _form(rf"how many {NOUN} {CREATED} by {THIS}", Wanted.number, Limit.author),
     _form(
-        rf"how many {NOUN} (?:(?:{WRITTEN} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}",
+        rf"how many {NOUN} (?:(?:{CREATED} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}",
         Wanted.number,
         Limit.dated,
     ),
@@ -122,11 +122,11 @@ FORMS = (
     _form(rf"{OPEN} {NOUN} {SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
     _form(rf"{OPEN} {NOUN} that {SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
     _form(rf"{OPEN} {NOUN}(?: do (?:you|we) have)? {TOPIC} (?P<words>.+)", Wanted.documents, Limit.about),
-    _form(rf"{OPEN} {NOUN} {WRITTEN} by {THIS}", Wanted.documents, Limit.author),
+    _form(rf"{OPEN} {NOUN} {CREATED} by {THIS}", Wanted.documents, Limit.author),
     _form(rf"{OPEN} {NOUN} (?:by|from) (?P<about>(?!\d).+)", Wanted.documents, Limit.author),
     _form(rf"(?:what|which {NOUN}) did (?P<about>.+) (?:write|author|send|publish)", Wanted.documents, Limit.author),
     _form(
-        rf"{OPEN} {NOUN} (?:(?:{WRITTEN} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}",
+        rf"{OPEN} {NOUN} (?:(?:{CREATED} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}",
         Wanted.documents,
         Limit.dated,
     ),

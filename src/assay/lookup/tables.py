@@ -227,15 +227,15 @@ def _cell(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     named = keys[best[0]]
     columns = _target_columns(asked, grid, best[0], named)
     found: TableAnswer | None = None
-    for column, said in columns:
+    for column, matched in columns:
         values = {grid.value(grid.rows[place], column) for place in best}
         rows = [grid.rows[place] for place in best]
         if len(values) != 1 or not "".join(values).strip():
             continue
-        accounted = frozenset(word.place for word in named) | said | covered(words, grid.about | grid.heads[0])
+        accounted = frozenset(word.place for word in named) | matched | covered(words, grid.about | grid.heads[0])
         if leftover(asked, accounted):
             continue
-        score = most + 2 * len(said) - 0.1 * (len(best) - 1) + 0.5 * _fits(asked.kind, grid.types[column])
+        score = most + 2 * len(matched) - 0.1 * (len(best) - 1) + 0.5 * _fits(asked.kind, grid.types[column])
         answer = TableAnswer(
             Operation.cell, grid.document.id, grid.table, (rows[0],), (_cell_of(rows[0], column),),
             grid.table.columns[column], score=score,
@@ -274,11 +274,11 @@ def _target_columns(
         for column, head in enumerate(grid.heads)
         if column not in used and grid.types[column] != "empty"
     ]
-    spoken = [(column, said) for column, said in scored if said]
+    spoken = [(column, matched) for column, matched in scored if matched]
     if spoken:
-        most = max(len(said) for _, said in spoken)
-        return [(column, said) for column, said in spoken if len(said) == most]
-    dates = [(column, said) for column, said in scored if grid.types[column] == "date"]
+        most = max(len(matched) for _, matched in spoken)
+        return [(column, matched) for column, matched in spoken if len(matched) == most]
+    dates = [(column, matched) for column, matched in scored if grid.types[column] == "date"]
     if len(dates) == 1 and asked.kind == "date":
         return dates
     return scored if len(scored) == 1 and len(grid.table.columns) == 2 else []
@@ -306,11 +306,11 @@ def conditions(asked: TableQuestion, grid: Grid, subject: int, taken: frozenset[
     used = set(taken)
     for column, head in enumerate(grid.heads):
         if grid.types[column] == "flag":
-            said = covered(asked.words, head)
-            if said and len(said) >= 0.6 * len([each for each in head if len(each) > 3]) and not said <= used:
-                wanted = not said & asked.negated
-                found.append(Condition(said, column, _flagged(grid, column, wanted=wanted)))
-                used |= said
+            matched = covered(asked.words, head)
+            if matched and len(matched) >= 0.6 * len([each for each in head if len(each) > 3]) and not matched <= used:
+                wanted = not matched & asked.negated
+                found.append(Condition(matched, column, _flagged(grid, column, wanted=wanted)))
+                used |= matched
     spoken = f" {' '.join(tokens(asked.text))} "
     values: list[tuple[int, str, int]] = []
     for column in range(len(grid.table.columns)):
@@ -398,18 +398,18 @@ def compared(asked: TableQuestion, grid: Grid) -> Condition | None:
             return True
         return (value > bound) == (sign in ABOVE) and value != bound  # type: ignore[operator]
 
-    said = frozenset(word.place for word in asked.words if word.text in tokens(match[2]))
-    return Condition(said | covered(asked.words, grid.heads[column]), column, holds)
+    matched = frozenset(word.place for word in asked.words if word.text in tokens(match[2]))
+    return Condition(matched | covered(asked.words, grid.heads[column]), column, holds)
 
 
 def _subject_column(asked: TableQuestion, grid: Grid) -> tuple[int, frozenset[int]] | None:
     """The column of what is asked for, and the words that name it; the labels of the rows, if the table is about it."""
     for count in range(len(asked.subject), 0, -1):
-        said = asked.subject[:count]
+        subject_words = asked.subject[:count]
         for column, head in enumerate(grid.heads):
-            exact = all(has_word(word, head) for word in said) and len(head - {"id", "name", "no"}) <= count
+            exact = all(has_word(word, head) for word in subject_words) and len(head - {"id", "name", "no"}) <= count
             if exact and grid.types[column] in {"name", "date", "text", "number"}:
-                return column, frozenset(word.place for word in said)
+                return column, frozenset(word.place for word in subject_words)
     if not asked.subject:
         return (0, frozenset()) if asked.operation is not Operation.rows or asked.kind == "name" else None
     first = asked.subject[0]
@@ -443,11 +443,11 @@ def _selected(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     subject = _subject_column(asked, grid)
     if subject is None or grid.types[subject[0]] == "empty":
         return None
-    column, said = subject
+    column, matched = subject
     comparison = compared(asked, grid)
-    taken = said | (comparison.words if comparison else frozenset())
+    taken = matched | (comparison.words if comparison else frozenset())
     wanted = [*conditions(asked, grid, column, taken), *([comparison] if comparison else [])]
-    accounted = said.union(covered(asked.words, grid.about), *(each.words for each in wanted))
+    accounted = matched.union(covered(asked.words, grid.about), *(each.words for each in wanted))
     bare = asked.operation is Operation.counted and not wanted
     if leftover(asked, accounted) or (not wanted and not bare):
         return None
@@ -472,8 +472,8 @@ def _extreme(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     subject = _subject_column(asked, grid)
     if subject is None:
         return None
-    column, said = subject
-    rest = [word for word in asked.words if word.place not in said]
+    column, matched = subject
+    rest = [word for word in asked.words if word.place not in matched]
     ordered = [word for word in asked.words if word.place in asked.ordering]
     measures = [
         (len(covered(rest, head)), place, covered(rest, head))
@@ -498,10 +498,10 @@ def _extreme(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     _, measure, named = best[0]
     wanted = [
         each
-        for each in conditions(asked, grid, column, said | named | asked.ordering)
+        for each in conditions(asked, grid, column, matched | named | asked.ordering)
         if each.column != measure and not each.words <= named
     ]
-    accounted = said.union(named, covered(asked.words, grid.about), *(each.words for each in wanted))
+    accounted = matched.union(named, covered(asked.words, grid.about), *(each.words for each in wanted))
     if leftover(asked, accounted):
         return None
     read = as_date if grid.types[measure] == "date" else as_number
@@ -511,13 +511,13 @@ def _extreme(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
         return None
     pick = max if asked.operation is Operation.largest else min
     top = pick(value for value, _ in values)  # type: ignore[type-var]
-    chosen = [row for value, row in values if value == top]
-    if len(chosen) > 3:
+    best_rows = [row for value, row in values if value == top]
+    if len(best_rows) > 3:
         return None
     score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted) + len(named)
-    cells = tuple(cell for row in chosen for cell in (_cell_of(row, column), _cell_of(row, measure)))
+    cells = tuple(cell for row in best_rows for cell in (_cell_of(row, column), _cell_of(row, measure)))
     return TableAnswer(
-        asked.operation, grid.document.id, grid.table, tuple(chosen), cells, grid.table.columns[measure], score=score
+        asked.operation, grid.document.id, grid.table, tuple(best_rows), cells, grid.table.columns[measure], score=score
     )
 
 
@@ -537,7 +537,7 @@ def _total(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     ]
     if not measures:
         return None
-    most = max(len(said) for said, _ in measures)
+    most = max(len(matched) for matched, _ in measures)
     best = [each for each in measures if len(each[0]) == most]
     if len(best) != 1:
         return None

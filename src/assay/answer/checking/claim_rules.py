@@ -102,9 +102,9 @@ def repeats(words: str, passages: Iterable[str]) -> bool:
     """Whether a claim repeats a sentence nearly word for word: it adds only articles and the like, leaves out little,
     keeps the order, the figures with their signs and the negations, and nothing is noticed between the two."""
     own = TITLED.sub("", words, count=1)
-    said = WORD.findall(fold_case(own))
-    return bool(said) and any(
-        _same_words(said, WORD.findall(fold_case(sentence)))
+    claim_words = WORD.findall(fold_case(own))
+    return bool(claim_words) and any(
+        _same_words(claim_words, WORD.findall(fold_case(sentence)))
         and count_negations(own) == count_negations(sentence)
         and not facts.missing_facts(own, sentence)
         and not find_hints(own, [sentence])
@@ -113,15 +113,15 @@ def repeats(words: str, passages: Iterable[str]) -> bool:
     )
 
 
-def _same_words(said: Sequence[str], there: Sequence[str]) -> bool:
-    if len(set(said) & set(there)) < REPEATED * len(set(said)) or not there:
+def _same_words(claim_words: Sequence[str], source_words: Sequence[str]) -> bool:
+    if len(set(claim_words) & set(source_words)) < REPEATED * len(set(claim_words)) or not source_words:
         return False
-    match = SequenceMatcher(None, said, there, autojunk=False)
+    match = SequenceMatcher(None, claim_words, source_words, autojunk=False)
     blocks = match.get_matching_blocks()
     same = sum(block.size for block in blocks)
     kept = {block.a + at for block in blocks for at in range(block.size)}
-    added = [word for at, word in enumerate(said) if at not in kept]
-    return same >= max(REPEATED * len(said), COVERED * len(there)) and ADDED.issuperset(added)
+    added = [word for at, word in enumerate(claim_words) if at not in kept]
+    return same >= max(REPEATED * len(claim_words), COVERED * len(source_words)) and ADDED.issuperset(added)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -133,11 +133,11 @@ def unfounded_number(words: str, texts: Collection[str]) -> str:
     known = {value for text in texts for number in facts.facts_of(text).numbers for value in number.values}
     known |= {figure.value for text in texts for figure in figures(text)}  # cells side by side: "435 901"
     for number in facts.numbers(words):
-        digits = DIGITS.search(number.said)
+        digits = DIGITS.search(number.text)
         if digits is None or all(_is_common(value) for value in number.values):
             continue
         if not any(_is_rounded(value, abs(other)) for value in number.values for other in known):
-            return number.said
+            return number.text
     return ""
 
 
@@ -172,8 +172,8 @@ def _is_instructed(words: str, texts: Iterable[str], passages: Iterable[str]) ->
     texts, terms = list(texts), claim_terms(words)
     added = missing_terms(terms, frozenset[str]().union(*map(text_terms, texts)))
     turned = any(find_denial(words, text) or find_reversal(words, text) for text in texts)
-    told = added or (terms if turned else frozenset[str]())
-    return bool(told) and any(told <= order for order in orders)
+    instructed = added or (terms if turned else frozenset[str]())
+    return bool(instructed) and any(instructed <= order for order in orders)
 
 
 def follows_instruction(claim: Claim, cited: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:

@@ -62,8 +62,8 @@ class Expression:
         strings = {f"_{number}_": words for number, words in enumerate(found)}
         names = iter(strings)
         code = STRING.sub(lambda _: f" {next(names)} ", text).translate(str.maketrans(TYPED))
-        written = {number for words in operands for number in re.findall(r"\d[\d,]*", words[:LONGEST])}
-        code = re.sub(r"\d[\d,]*\d", lambda m: m[0].replace(",", "") if m[0] in written else m[0], code)
+        operand_numbers = {number for words in operands for number in re.findall(r"\d[\d,]*", words[:LONGEST])}
+        code = re.sub(r"\d[\d,]*\d", lambda m: m[0].replace(",", "") if m[0] in operand_numbers else m[0], code)
         code = re.sub(r"(?<=\d)\s*%|(?<![\w.])0+(?=\d)", "", code)
         code = re.sub(r"(?<![<>=!])=(?!=)", "==", " ".join(code.split()))
         try:

@@ -99,8 +99,8 @@ def _sentences_of(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def _terms(words: str) -> frozenset[str]:
     """Stems, figures and dates."""
-    told = facts.facts_of(words)
-    figures = [each.said for each in told.numbers] + [str(max(days)) for days in told.dates]
+    found = facts.facts_of(words)
+    figures = [each.text for each in found.numbers] + [str(max(days)) for days in found.dates]
     return frozenset((*content_terms(facts.remove_numbers_and_dates(words)), *figures))
 
 
@@ -149,7 +149,7 @@ def _elsewhere(claim: str, passages: Sequence[str]) -> Iterator[str]:
         holding = [each for each in sentences if not facts.is_number_missing(number, facts.facts_of(each).numbers)]
         prose = all(each.rstrip().endswith((".", ";", "”")) for each in holding)
         if holding and prose and max(_repeated(words, each) for each in holding) < APART:
-            yield f"“{number.said}” stands in a sentence about something else."
+            yield f"“{number.text}” stands in a sentence about something else."
 
 
 def _prefixes(claim: str, near: Sequence[str], passages: Sequence[str]) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _qualified(claim: str, sentence: str) -> Iterator[str]:
         if not kept.intersection(KEPT_BY.get(each.kind, (each.kind,))):
             dropped.setdefault(each.kind, each)
     for each in dropped.values():
-        yield f"The passage says “{each.said}” ({each.meaning}), and the claim does not."
+        yield f"The passage says “{each.text}” ({each.meaning}), and the claim does not."
 
 
 def _scope(claim: str, sentence: str) -> Iterator[str]:
@@ -192,13 +192,13 @@ def _scope(claim: str, sentence: str) -> Iterator[str]:
     for each in theirs:
         narrows = each.kind in NARROW and stems_after(sentence, each, REACH) & here
         if each.kind not in mine and (narrows or (each.kind in BOUNDS and _bounds(sentence[each.end :], claim))):
-            yield f"The passage says “{each.said}”, and the claim does not."
+            yield f"The passage says “{each.text}”, and the claim does not."
             return
     if len(here & there) < REPEATED * len(here):
         return
     for each in ours:
         if each.kind not in other and each.kind in WIDE and stems_after(claim, each, REACH) & there:
-            yield f"The claim says “{each.said}”, and the passage does not."
+            yield f"The claim says “{each.text}”, and the passage does not."
             return
 
 

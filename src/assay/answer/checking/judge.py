@@ -152,14 +152,14 @@ class CodeThenModel:
         )
         if isinstance(reply, NoReply):
             return Judgement(claims, RULES)
-        said, by = reply
-        judged = model_rulings.read(said, request, evidence, sources, by)
+        rulings, by = reply
+        judged = model_rulings.read(rulings, request, evidence, sources, by)
         return Judgement(
             judged,
             by,
-            said.answers,
-            model_rulings.accept_missing(said, request, evidence, sources),
-            " ".join(said.search.split()),
+            rulings.answers,
+            model_rulings.accept_missing(rulings, request, evidence, sources),
+            " ".join(rulings.search.split()),
         )
 
 

@@ -83,17 +83,17 @@ def batches(claims: Sequence[Claim], evidence: Sequence[Evidence], window: int) 
     costs = {each.key: estimate_tokens(each.passage.text) + 40 for each in evidence}
     found: list[range] = []
     shown: set[str] = set()
-    told = 0
+    claim_tokens = 0
     for index, claim in enumerate(claims):
         wider, own = shown | set(claim.cites), estimate_tokens(claim.text) + CLAIM + RULING
         passages = sum(costs.get(key, 0) for key in wider)
-        fits = passages <= PASSAGES and passages + told + own <= window - FRAME
+        fits = passages <= PASSAGES and passages + claim_tokens + own <= window - FRAME
         if found and fits and len(found[-1]) < TOGETHER:
             found[-1] = range(found[-1].start, index + 1)
-            shown, told = wider, told + own
+            shown, claim_tokens = wider, claim_tokens + own
         else:
             found.append(range(index, index + 1))
-            shown, told = set(claim.cites), own
+            shown, claim_tokens = set(claim.cites), own
     return found
 
 
@@ -188,10 +188,12 @@ def combine(
     verdict = Verdict(ruling.verdict)
     if verdict is Verdict.partial and claim.text.startswith(HEDGE):
         verdict = Verdict.supported  # a hedged claim says no more than that
-    said = _flat(ruling.why)[:300] or ("it follows from the words shown" if verdict is Verdict.supported else claim.why)
+    reason = _flat(ruling.why)[:300] or (
+        "it follows from the words shown" if verdict is Verdict.supported else claim.why
+    )
     # No model removes the taint.
-    kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""
-    judged = replace(claim, verdict=verdict, why=f"{said}{kept}", by=by)
+    kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in reason else ""
+    judged = replace(claim, verdict=verdict, why=f"{reason}{kept}", by=by)
     if verdict is not Verdict.supported:
         return judged
     cited = [each for each in evidence if each.key in claim.cites]
@@ -235,11 +237,11 @@ def accept_missing(
     """What is missing, in the judge's words. A clause with a name or number that is nowhere, or that reads like an
     instruction, is not shown: nothing may be stated here unchecked."""
     known = "\n".join((request.question, *cited_texts(evidence, sources).values()))
-    told = [words for each in reply.missing if (words := _flat(each)[:200].rstrip(". "))]
+    missing = [words for each in reply.missing if (words := _flat(each)[:200].rstrip(". "))]
     return tuple(
         dict.fromkeys(
             SOMETHING if is_suspicious(each) or facts.missing_facts(each, known, facts.lowercase_stems(known)) else each
-            for each in told
+            for each in missing
         )
     )
 

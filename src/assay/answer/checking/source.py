@@ -45,8 +45,8 @@ def remove_commands(passage: str) -> str:
     """A passage without the sentences that instruct a model."""
     if not is_command(passage):
         return passage
-    told = (passage[slice(*span)] for span in split_sentences(passage))
-    return "\n\n".join(sentence for sentence in told if not is_command(sentence))
+    sentences = (passage[slice(*span)] for span in split_sentences(passage))
+    return "\n\n".join(sentence for sentence in sentences if not is_command(sentence))
 
 
 @lru_cache(maxsize=4096)
@@ -54,8 +54,8 @@ def instruction_terms(passage: str) -> tuple[frozenset[str], ...]:
     """The stems of each sentence that instructs a model."""
     if not is_command(passage):
         return ()
-    told = (passage[slice(*span)] for span in split_sentences(passage))
-    return tuple(frozenset(content_terms(sentence)) for sentence in told if is_command(sentence))
+    sentences = (passage[slice(*span)] for span in split_sentences(passage))
+    return tuple(frozenset(content_terms(sentence)) for sentence in sentences if is_command(sentence))
 
 
 @lru_cache(maxsize=4096)

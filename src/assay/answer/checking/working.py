@@ -81,25 +81,29 @@ def _find(working: Working, texts: Mapping[str, str]) -> tuple[Readings, list[st
 
 def _fault(value: Value, shown: str, claim: str, working: Working) -> str:
     """Why the value is not the result, or not what the claim states; empty if it is."""
-    said = " ".join(working.result.split())[:40]
+    stated_result = " ".join(working.result.split())[:40]
     if isinstance(value, bool):
         if not value:
             return f"{_typeset(working.expression)} is not so"
-        return "" if said.lower().rstrip(".") in {"true", "yes", ""} else f"its comparison is true, not “{said}”"
+        return (
+            ""
+            if stated_result.lower().rstrip(".") in {"true", "yes", ""}
+            else f"its comparison is true, not “{stated_result}”"
+        )
     if isinstance(value, tuple):
-        right, stated = (any(value in days for days in facts.dates(text)) for text in (said, claim))
+        right, stated = (any(value in days for days in facts.dates(text)) for text in (stated_result, claim))
     else:
         unit = f"{working.result} {working.unit}"
         percent = re.search(r"%|\bper ?cent|\bpct\b", unit, re.I) is not None
         found = figures(working.result)
         if len(found) != 1:
-            return f"its result “{said}” is not one number"
+            return f"its result “{stated_result}” is not one number"
         result = Figure(found[0].value, found[0].decimals, scale_in(unit))
         right = _rounds_to(value, result, percent=percent)
         stated = any(_states(each, value, result, claim, percent=percent) for each in figures(claim))
     if not right:
-        return f"it computes to {shown}, not {said}"
-    return "" if stated else f"the claim does not state its result, {said}"
+        return f"it computes to {shown}, not {stated_result}"
+    return "" if stated else f"the claim does not state its result, {stated_result}"
 
 
 def _rounds_to(value: Quantity, figure: Figure, *, percent: bool) -> bool:
@@ -183,9 +187,9 @@ def _in_rows(wanted: frozenset[str], operands: Sequence[Operand], text: str) -> 
         return rare and not any(is_nearer(at, n, left) for at in others)
 
     first = kinds.index(True) if True in kinds else len(rows)  # what stands above the rows is said of all of them
-    told = _union(terms[:first]) | _union(terms[n] for n in used)
+    covered = _union(terms[:first]) | _union(terms[n] for n in used)
     named = _union(_words(own) & wanted for own, row in zip(terms, kinds, strict=True) if row)
-    return named <= told and all(
+    return named <= covered and all(
         any(frozenset() < _words(terms[n]) <= TOTAL or is_nearest(n, mine) for n in mine) for mine in places
     )
 

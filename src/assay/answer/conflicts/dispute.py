@@ -24,7 +24,7 @@ MANY = 5  # particulars in both passages before a small overlap is significant
 BESIDE = 4  # equal words directly beside a position
 COPIED = 0.75  # of the shorter sentence: one is a copy of the other, and a different word was changed
 LINED = 0.6  # of the shorter sentence: both are the same sentence, and one is negated
-SAID = 5  # words that two sentences must share before one can negate the other
+NEGATION_SHARED = 5  # words that two sentences must share before one can negate the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,13 @@ def _difference(slot: Slot, lined: Alignment, left: Statement, right: Statement,
         return "", ""
     if ours.kind == "number" and _dated(left) != _dated(right):  # a general rule and a single event
         return "", ""
-    return ours.kind, f"{ours.said} / {theirs.said}"
+    return ours.kind, f"{ours.text} / {theirs.text}"
 
 
 def _other_words(slot: Slot) -> str:
     """The differing words as "defender / forward"; empty if a verb or adverb differs, which may be a synonym: residing,
     living."""
-    ours, theirs = (" ".join(each.said for each in side) for side in (slot.left, slot.right))
+    ours, theirs = (" ".join(each.text for each in side) for side in (slot.left, slot.right))
     mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
     if slot.beside < BESIDE + 2 or mine <= other or other <= mine or VERB.search(ours) or VERB.search(theirs):
         return ""
@@ -147,8 +147,8 @@ def _bears(left: Statement, right: Statement, question: str) -> bool:
 
 def _holds(words: str, value: Token) -> bool:
     """Whether the value occurs anywhere in the words: then the order differs, not the value."""
-    told = [each for each in tokenize(words) if each.kind == value.kind]
-    return any(each.meaning == value.meaning if value.kind == "name" else same(each, value) for each in told)
+    same_kind = [each for each in tokenize(words) if each.kind == value.kind]
+    return any(each.meaning == value.meaning if value.kind == "name" else same(each, value) for each in same_kind)
 
 
 def _dated(statement: Statement) -> bool:
@@ -160,7 +160,7 @@ def _another_thing(lined: Alignment, question: str) -> bool:
     one may differ."""
     values = [slot.values for slot in lined.slots if slot.values]
     counted = [pair for pair in values if not question or pair[0].kind != "name" or not are_incompatible(*pair)]
-    differ = {(ours.said, theirs.said) for ours, theirs in counted}
+    differ = {(ours.text, theirs.text) for ours, theirs in counted}
     return len(differ) > 1 and (not question or len(differ) > lined.agree)
 
 
@@ -184,13 +184,13 @@ def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispu
         there = [each for each in tokenize(other.passage) if each.kind == wanted]
         if any(same(one, each) for one in mine for each in there):
             return []
-    return [Dispute(left, right, f"{ours[0].said} / {theirs[0].said}", wanted, 1.0)]
+    return [Dispute(left, right, f"{ours[0].text} / {theirs[0].text}", wanted, 1.0)]
 
 
 def _denied(left: Statement, right: Statement) -> list[Dispute]:
     """The same sentence except for a "not" or a word of the opposite direction."""
     lined = align(left.words, right.words)
-    if lined.share < LINED or lined.equal < SAID or any(slot.values for slot in lined.slots):
+    if lined.share < LINED or lined.equal < NEGATION_SHARED or any(slot.values for slot in lined.slots):
         return []
     about = find_denial(left.words, right.words) or find_reversal(left.words, right.words)
     return [Dispute(left, right, about, "negation", float(lined.equal))] if about else []

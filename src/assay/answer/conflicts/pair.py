@@ -25,10 +25,10 @@ MONTHS = frozenset(
     ).split()
 )
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
-Told = tuple[str, str]  # a sentence, and the titles above it
+TitledSentence = tuple[str, str]  # a sentence, and the titles above it
 
 
-def between(question: str, left: Told, right: Told, alike: float) -> str:
+def between(question: str, left: TitledSentence, right: TitledSentence, alike: float) -> str:
     """What they disagree about, "30 days / 90 days"; empty if they agree or are about different things."""
     if alike < ALIKE or not ASKS.search(question) or not _same_thing(question, left, right):
         return ""
@@ -39,10 +39,10 @@ def between(question: str, left: Told, right: Told, alike: float) -> str:
     return ""
 
 
-def _same_thing(question: str, left: Told, right: Told) -> bool:
+def _same_thing(question: str, left: TitledSentence, right: TitledSentence) -> bool:
     """Both have the same words of the question, the same names and days, and are not two issues of a series."""
     asked = frozenset(content_terms(question))
-    ours, theirs = (asked & frozenset(content_terms(told)) for told, _ in (left, right))
+    ours, theirs = (asked & frozenset(content_terms(sentence)) for sentence, _ in (left, right))
     common = len(ours & theirs)
     if common < 2 or common < SHARED * max(len(ours), len(theirs)):
         return False

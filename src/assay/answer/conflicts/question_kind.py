@@ -72,14 +72,14 @@ def focus(question: str) -> frozenset[str]:
 def answers(words: str, question: str) -> tuple[Token, ...]:
     """The values of the requested kind nearest to the words of the question; empty if none is near."""
     about, known, wanted = focus(question), frozenset(content_terms(question)), kind(question)
-    told = tokenize(words)
-    places = [place for place, each in enumerate(told) if about & frozenset(content_terms(each.said))]
+    tokens = tokenize(words)
+    places = [place for place, each in enumerate(tokens) if about & frozenset(content_terms(each.text))]
     far: dict[int, int] = {}
-    for place, each in enumerate(told):
+    for place, each in enumerate(tokens):
         if each.kind == wanted and not (wanted == "name" and each.meaning <= known):
             far[place] = min((abs(place - other) for other in places if other != place), default=CLOSE + 1)
     nearest = min(far.values(), default=CLOSE + 1)
-    return tuple(told[place] for place in far if far[place] == nearest <= CLOSE)
+    return tuple(tokens[place] for place in far if far[place] == nearest <= CLOSE)
 
 
 SEVERAL = re.compile(

@@ -33,9 +33,9 @@ def among_documents(
                 pair = (min(against, place), max(against, place))
                 if place in (one, other) or pair in found or pair in joined:
                     continue
-                said = _joins(documents[place], documents[beside], dispute, question, turned=turned)
-                if said is not None:
-                    joined[pair] = _dispute(dispute, said, against < place, turned=turned)
+                statement = _joins(documents[place], documents[beside], dispute, question, turned=turned)
+                if statement is not None:
+                    joined[pair] = _dispute(dispute, statement, against < place, turned=turned)
     return found | joined
 
 
@@ -74,8 +74,8 @@ def _joins(
     against, own = _values(dispute)[:: -1 if turned else 1]
     if against is None or own is None or any(_says(each, against) for each in document):
         return None
-    said = next((each for each in document if _says(each, own) and _says_all(each, own)), None)
-    return said if said and nearness(said, beside[0], question) >= RELATED else None
+    statement = next((each for each in document if _says(each, own) and _says_all(each, own)), None)
+    return statement if statement and nearness(statement, beside[0], question) >= RELATED else None
 
 
 Value = Token | frozenset[str]  # a particular, or the stems of plain words
@@ -86,19 +86,21 @@ def _values(dispute: Dispute) -> tuple[Value | None, Value | None]:
 
 
 def _value(dispute: Dispute, statement: Statement, side: int) -> Value | None:
-    said = dispute.about.split(" / ")[side:][:1]
-    if not said or dispute.kind == "negation":
+    value = dispute.about.split(" / ")[side:][:1]
+    if not value or dispute.kind == "negation":
         return None
     if dispute.kind == "word":
-        return frozenset(content_terms(said[0]))
-    return next((each for each in tokenize(statement.words) if (each.kind, each.said) == (dispute.kind, said[0])), None)
+        return frozenset(content_terms(value[0]))
+    return next(
+        (each for each in tokenize(statement.words) if (each.kind, each.text) == (dispute.kind, value[0])), None
+    )
 
 
 def _says(statement: Statement, value: Value) -> bool:
     if isinstance(value, frozenset):
         return value <= frozenset(content_terms(statement.words))
-    told = (each for each in tokenize(statement.words) if each.kind == value.kind)
-    return any(value.meaning <= each.meaning if value.kind == "name" else same(value, each) for each in told)
+    same_kind = (each for each in tokenize(statement.words) if each.kind == value.kind)
+    return any(value.meaning <= each.meaning if value.kind == "name" else same(value, each) for each in same_kind)
 
 
 def _says_all(statement: Statement, value: Value) -> bool:
@@ -110,10 +112,10 @@ def _says_all(statement: Statement, value: Value) -> bool:
     )
 
 
-def _dispute(found: Dispute, said: Statement, first: bool, *, turned: bool) -> Dispute:
+def _dispute(found: Dispute, joining: Statement, first: bool, *, turned: bool) -> Dispute:
     """The same dispute with the sentence of the document that joined; the first document is on the left."""
     mine = found.right if turned else found.left
     ours, theirs = found.about.split(" / ")[:: -1 if turned else 1]
-    left, right = (mine, said) if first else (said, mine)
+    left, right = (mine, joining) if first else (joining, mine)
     about = f"{ours} / {theirs}" if first else f"{theirs} / {ours}"
     return Dispute(left, right, about, found.kind, 0.0)

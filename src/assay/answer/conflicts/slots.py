@@ -28,14 +28,14 @@ SHORT = 3  # words; a longer difference is a rewrite, not a changed value
 class Token:
     """A word, or a particular with its kind: number, date, time or name. Two tokens are equal if `meaning` is."""
 
-    said: str
+    text: str
     kind: str = ""
     meaning: frozenset[Any] = frozenset()
 
     @property
     def place(self) -> str:
         """The alignment key: the word itself, or the kind of a particular."""
-        return f"\x00{self.kind}" if self.kind else stem_word(fold_case(self.said))
+        return f"\x00{self.kind}" if self.kind else stem_word(fold_case(self.text))
 
 
 @lru_cache(maxsize=20_000)
@@ -72,10 +72,10 @@ def _particulars(words: str) -> list[tuple[int, int, Token]]:
             take(*match.span(), "date", frozenset({(int(match[1]), 0, 0)}))
     ahead = 0
     for number in facts.numbers(rest):
-        start = rest.find(number.said, ahead)
-        if start < 0 or ORDINAL.fullmatch(number.said):
+        start = rest.find(number.text, ahead)
+        if start < 0 or ORDINAL.fullmatch(number.text):
             continue
-        ahead = start + len(number.said)
+        ahead = start + len(number.text)
         unit = facts.UNIT.match(rest, ahead) if number.unit else None
         ahead = unit.end() if unit and unit[1].lower() in facts.UNITS else ahead
         take(start, ahead, "number", frozenset((value, number.unit) for value in number.values))
@@ -120,7 +120,7 @@ def same(left: Token, right: Token) -> bool:
                 for (mine, unit), (theirs, other) in pairs
             )
         case "name":
-            return left.meaning <= right.meaning or right.meaning <= left.meaning or _short_for(left.said, right.said)
+            return left.meaning <= right.meaning or right.meaning <= left.meaning or _short_for(left.text, right.text)
         case _:
             return left.meaning == right.meaning
 
