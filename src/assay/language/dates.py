@@ -1,11 +1,13 @@
-"""Parses dates as people write them ("the last 12 months", "May 2023", "this week") into a range of days. Pure."""
+"""Dates as people write them: ranges of days ("the last 12 months", "this week"), and every date of a text. Pure."""
 
 from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import Decimal
 
 from assay.core.errors import UserError
 
@@ -24,7 +26,8 @@ WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
 NUMBERS = {word: number for number, word in enumerate(WORDS, 1)}
 
 _count = r"(?:(\d{1,3}|" + "|".join(NUMBERS) + r")\s+)?"
-_month = "(" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
+_name = "|".join(sorted(MONTHS, key=len, reverse=True))
+_month = rf"({_name})\.?"
 LAST = re.compile(
     rf"\b(?:(?:in|within|over|during|from) )?(?:the )?(?:last|past|previous) {_count}"
     r"(day|week|month|quarter|year)(s?)\b(?!\s+of\b)",
@@ -106,13 +109,13 @@ def _parse(words: str, today: str) -> tuple[str, str]:
 def parse_written_date(words: str) -> tuple[str, str] | None:
     """First and last day of a written date."""
     if match := re.fullmatch(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", words):
-        return _days(int(match[1]), int(match[2] or 0), int(match[3] or 0))
+        return _first_and_last(int(match[1]), int(match[2] or 0), int(match[3] or 0))
     if match := re.fullmatch(rf"(?:(\d{{1,2}}) )?{_month},? (\d{{4}})", words, re.I):
-        return _days(int(match[3]), MONTHS[match[2].lower()], int(match[1] or 0))
+        return _first_and_last(int(match[3]), MONTHS[match[2].lower()], int(match[1] or 0))
     return None
 
 
-def _days(year: int, month: int, day: int) -> tuple[str, str] | None:
+def _first_and_last(year: int, month: int, day: int) -> tuple[str, str] | None:
     try:
         first = date(year, month or 1, day or 1)
     except ValueError:
@@ -121,3 +124,58 @@ def _days(year: int, month: int, day: int) -> tuple[str, str] | None:
         return first.isoformat(), first.isoformat()
     last_month = month or 12
     return first.isoformat(), date(year, last_month, calendar.monthrange(year, last_month)[1]).isoformat()
+
+
+# --- every date of a text ----------------------------------------------------------------------------------------------
+
+Day = tuple[int, int, int]  # year, month, day; 0 where not given
+
+_named = rf"(?:{_name})\b\.?"
+YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+DATED = re.compile(
+    r"\b(?P<iso>\d{4}-\d{1,2}(?:-\d{1,2})?)\b(?!-)"
+    r"|\b(?P<dots>\d{1,2}[./]\d{1,2}[./]\d{4})\b"
+    rf"|\b(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_named})(?:,?\s(?P<y1>\d{{4}})\b)?"
+    rf"|\b(?P<m2>{_named})\s(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d)(?:,?\s(?P<y2>\d{{4}})\b)?"
+    rf"|\b(?P<m3>{_named}),?\s(?P<y3>\d{{4}})\b",
+    re.I,
+)
+
+
+def dates(words: str) -> list[frozenset[Day]]:
+    """Every date with its possible meanings: 03/04/2024 has two."""
+    return [days for match in DATED.finditer(words) if (days := days_of(match))]
+
+
+def days_of(match: re.Match[str]) -> frozenset[Day]:
+    """What a match of `DATED` may mean; empty if it is no date."""
+    if match["iso"]:
+        year, month, *day = (int(part) for part in match["iso"].split("-"))
+        return _valid_days({(year, month, day[0] if day else 0)})
+    if match["dots"]:
+        one, two, year = (int(part) for part in re.split("[./]", match["dots"]))
+        return _valid_days({(year, two, one), (year, one, two)})
+    for number in "123":
+        if name := match[f"m{number}"]:
+            day = int(match[f"d{number}"]) if number != "3" and match[f"d{number}"] else 0
+            return _valid_days({(int(match[f"y{number}"] or 0), MONTHS[name.lower().rstrip(".")], day)})
+    return frozenset()
+
+
+def _valid_days(days: set[Day]) -> frozenset[Day]:
+    return frozenset(each for each in days if 1 <= each[1] <= 12 and each[2] <= 31)
+
+
+def is_date_missing(days: frozenset[Day], among: Sequence[frozenset[Day]]) -> bool:
+    """Whether no date in `among` is at least as specific: 17 May 2024 covers "May 2024", but not the reverse."""
+    return not any(
+        all(not part or part == other for part, other in zip(day, other_day, strict=True))
+        for day in days
+        for each in among
+        for other_day in each
+    )
+
+
+def years(words: str) -> frozenset[Decimal]:
+    """The years of a text's dates: a claim may give the year alone."""
+    return frozenset(Decimal(day[0]) for each in dates(words) for day in each if day[0])

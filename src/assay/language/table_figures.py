@@ -11,8 +11,9 @@ from decimal import Decimal
 from functools import lru_cache
 
 from assay.language import facts
-from assay.language.dates import MONTHS
+from assay.language.dates import MONTHS, YEAR, dates
 from assay.language.negation import find_directions
+from assay.language.quantities import ONES, UNITS, Number, numbers, stated_scales
 from assay.language.sentences import is_table_row
 from assay.language.terms import content_terms, fold_case
 from assay.language.words import stop_words
@@ -20,14 +21,8 @@ from assay.language.words import stop_words
 FISCAL = re.compile(r"\bFY\s?['’]?(?:20)?(\d{2})\b|\bfiscal year (?:20)(\d{2})\b", re.I)
 QUARTERS = dict(zip("1234", ("first", "second", "third", "fourth"), strict=True))
 QUARTER = re.compile(r"\bQ([1-4])\b|\b([1-4])Q(?=\d|\b)")
-SCALE = re.compile(
-    r"(?:\b(?:in|of|dollars|amounts)\s|[€$(])\s?(?:\w+\s){0,2}?(thousand|million|billion)s\b"
-    r"|\(\s?(?:US)?[€$£]?\s?(thousand|million|billion)\b",
-    re.I,
-)
 ROUNDED = re.compile(r"\b(?:about|around|roughly|nearly|almost|approximately|close to|over|more than|some)\s\W?$", re.I)
 SUBJECT = re.compile(r"\b(?:the (?:company|group|registrant|issuer|fund|trust|corporation|firm)|we|our|us)\b", re.I)
-YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 PERIOD = re.compile(rf"\b(?:{'|'.join(MONTHS)}|fiscal|years?|ended|ending|as of)\b|[\d\W]", re.I)
 SPAN = re.compile(r"\b(?:three|six|nine|twelve) months\b", re.I)
 APART = re.compile(r"(?<=[\d)]) (?=[\d(])")  # between two cells of a row
@@ -50,7 +45,7 @@ class Row:
     """A row of a table: its label, its figures, and the periods above its columns."""
 
     label: str
-    numbers: tuple[facts.Number, ...]
+    numbers: tuple[Number, ...]
     years: tuple[str, ...]
     spans: tuple[str, ...]
 
@@ -67,34 +62,34 @@ class Tables:
     """The figures of some passages: those in rows of tables, those in prose, and the scales that are named."""
 
     rows: tuple[Row, ...]
-    prose: tuple[facts.Number, ...]
-    scales: frozenset[int]
+    prose: tuple[Number, ...]
+    scales: frozenset[int]  # powers of ten
 
     @staticmethod
     def of(passages: Sequence[str]) -> Tables:
         rows: list[Row] = []
-        prose: list[facts.Number] = []
+        prose: list[Number] = []
         for passage in passages:
             own, rest = _read(passage)
             rows += own
             prose += rest
-        named = ((match[1] or match[2]).lower() for passage in passages for match in SCALE.finditer(passage))
-        return Tables(tuple(rows), tuple(prose), frozenset({1, *map(facts.SCALES.__getitem__, named)}))
+        named = {scale for passage in passages for scale in stated_scales(passage)}
+        return Tables(tuple(rows), tuple(prose), frozenset({0, *named}))
 
-    def has(self, number: facts.Number, *, rough: bool) -> bool:
+    def has(self, number: Number, *, rough: bool) -> bool:
         cells = (each for row in self.rows for each in row.numbers)
         return any(_stands_for(number, each, self.scales, rough) for each in (*self.prose, *cells))
 
 
 @lru_cache(maxsize=1024)  # the same passages are read for every claim
-def _read(passage: str) -> tuple[tuple[Row, ...], tuple[facts.Number, ...]]:
+def _read(passage: str) -> tuple[tuple[Row, ...], tuple[Number, ...]]:
     rows: list[Row] = []
     prose = list(facts.facts_of(passage).numbers)
     years: tuple[str, ...] = ()
     spans: tuple[str, ...] = ()
     begun = False  # a header of several lines has begun
     for line in passage.splitlines():
-        figures = [each for each in facts.numbers(APART.sub(" ; ", line)) if is_figure(each)]
+        figures = [each for each in numbers(APART.sub(" ; ", line)) if each.is_figure]
         found = tuple(YEAR.findall(line))
         piece = PERIOD.sub("", line).strip() == ""
         if len(found) > len(figures) and (len(found) > 1 or piece):
@@ -109,11 +104,6 @@ def _read(passage: str) -> tuple[tuple[Row, ...], tuple[facts.Number, ...]]:
     return tuple(rows), tuple(prose)
 
 
-def is_figure(number: facts.Number) -> bool:
-    """Whether a number is written with digits and is no year."""
-    return any(sign.isdigit() for sign in number.text) and not YEAR.fullmatch(number.text)
-
-
 def _label(line: str) -> str:
     """The words before the first cell or figure of a row; empty if the line reads like a sentence."""
     cells = re.split(r"\t| \| |,(?=\S)", line.strip("| ")) if is_table_row(line) or line.count(",") > 4 else []
@@ -123,32 +113,30 @@ def _label(line: str) -> str:
     return "" if (sentence and not cells) or len(label.split()) > MAX_LABEL else label.strip(" $€£(:—-\t")[:60]
 
 
-def _stands_for(number: facts.Number, other: facts.Number, scales: frozenset[int], rough: bool) -> bool:
+def _stands_for(number: Number, other: Number, scales: frozenset[int], rough: bool) -> bool:
     """Whether a figure of the passages, in the scale of its table and rounded, is this number. Signs are left out: a
     loss may stand in brackets."""
     if number.unit and other.unit and number.unit != other.unit:
         return False
-    digits = "".join(sign for sign in number.text if sign.isdigit() or sign == ".").strip(".")
-    stated = Decimal(digits) if re.fullmatch(r"\d+(\.\d+)?", digits) else Decimal(0)
     value, given = (abs(max(each.values, key=abs)) for each in (number, other))
-    scale = value / stated if stated else Decimal(1)
-    zeros = len(digits) - len(digits.rstrip("0")) if rough and "." not in digits else 0
-    step = scale.scaleb(zeros - len(digits.partition(".")[2]))
-    slack = min(step / 2, value * ROUGH) if rough or scale > 1 or "." in digits else Decimal(0)
-    return any(abs(given * factor - value) <= slack for factor in scales)
+    zeros = max(0, number.value.normalize().adjusted() - len(number.value.normalize().as_tuple().digits) + 1)
+    step = Decimal(1).scaleb((number.scale or 0) - number.decimals + (zeros if rough else 0))
+    exact = not (rough or number.scale or number.decimals)
+    slack = Decimal(0) if exact else min(step / 2, value * ROUGH)
+    return any(abs(given.scaleb(scale) - value) <= slack for scale in scales)
 
 
 def find_missing(claim: str, passages: Sequence[str], tables: Tables) -> Iterator[str]:
     """The numbers, dates and names of a claim that its passages lack, as written."""
     known = "\n".join(passages)
     for each in facts.missing_facts(claim, known, facts.lowercase_stems(known)):
-        if each.lower() in facts.ONES:  # a count
+        if each.lower() in ONES:  # a count
             continue
-        if number := facts.numbers(each)[:1]:
+        if number := numbers(each)[:1]:
             rough = ROUNDED.search(claim[: claim.find(each)]) is not None
             there = not each[:1].isalpha() and tables.has(number[0], rough=rough)
             there = there or (each[:1].isalpha() and _is_known(re.sub(r"\s[\d.,]+$", "", each), claim, known))
-        elif facts.dates(each):
+        elif dates(each):
             there = _is_split(each, known)
         else:
             there = _is_known(each, claim, known)
@@ -158,10 +146,10 @@ def find_missing(claim: str, passages: Sequence[str], tables: Tables) -> Iterato
 
 def _is_split(date: str, known: str) -> bool:
     """Whether the parts of a date stand apart: the day in a table's header, the year above a column."""
-    days = {day[1:] for each in facts.dates(known) for day in each}
+    days = {day[1:] for each in dates(known) for day in each}
     return any(
         str(year) in known and any((month, day) == other or (not day and month == other[0]) for other in days)
-        for year, month, day in facts.dates(date)[0]
+        for year, month, day in dates(date)[0]
     )
 
 
@@ -187,8 +175,8 @@ def find_misplaced(claim: str, tables: Tables) -> Iterator[tuple[str, str, str]]
     The claim must name another row or column of the table: otherwise nothing says that it means one."""
     named = _named(claim, tables.rows)
     periods = {*YEAR.findall(claim)}, {span.lower() for span in SPAN.findall(claim)}
-    for number in facts.numbers(claim):
-        if not is_figure(number) or any(_stands_for(number, each, tables.scales, False) for each in tables.prose):
+    for number in numbers(claim):
+        if not number.is_figure or any(_stands_for(number, each, tables.scales, False) for each in tables.prose):
             continue
         holding = [
             (row, row.column(place))
@@ -239,8 +227,8 @@ def _has(terms: frozenset[str], own: frozenset[str]) -> bool:
 def find_other_units(claim: str, passages: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Figures of the claim in a unit that the passages never use, and the units they use for that quantity."""
     words = re.findall(r"[^\W\d_]+|[$€£]", "\n".join(passages).lower())
-    used = {facts.UNITS[word] for word in words if word in facts.UNITS and (len(word) > 1 or word in "$€£")}
-    for number in facts.numbers(claim):
+    used = {UNITS[word] for word in words if word in UNITS and (len(word) > 1 or word in "$€£")}
+    for number in numbers(claim):
         for quantity in QUANTITIES:
             if number.unit in quantity and number.unit not in used and (others := sorted(used & quantity)):
                 yield f"{number.text} {number.unit}", ", ".join(others)

@@ -25,9 +25,9 @@ from assay.answer.checking.source import (
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Verdict
 from assay.language import facts
-from assay.language.figures import figures
 from assay.language.injection import is_suspicious, note_taint
 from assay.language.negation import count_negations, find_denial, find_reversal
+from assay.language.quantities import figures, numbers
 from assay.language.sentences import split_statements
 from assay.language.terms import content_terms, fold_case
 
@@ -132,7 +132,7 @@ def unfounded_number(words: str, texts: Collection[str]) -> str:
     Years and small whole numbers are left to the judge: they may be counted, or follow from a header."""
     known = {value for text in texts for number in facts.facts_of(text).numbers for value in number.values}
     known |= {figure.value for text in texts for figure in figures(text)}  # cells side by side: "435 901"
-    for number in facts.numbers(words):
+    for number in numbers(words):
         digits = DIGITS.search(number.text)
         if digits is None or all(_is_common(value) for value in number.values):
             continue

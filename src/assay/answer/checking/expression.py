@@ -16,8 +16,9 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-from assay.language.facts import Day, dates
-from assay.language.figures import Readings, figures, find_words
+from assay.language.dates import Day, dates
+from assay.language.locate import find_words
+from assay.language.quantities import Readings, figures
 
 LONGEST, DEEPEST, LARGEST_POWER = 1000, 150, 100
 EXACT = Context(prec=40, Emax=400, Emin=-400)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from assay.language import facts
 from assay.language.negation import count_negations, find_denial, find_reversal
 from assay.language.qualifiers import Qualifier, find_qualifiers, stems_after
+from assay.language.quantities import is_number_missing, numbers
 from assay.language.roles import find_swapped_roles
 from assay.language.sentences import split_statements
 from assay.language.table_figures import (
@@ -17,7 +18,6 @@ from assay.language.table_figures import (
     find_missing,
     find_other_units,
     find_turned_rows,
-    is_figure,
     plain,
 )
 from assay.language.terms import content_terms, fold_case
@@ -145,8 +145,8 @@ def _repeated(claim: str, sentence: str) -> float:
 def _elsewhere(claim: str, passages: Sequence[str]) -> Iterator[str]:
     """Figures that stand only in sentences with hardly any other word of the claim. A row of a table has few words."""
     words, sentences = facts.remove_numbers_and_dates(claim), _sentences(passages)
-    for number in filter(is_figure, facts.numbers(claim)):
-        holding = [each for each in sentences if not facts.is_number_missing(number, facts.facts_of(each).numbers)]
+    for number in (each for each in numbers(claim) if each.is_figure):
+        holding = [each for each in sentences if not is_number_missing(number, facts.facts_of(each).numbers)]
         prose = all(each.rstrip().endswith((".", ";", "”")) for each in holding)
         if holding and prose and max(_repeated(words, each) for each in holding) < APART:
             yield f"“{number.text}” stands in a sentence about something else."
@@ -204,8 +204,8 @@ def _scope(claim: str, sentence: str) -> Iterator[str]:
 
 def _bounds(rest: str, claim: str) -> bool:
     """Whether the text after a bound begins with a number of the claim."""
-    number = facts.numbers(" ".join(rest.split()[:3]))[:1]
-    return bool(number) and is_figure(number[0]) and not facts.is_number_missing(number[0], facts.numbers(claim))
+    number = numbers(" ".join(rest.split()[:3]))[:1]
+    return bool(number) and number[0].is_figure and not is_number_missing(number[0], numbers(claim))
 
 
 def _roles(claim: str, sentence: str) -> Iterator[str]:

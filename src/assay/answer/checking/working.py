@@ -9,14 +9,15 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, localcontext
 
 from assay.answer.checking.expression import EXACT, LONGEST, Expression, Quantity, Refused, Value, is_count
 from assay.core.types import Basis, Operand, Working
-from assay.language import facts
-from assay.language.figures import Figure, Readings, figures, find_words, line_at, lines, readings, scale_in
-from assay.language.table_figures import YEAR, Tables
+from assay.language.dates import YEAR, dates
+from assay.language.locate import find_words, line_at, lines
+from assay.language.quantities import Number, Readings, figures, readings, scale_in
+from assay.language.table_figures import Tables
 from assay.language.terms import content_terms
 
 MOST_OPERANDS = 200
@@ -91,14 +92,14 @@ def _fault(value: Value, shown: str, claim: str, working: Working) -> str:
             else f"its comparison is true, not “{stated_result}”"
         )
     if isinstance(value, tuple):
-        right, stated = (any(value in days for days in facts.dates(text)) for text in (stated_result, claim))
+        right, stated = (any(value in days for days in dates(text)) for text in (stated_result, claim))
     else:
         unit = f"{working.result} {working.unit}"
         percent = re.search(r"%|\bper ?cent|\bpct\b", unit, re.I) is not None
         found = figures(working.result)
         if len(found) != 1:
             return f"its result “{stated_result}” is not one number"
-        result = Figure(found[0].value, found[0].decimals, scale_in(unit))
+        result = replace(found[0], scale=scale_in(unit))
         right = _rounds_to(value, result, percent=percent)
         stated = any(_states(each, value, result, claim, percent=percent) for each in figures(claim))
     if not right:
@@ -106,7 +107,7 @@ def _fault(value: Value, shown: str, claim: str, working: Working) -> str:
     return "" if stated else f"the claim does not state its result, {stated_result}"
 
 
-def _rounds_to(value: Quantity, figure: Figure, *, percent: bool) -> bool:
+def _rounds_to(value: Quantity, figure: Number, *, percent: bool) -> bool:
     """Whether a figure is the value, rounded to the decimals that it shows, in any scale that the value may have."""
     own = figure.scale or 0
     may = {value.value.scaleb(scale - own) for scale in value.scales or {own, 0}}
@@ -117,7 +118,7 @@ def _rounds_to(value: Quantity, figure: Figure, *, percent: bool) -> bool:
     return figure.value in rounded | {abs(each) for each in rounded}
 
 
-def _states(figure: Figure, value: Quantity, result: Figure, claim: str, *, percent: bool) -> bool:
+def _states(figure: Number, value: Quantity, result: Number, claim: str, *, percent: bool) -> bool:
     """Whether a figure of the claim is the result, or the value in two digits or more."""
     scale = figure.scale
     if scale is None and result.scale is not None:
@@ -127,7 +128,7 @@ def _states(figure: Figure, value: Quantity, result: Figure, claim: str, *, perc
     if not value.scales and result.scale is not None:
         return False
     digits = figure.value.normalize().as_tuple().digits
-    return len(digits) > 1 and _rounds_to(value, Figure(figure.value, figure.decimals, scale), percent=percent)
+    return len(digits) > 1 and _rounds_to(value, replace(figure, scale=scale), percent=percent)
 
 
 def _shown(value: Value, working: Working) -> str:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from assay.answer.conflicts.dispute import Dispute, Statement, between_documents, nearness
 from assay.answer.conflicts.slots import Token, same, tokenize
-from assay.language import facts
+from assay.language.dates import is_date_missing
 from assay.language.terms import content_terms
 
 HALF = 0.5  # share of the question's words in one sentence: the document addresses the question
@@ -107,7 +107,7 @@ def _says_all(statement: Statement, value: Value) -> bool:
     """Whether the sentence gives a day if the value is a day: 1900 alone does not state 14 August 1900."""
     if isinstance(value, frozenset) or value.kind != "date":
         return True
-    return not facts.is_date_missing(
+    return not is_date_missing(
         value.meaning, [each.meaning for each in tokenize(statement.words) if each.kind == "date"]
     )
 

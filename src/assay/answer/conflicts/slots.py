@@ -12,14 +12,16 @@ from typing import Any
 
 from assay.answer.conflicts import pair
 from assay.language import facts
+from assay.language.dates import DATED, dates
 from assay.language.names import Name, find_names
+from assay.language.quantities import ORDINALS, UNIT, UNITS, numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
 
 YEAR = re.compile(r"(?<![\w.,$€£-])(1[0-9]{3}|20[0-9]{2})(?![\w%]|[.,:]\d|-\d)")
 TIME = re.compile(r"(?<![\w:.])([01]?\d|2[0-3]):([0-5]\d)(?![\w:])")
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-ORDINAL = re.compile("|".join(facts.ORDINALS), re.I)  # "the second largest" is not a count
+ORDINAL = re.compile("|".join(ORDINALS), re.I)  # "the second largest" is not a count
 HUNDREDS = 2  # trailing zeros from which on a number may be rounded
 SHORT = 3  # words; a longer difference is a rewrite, not a changed value
 
@@ -61,24 +63,18 @@ def _particulars(words: str) -> list[tuple[int, int, Token]]:
         found.append((start, end, Token(words[start:end].strip(), kind, meaning)))
         rest = rest[:start] + " " * (end - start) + rest[end:]
 
-    for match in facts.DATED.finditer(words):
-        if days := facts.dates(match[0]):
+    for match in DATED.finditer(words):
+        if days := dates(match[0]):
             take(*match.span(), "date", days[0])
     for match in TIME.finditer(rest):
         take(*match.span(), "time", frozenset({(int(match[1]), int(match[2]))}))
     for match in YEAR.finditer(rest):
-        unit = facts.UNIT.match(rest, match.end())
-        if not unit or unit[1].lower() not in facts.UNITS:
+        unit = UNIT.match(rest, match.end())
+        if not unit or unit[1].lower() not in UNITS:
             take(*match.span(), "date", frozenset({(int(match[1]), 0, 0)}))
-    ahead = 0
-    for number in facts.numbers(rest):
-        start = rest.find(number.text, ahead)
-        if start < 0 or ORDINAL.fullmatch(number.text):
-            continue
-        ahead = start + len(number.text)
-        unit = facts.UNIT.match(rest, ahead) if number.unit else None
-        ahead = unit.end() if unit and unit[1].lower() in facts.UNITS else ahead
-        take(start, ahead, "number", frozenset((value, number.unit) for value in number.values))
+    for number in numbers(rest):
+        if not ORDINAL.fullmatch(number.text):
+            take(number.start, number.end, "number", frozenset((value, number.unit) for value in number.values))
     for name in _names(words):
         if rest[name.start : name.end] == name.text:
             take(name.start, name.end, "name", frozenset(content_terms(name.text)))

@@ -22,7 +22,9 @@ from assay.core.run import Run
 from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
 from assay.language import facts
 from assay.language.clean import clean_text
+from assay.language.dates import dates
 from assay.language.injection import is_suspicious
+from assay.language.quantities import numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
@@ -338,7 +340,7 @@ def analogy(words: str) -> str:
     said = " ".join(stating.extract_citations(clean_text(words), ()).words.split())
     if not said or len(said) > ANALOGY or len(split_sentences(said)) > 2 or not COMPARES.search(said):
         return ""
-    if facts.numbers(said) or facts.dates(said) or facts.names(said, BEGINS | facts.lowercase_stems(said)):
+    if numbers(said) or dates(said) or facts.names(said, BEGINS | facts.lowercase_stems(said)):
         return ""
     return "" if is_suspicious(said) else said
 

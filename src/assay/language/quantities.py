@@ -1,0 +1,253 @@
+"""Reads numbers as texts and tables write them: values, decimals, scale and unit. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from assay.language.dates import DATED, dates, days_of
+from assay.language.sentences import Span
+
+LONGEST = 40  # digits of a figure
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as written. `readings` are what its digits may mean, the usual one first: "1.500" has two."""
+
+    text: str
+    readings: tuple[Decimal, ...]
+    decimals: int = 0
+    scale: int | None = None  # 6 for "1.2 million"
+    unit: str = ""
+    start: int = 0
+    end: int = 0  # behind the unit
+
+    @property
+    def value(self) -> Decimal:
+        """The usual reading, without the scale."""
+        return self.readings[0]
+
+    @property
+    def values(self) -> frozenset[Decimal]:
+        """Every value it may mean, with the scale."""
+        return frozenset(each.scaleb(self.scale or 0).normalize() for each in self.readings)
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it is written with digits and is no year."""
+        return any(map(str.isdigit, self.text)) and not re.fullmatch(r"(?:19|20)\d\d", self.text)
+
+
+ONES: dict[str, int] = dict(
+    zip(
+        (
+            "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+            "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+        ).split(),
+        (0, *range(2, 21), *range(30, 100, 10)),
+        strict=True,
+    )
+)
+ORDINALS: dict[str, int] = dict(
+    zip("second third fourth fifth sixth seventh eighth ninth tenth".split(), range(2, 11), strict=True)
+)  # "first" is too common to count
+WORDED = {"one": "1", "once": "1", "twice": "2", "double": "2", "doubled": "2", "tripled": "3", "half": "0.5"}
+SCALES = {
+    "hundred": 2,
+    **dict.fromkeys(("thousand", "thousands", "tsd", "k"), 3),
+    **dict.fromkeys(("lakh", "lakhs"), 5),
+    **dict.fromkeys(("million", "millions", "mn", "mln", "mio", "m", "mm"), 6),
+    **dict.fromkeys(("crore", "crores"), 7),
+    **dict.fromkeys(("billion", "billions", "bn", "mrd", "b"), 9),
+    **dict.fromkeys(("trillion", "trillions", "tn"), 12),
+}
+UNITS = {
+    **dict.fromkeys(("%", "percent", "percentage", "pct"), "%"),
+    **dict.fromkeys(("$", "usd", "dollar", "dollars", "us$"), "$"),
+    **dict.fromkeys(("€", "eur", "euro", "euros"), "€"),
+    **dict.fromkeys(("£", "gbp", "pound", "pounds"), "£"),
+    **dict.fromkeys(("second", "seconds", "sec", "secs", "s"), "s"),
+    **dict.fromkeys(("minute", "minutes", "min", "mins"), "min"),
+    **dict.fromkeys(("hour", "hours", "hr", "hrs", "h"), "h"),
+    **dict.fromkeys(("day", "days"), "day"),
+    **dict.fromkeys(("week", "weeks"), "week"),
+    **dict.fromkeys(("month", "months"), "month"),
+    **dict.fromkeys(("year", "years", "yr", "yrs"), "year"),
+    **dict.fromkeys(("gram", "grams", "g"), "g"),
+    **dict.fromkeys(("kilogram", "kilograms", "kg"), "kg"),
+    **dict.fromkeys(("milligram", "milligrams", "mg"), "mg"),
+    **dict.fromkeys(("microgram", "micrograms", "µg", "μg", "mcg"), "µg"),
+    **dict.fromkeys(("tonne", "tonnes", "ton", "tons", "t"), "t"),
+    **dict.fromkeys(("metre", "metres", "meter", "meters", "m"), "m"),
+    **dict.fromkeys(("kilometre", "kilometres", "kilometer", "kilometers", "km"), "km"),
+    **dict.fromkeys(("centimetre", "centimetres", "centimeter", "centimeters", "cm"), "cm"),
+    **dict.fromkeys(("millimetre", "millimetres", "millimeter", "millimeters", "mm"), "mm"),
+    **dict.fromkeys(("mile", "miles"), "mile"),
+    **dict.fromkeys(("foot", "feet", "ft"), "ft"),
+    **dict.fromkeys(("litre", "litres", "liter", "liters", "l"), "l"),
+    **dict.fromkeys(("millilitre", "millilitres", "milliliter", "milliliters", "ml"), "ml"),
+    **dict.fromkeys(("watt", "watts", "w"), "W"),
+    **dict.fromkeys(("kilowatt", "kilowatts", "kw"), "kW"),
+    **dict.fromkeys(("megawatt", "megawatts", "mw"), "MW"),
+    **dict.fromkeys(("kwh",), "kWh"),
+    **dict.fromkeys(("volt", "volts", "v"), "V"),
+    **dict.fromkeys(("°c", "celsius"), "°C"),
+    **dict.fromkeys(("°f", "fahrenheit"), "°F"),
+    **dict.fromkeys(("bar", "bars"), "bar"),
+    **dict.fromkeys(("ppm",), "ppm"),
+}
+_number_words = "|".join(sorted({*ONES, *ORDINALS}, key=len, reverse=True))
+_long = "|".join(  # words for a scale that need no currency before them
+    sorted((each for each in SCALES if len(each) > 2 or each in {"mn", "bn", "tn"}), key=len, reverse=True)
+)
+_sign = r"(?<![\w.)\]%])[-−–]"
+_money = r"(?:US\$|[$€£¥]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|dollars?|euros?)\b)"
+
+
+def _pattern(separators: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<minus>{_sign}(?=US\$|[$€£¥]))?(?P<money>US\$|[$€£¥])?\s?(?P<sign>{_sign}(?=[\d.])|\bminus\s)?"
+        r"(?P<digits>(?<![\w.])\.\d+|(?<!\w)(?<!\w\.)"
+        rf"(?:\d{{1,3}}(?:[{separators}]\d{{3}}(?!\d))+|\d+)(?:[.,]\d+)?)(?P<power>[eE][-+]?\d{{1,3}}\b)?"
+        rf"(?:(?P<ordinal>st|nd|rd|th)\b|[-\s]?(?P<scale>{_long})\b)?"
+        rf"|\b(?P<words>(?:{_number_words})(?:[-\s](?:{_number_words}|{_long}|and))*|(?:an?\s)(?:{_long}))\b",
+        re.I,
+    )
+
+
+NUMBER, CELL = _pattern(",.’'\u00a0\u202f "), _pattern(",.’'\u00a0\u202f")  # two cells of a table stand side by side
+SPACED = re.compile(r"\d{1,3}(?: \d{3})+")
+SHORT = re.compile(r"\s?(m|mm|k|b)\b", re.I)  # a scale only behind money
+MONEY = re.compile(rf"{_money}\s?$", re.I)
+UNIT = re.compile(r"(?!s\b)[-\s]?(%|°[CF]|[^\W\d_]+|[$€£])")  # not the 1990s
+
+
+def numbers(text: str) -> list[Number]:
+    """Every number in digits or words, except dates; "one" and "first" count as ordinary words."""
+    masked = DATED.sub(lambda match: " " * len(match[0]) if days_of(match) else match[0], text)
+    return list(_read(masked, NUMBER))
+
+
+def figures(text: str) -> list[Number]:
+    """As `numbers`, but dates count and cells stand side by side: "435 901" are two, unless that is the whole text."""
+    pattern = NUMBER if SPACED.fullmatch(text.strip()) else CELL
+    found = [
+        each for each in _read(text, pattern) if _has_digits(each) and len(each.value.as_tuple().digits) <= LONGEST
+    ]
+    found += [each for each in numbers(text) if not _has_digits(each)]
+    worded = (word for word in re.findall(r"[a-z]+", text.lower()) if word in WORDED)
+    return found + [Number(word, (Decimal(WORDED[word]),)) for word in worded]
+
+
+def _has_digits(number: Number) -> bool:
+    return any(map(str.isdigit, number.text))
+
+
+def _read(text: str, pattern: re.Pattern[str]) -> Iterator[Number]:
+    for match in pattern.finditer(text):
+        start = match.start() + len(match[0]) - len(match[0].lstrip())
+        end, scale = match.end(), SCALES.get((match["scale"] or "").lower())
+        if scale is None and match["digits"] and (match["money"] or MONEY.search(text[max(0, start - 8) : start])):
+            short = SHORT.match(text, end)
+            end, scale = (short.end(), SCALES[short[1].lower()]) if short else (end, None)
+        own = text[start:end].strip()
+        after = UNIT.match(text, end)
+        unit = UNITS.get(after[1].lower(), "") if after else ""
+        end = after.end() if after and unit else end
+        unit = UNITS.get((match["money"] or "").lower(), "") or unit
+        if match["words"]:
+            yield Number(own, (_spelled(match["words"]),), unit=unit, start=start, end=end)
+            continue
+        plain = _plain(match["digits"])
+        sign = "-" if match["sign"] or match["minus"] else ""
+        readings = tuple(Decimal(f"{sign}{digits}{match['power'] or ''}") for digits in plain)
+        yield Number(own, readings, len(plain[0].partition(".")[2]), scale, unit, start, end)
+
+
+def _plain(digits: str) -> tuple[str, ...]:
+    """The digits with a decimal point and nothing else, in each reading they have: "1,500" is 1500, and also 1.5 where a
+    comma is the decimal separator."""
+    bare = re.sub("[’'\u00a0\u202f ]", "", digits)
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}|\d{1,3}(?:\.\d{3})+,\d+", bare):
+        return (bare.replace(".", "").replace(",", "."),)
+    if re.fullmatch(r"\d+,\d{3}", bare):
+        return bare.replace(",", ""), bare.replace(",", ".")
+    if re.fullmatch(r"\d{1,3}\.\d{3}", bare):
+        return bare, bare.replace(".", "")
+    if bare.count(",") == 1 and "." not in bare:
+        return (bare.replace(",", "."),)
+    return (bare.replace(",", ""),)
+
+
+def _spelled(words: str) -> Decimal:
+    """The value of a spelled-out number: "twenty-five", "two hundred and six", "a thousand"."""
+    total = part = 0
+    for word in re.split(r"[-\s]+", words.lower()):
+        if word in SCALES:
+            part = max(part, 1) * 10 ** SCALES[word]
+            if SCALES[word] > 2:
+                total, part = total + part, 0
+        else:
+            part += ONES.get(word, ORDINALS.get(word, 0))
+    return Decimal(total + part)
+
+
+def is_number_missing(number: Number, among: Sequence[Number]) -> bool:
+    """Whether no number in `among` has the same value. The same value with a different unit is a different number."""
+    same = [each for each in among if each.values & number.values]
+    return not any(not number.unit or not each.unit or each.unit == number.unit for each in same)
+
+
+# --- scale ----------------------------------------------------------------------------------------------------------
+
+_short = r"(?:m|mm|k|b)\b"
+_any = _long.replace("hundred|", "")
+STATED = re.compile(  # in the header of a table, or near it
+    r"\b(?:in|of|dollars|amounts)\s+(?:[A-Za-z$€£¥.]+\s+){0,3}?"
+    r"(?P<many>thousands|millions|billions|trillions|crores|lakhs|mio|mrd|tsd)\b"
+    rf"|{_money}\s?(?P<unit>{_any}|{_short})(?!\w)|\(\s?(?P<bracket>{_any})\b"
+    r"|[$€£¥(’'´]\s?(?P<zeros>000)(?:['’]?s)?\b(?![,.]?\d)",
+    re.I,
+)
+SCALE = re.compile(rf"(?<![^\W\d_])(?:(?P<long>{_any})\b|{_money}\s?(?P<short>{_short}))", re.I)
+COMMAS = re.compile(r"(?<![\d,])\d+,\d{1,2}(?![\d,])")  # decimal commas
+Readings = dict[Decimal, frozenset[int]]  # a value that a text has, and the powers of ten that it may be in
+
+
+def scale_in(text: str) -> int | None:
+    """The scale that a text names: 6 for "USD million"."""
+    match = SCALE.search(text)
+    return SCALES[(match["long"] or match["short"]).lower()] if match else None
+
+
+def stated_scales(text: str) -> list[int]:
+    """The scales that a text states for its figures, in order: 6 for "($ in millions)"."""
+    found = STATED.finditer(text)
+    return [3 if each["zeros"] else SCALES[(each["many"] or each["unit"] or each["bracket"]).lower()] for each in found]
+
+
+def readings(text: str, places: Sequence[Span]) -> Readings:
+    """Every value that may be read from the words at these places, without signs: figures, parts of dates and times. The
+    scale is that of the words, or the last one stated above them."""
+    found: Readings = {}
+    commas = COMMAS.search(text) is not None
+
+    def add(value: Decimal, scale: int | None) -> None:
+        found[abs(value)] = found.get(abs(value), frozenset()) | ({scale} if scale is not None else frozenset())
+
+    for start, end in places:
+        after = re.match(rf"[\s-]?(?:{_any})\b|\s?%", text[end : end + 20], re.I)
+        words = text[start:end] + (after[0] if after else "")
+        above = stated_scales(text[: text.find("\n", end) if "\n" in text[end:] else len(text)])[-1:]
+        for each in figures(words):
+            own = each.scale if each.scale is not None else above[0] if above else None
+            for value in {each.value, max(each.readings, key=abs) if commas else each.value}:
+                add(value, None if each.unit == "%" else own)
+                if each.scale is not None:
+                    add(value.scaleb(each.scale), 0)
+        for part in (part for days in dates(words) for day in days for part in day if part):
+            found[Decimal(part)] = frozenset()
+    return found
