@@ -258,6 +258,56 @@ TURNED = {
         "The lock was opened on 4 June 1931.",
         "“4 June 1931” is not in the passages",
     ),
+    "unit of time": (
+        "The records are kept for 90 days. Staff are trained for three months.",
+        "The records are kept for 90 months.",
+        "“90 months” is not in the passages",
+    ),
+    "unit of time in a header": (
+        "Kept for (days)\nInvoices | 90 | yes\nLetters | 30 | no",
+        "Invoices are kept for 90 months.",
+        "in day",
+    ),
+    "lost minus sign": (
+        "The balance of the fund was -340 euros in May.",
+        "The balance of the fund was 340 euros in May.",
+        "“-340” with a minus sign",
+    ),
+    "lost minus sign in a table": (
+        "(Dollars in millions) 2023 2022\nHarbour cranes 1,228 1,104\nFerry services -97 112",
+        "Ferry services had a result of $97 million in 2023.",
+        "“-97” with a minus sign",
+    ),
+    "minus sign added": (
+        "The sea at Sanna was 12 °C warm in May.",
+        "The sea at Sanna was −12 °C warm in May.",
+        "“12” without a minus sign",
+    ),
+    "year of another date": (
+        "The lock was opened on 17 May 2024. The gates were ordered in 2023.",
+        "The lock was opened on 17 May 2023.",
+        "“17 May 2023” is not in the passages",
+    ),
+    "attribution after the statement": (
+        "The wall of the dam is sound, says the keeper.",
+        "The wall of the dam is sound.",
+        "“says”",
+    ),
+    "attribution after a quotation": (
+        "“The wall of the dam is sound,” the keeper of Rask said in May.",
+        "The wall of the dam is sound.",
+        "“said”",
+    ),
+    "opinion": (
+        "The reviewer considers the yard badly run.",
+        "The yard is badly run.",
+        "“considers”",
+    ),
+    "view": (
+        "In her view the yard is badly run.",
+        "The yard is badly run.",
+        "“in her view”",
+    ),
     "name": (
         "The lock was built by Ada Thorne.",
         "The lock was built by Enid Marsh.",
@@ -299,6 +349,10 @@ def test_the_source_itself_gets_none_of_these_hints(kind: str) -> None:
 
 REPORT = "The Company, together with its subsidiaries, runs ferries. We own three yards. The Board met in May."
 
+NOTED = """2023 2022
+Inventories (Note 4) 973 1,044
+Receivables (Note 5) 310 281"""
+
 # Faithful statements: source, statement, what stands above the source.
 FAITHFUL = [
     ("The union alleged that Brenholt Foods withheld pay.", "According to the union, Brenholt Foods withheld pay.", ""),
@@ -333,6 +387,24 @@ FAITHFUL = [
     ("Some 2,300 readings were waiting.", "2,300 readings were waiting.", ""),
     ("The lock was opened in May.", "In May the lock was opened.", ""),
     ("It is the most important port.", "It is an important port.", ""),
+    ("The restructuring plan was completed in 2019.", "The restructuring was completed in 2019.", ""),
+    ("Costs of the pension plans rose by 4%.", "Pension costs rose by 4%.", ""),
+    (NOTED, "Inventories were 973 in 2023.", ""),
+    (NOTED, "Inventories, set out in Note 4, were 973 in 2023.", ""),
+    ("Revenue was 40 million.", "Revenue was 40 million (Note 4).", ""),
+    ("The lease of the yard runs until 4 May 2030.", "The lease of the yard runs to 4 May 2030.", ""),
+    (
+        "The pump must not be restarted until the seal was checked.",
+        "The pump stays off until the seal was checked.",
+        "",
+    ),
+    ("The result was -340 euros.", "The result was a loss of 340 euros.", ""),
+    ("Margin changed by -3.4%.", "Margin fell by 3.4%.", ""),
+    ("From 2019–2022 the yard built 31 boats.", "From 2019 to 2022 the yard built 31 boats.", ""),
+    ("Years ended June 30, 2022 2021\nInventories 973 1,044", "On June 30, 2021, inventories were 1,044.", ""),
+    ("The Initial Public Offering ended on 16 December 2024.", "The IPO of December 16, 2024 is over.", ""),
+    ("The wall is sound, says the keeper.", "According to the keeper, the wall is sound.", ""),
+    ("The wall is sound, says the keeper.", "The keeper says that the wall is sound.", ""),
 ]
 
 

@@ -250,6 +250,14 @@ def test_an_opinion_is_shown_as_one():
     assert f"Claim 1 (cites {KEY})" in shown and f"Claim 2 (opinion, cites {KEY})" in shown
 
 
+def test_an_opinion_has_its_hints_shown():
+    opinion = claim_rules.by_rule(
+        Claim("The dam above Coldwell is too small, as it was built in 1913.", (KEY,)), EVIDENCE, SOURCES
+    )
+    shown = laid(JudgeRequest((opinion,), opinions=frozenset({0})))["claims"]
+    assert f"Claim 1 (opinion, cites {KEY})" in shown and "“1913” is not in the passages" in shown
+
+
 def test_the_question_is_asked_with_the_claims_that_stand_already_or_not_at_all():
     request = JudgeRequest((OPEN,), "Who built the dam?", ("Trout live in the lake.",))
     shown = str(prompts.render("check", **laid(request)))

@@ -19,7 +19,8 @@ PHRASES = (
     (re.compile(r"\bfail(?:s|ed|ing)? to\b"), " not "),
 )
 CLAUSE = re.compile(
-    r"[;:.!?()]|,|\b(?:but|though|although|however|while|whereas|because|since|unless|except|which|who|yet)\b", re.I
+    r"[;:.!?()]|,|\b(?:but|though|although|however|while|whereas|because|since|unless|except|which|who|yet|until|till)\b",
+    re.I,
 )
 WORD = re.compile(r"[^\W_]+")
 SCOPE = 3  # content words after a negation that it surely applies to

@@ -14,6 +14,12 @@ IDIOM = re.compile(
     r"(?<=[a-z,] )May\b|\bMay (?=\d)"
     r"|\b(?i:(?:above|at|after|in) all|if any|some (?=\d)|most (?=\w+(?:ant|ent|al|ive|ous|ful|able|ible|ing|mon)\b))"
 )
+# "the restructuring plan": a thing, not something that is still to be done.
+NAMED_PLAN = re.compile(
+    r"\b[a-z]+(?:ing|ion|ment|fit|stock|option|care) plans?\b"
+    r"(?! (?:to|for|of|that|is|are|calls?|includes?|foresees?|envisages?|provides?|would|will|aims?)\b)"
+)
+ATTRIBUTION = re.compile(r"[,”\"’] (?:[\w’'-]+ ){0,5}?(says|said|wrote|writes|warns|warned|remarks|remarked)\b")
 WORD = re.compile(r"[^\W_]+")
 
 
@@ -41,12 +47,20 @@ def _classes(name: str) -> tuple[tuple[str, str, re.Pattern[str]], ...]:
 @lru_cache(maxsize=4096)
 def find_qualifiers(words: str, name: str = "qualifiers") -> tuple[Qualifier, ...]:
     """The qualifying words of a text; `name` is the list: `qualifiers` or `scopes`."""
-    text = IDIOM.sub(lambda match: " " * len(match[0]), re.sub(r"\s", " ", words)).lower()
-    return tuple(
+    text = re.sub(r"\s", " ", words)
+    for pattern in (IDIOM, NAMED_PLAN):
+        text = pattern.sub(lambda match: " " * len(match[0]), text)
+    text = text.lower()
+    found = [
         Qualifier(kind, meaning, match[0], match.start(), match.end())
         for kind, meaning, pattern in _classes(name)
         for match in pattern.finditer(text)
-    )
+    ]
+    if name == "qualifiers":
+        found += [
+            Qualifier("report", "somebody says so", each[1], *each.span(1)) for each in ATTRIBUTION.finditer(text)
+        ]
+    return tuple(found)
 
 
 def stems_after(words: str, each: Qualifier, count: int) -> frozenset[str]:

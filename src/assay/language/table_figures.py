@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from assay.language import facts
-from assay.language.dates import MONTHS, YEAR, dates
+from assay.language.dates import DATED, MONTHS, YEAR, dates, days_of
 from assay.language.negation import find_directions
 from assay.language.quantities import ONES, UNITS, Number, numbers, stated_scales
 from assay.language.sentences import is_table_row
@@ -21,13 +21,21 @@ from assay.language.words import stop_words
 FISCAL = re.compile(r"\bFY\s?['’]?(?:20)?(\d{2})\b|\bfiscal year (?:20)(\d{2})\b", re.I)
 QUARTERS = dict(zip("1234", ("first", "second", "third", "fourth"), strict=True))
 QUARTER = re.compile(r"\bQ([1-4])\b|\b([1-4])Q(?=\d|\b)")
+REFERENCE = re.compile(
+    r"\(?\b(?:[Ss]ee )?(?:N(?:ote|OTE)|T(?:able|ABLE)|F(?:igure|IGURE)|E(?:xhibit|XHIBIT))[Ss]?\s\d+[a-z]?\b\)?"
+)
 ROUNDED = re.compile(r"\b(?:about|around|roughly|nearly|almost|approximately|close to|over|more than|some)\s\W?$", re.I)
 SUBJECT = re.compile(r"\b(?:the (?:company|group|registrant|issuer|fund|trust|corporation|firm)|we|our|us)\b", re.I)
 PERIOD = re.compile(rf"\b(?:{'|'.join(MONTHS)}|fiscal|years?|ended|ending|as of)\b|[\d\W]", re.I)
 SPAN = re.compile(r"\b(?:three|six|nine|twelve) months\b", re.I)
 APART = re.compile(r"(?<=[\d)]) (?=[\d(])")  # between two cells of a row
 QUANTITIES = tuple(
-    frozenset(units.split()) for units in ("g kg mg µg t", "m km cm mm mile ft", "l ml", "W kW MW", "$ € £")
+    frozenset(units.split())
+    for units in ("s min h day week month year", "g kg mg µg t", "m km cm mm mile ft", "l ml", "W kW MW", "$ € £")
+)
+FURTHER = re.compile(r"(?:(?:\s|,|\||and\b)+(?:19|20)\d\d\b)+")  # years behind a date: of the next columns
+NEGATIVE = re.compile(
+    r"\b(?:loss(?:es)?|deficit|negative|minus|below|shortfall|outflows?|debit|used|lost|cost)\b", re.I
 )
 ROUGH = Decimal("0.03")  # share of a number by which "about" may be off
 MAX_LABEL = 12  # words
@@ -35,7 +43,9 @@ GENERAL = frozenset("total net other subtotal sum".split())  # labels that need 
 
 
 def plain(words: str) -> str:
-    """The words with fiscal years and quarters in one form: FY22 and "fiscal year 2022" become "fiscal 2022"."""
+    """The words with fiscal years and quarters in one form (FY22 and "fiscal year 2022" become "fiscal 2022"), without
+    references such as "(Note 4)": their numbers are no figures."""
+    words = REFERENCE.sub(" ", words)
     words = FISCAL.sub(lambda match: f"fiscal 20{match[1] or match[2]}", words)
     return QUARTER.sub(lambda match: f"{QUARTERS[match[1] or match[2]]} quarter ", words)
 
@@ -69,6 +79,7 @@ class Tables:
     def of(passages: Sequence[str]) -> Tables:
         rows: list[Row] = []
         prose: list[Number] = []
+        passages = [plain(passage) for passage in passages]
         for passage in passages:
             own, rest = _read(passage)
             rows += own
@@ -129,41 +140,42 @@ def _stands_for(number: Number, other: Number, scales: frozenset[int], rough: bo
 def find_missing(claim: str, passages: Sequence[str], tables: Tables) -> Iterator[str]:
     """The numbers, dates and names of a claim that its passages lack, as written."""
     known = "\n".join(passages)
-    for each in facts.missing_facts(claim, known, facts.lowercase_stems(known)):
-        if each.lower() in ONES:  # a count
-            continue
-        if number := numbers(each)[:1]:
-            rough = ROUNDED.search(claim[: claim.find(each)]) is not None
-            there = not each[:1].isalpha() and tables.has(number[0], rough=rough)
-            there = there or (each[:1].isalpha() and _is_known(re.sub(r"\s[\d.,]+$", "", each), claim, known))
-        elif dates(each):
-            there = _is_split(each, known)
-        else:
-            there = _is_known(each, claim, known)
-        if not there:
-            yield each
+    there = facts.facts_of(known)
+    for number in facts.missing_numbers(claim, there):
+        rough = ROUNDED.search(claim[: number.start]) is not None
+        in_words = not any(map(str.isdigit, number.text))
+        is_count = number.text.lower() in ONES
+        if not (is_count or (_is_known(number.text, claim, known) if in_words else tables.has(number, rough=rough))):
+            yield claim[number.start : number.end].strip()
+    yield from (each for each in facts.missing_dates(claim, there) if not _is_split(each, known))
+    for name in facts.missing_names(claim, there, facts.lowercase_stems(known)):
+        if not _is_known(re.sub(r"\s[\d.,]+$", "", DATED.sub("", name)).strip(), claim, known):
+            yield name
 
 
 def _is_split(date: str, known: str) -> bool:
     """Whether the parts of a date stand apart: the day in a table's header, the year above a column."""
-    days = {day[1:] for each in dates(known) for day in each}
-    return any(
-        str(year) in known and any((month, day) == other or (not day and month == other[0]) for other in days)
-        for year, month, day in dates(date)[0]
-    )
+    for match in DATED.finditer(known):
+        further = FURTHER.match(known, match.end())
+        for year, *rest in days_of(match):
+            years = frozenset(YEAR.findall(further[0] if further else "" if year else known))
+            if any(str(own) in years and part in ([rest[0], 0], rest) for own, *part in dates(date)[0]):
+                return True
+    return False
 
 
 def _is_known(name: str, claim: str, known: str) -> bool:
     """Whether a name is in the passages in another form: in part, by its initials, or as "the Company" or "we" where it
     is the first name of the claim."""
     there = facts.facts_of(known)
-    parts = [part for part in facts.WORD.findall(fold_case(name)) if part not in stop_words()]
+    words = [word for word in facts.WORD.findall(name) if fold_case(word) not in stop_words()]
+    parts = [fold_case(word) for word in words]
     found = sum(part in there.words for part in parts)
     if found == len(parts) or found >= 2 or SUBJECT.fullmatch(f"the {name}"):
         return True
     joined = "".join(parts)
     initials = fold_case("".join(word[0] for word in facts.WORD.findall(known) if word[0].isupper()))
-    if len(joined) >= 3 and name.isupper() and joined in initials:
+    if len(joined) >= 3 and all(map(str.isupper, words)) and joined in initials:
         return True
     if len(joined) >= 4 and not joined.isalpha() and joined in "".join(facts.WORD.findall(fold_case(known))):
         return True
@@ -191,6 +203,26 @@ def find_misplaced(claim: str, tables: Tables) -> Iterator[tuple[str, str, str]]
             above = {column[place] for column in meant}
             if len(own) == 1 and above and "" not in above and not above & own:
                 yield number.text, "column", min(above)
+
+
+def find_other_signs(claim: str, passages: Sequence[str], tables: Tables) -> Iterator[tuple[str, str]]:
+    """Figures that stand in the passages only with a minus sign that the claim does not have, nor a word for it; or only
+    without one that it has: the figure of the passages, and "with" or "without". A negative figure may be in brackets."""
+    cells = [each for row in tables.rows for each in row.numbers]
+    negative = NEGATIVE.search(claim) is not None or 1 in find_directions(claim).get(0, {})
+    for number in numbers(claim):
+        own = [
+            each
+            for each in (*tables.prose, *cells)
+            if number.is_figure and _stands_for(number, each, tables.scales, False)
+        ]
+        signs = {each.value < 0 for each in own}
+        if signs == {True} and number.value >= 0 and not negative:
+            yield own[0].text, "with"
+        if signs == {False} and number.value < 0:
+            bracketed = re.compile(rf"\(\s?[$€£]?\s?{re.escape(own[0].text)}\s?\)")
+            if not any(map(bracketed.search, passages)):
+                yield own[0].text, "without"
 
 
 def find_turned_rows(claim: str, tables: Tables) -> Iterator[str]:
@@ -231,4 +263,4 @@ def find_other_units(claim: str, passages: Sequence[str]) -> Iterator[tuple[str,
     for number in numbers(claim):
         for quantity in QUANTITIES:
             if number.unit in quantity and number.unit not in used and (others := sorted(used & quantity)):
-                yield f"{number.text} {number.unit}", ", ".join(others)
+                yield claim[number.start : number.end].strip(), ", ".join(others)

@@ -16,6 +16,7 @@ from assay.language.table_figures import (
     Tables,
     find_misplaced,
     find_missing,
+    find_other_signs,
     find_other_units,
     find_turned_rows,
     plain,
@@ -110,6 +111,8 @@ def _facts(claim: str, passages: Sequence[str], above: Sequence[str]) -> Iterato
         yield f"“{each}” is not in the passages."
     for figure, unit in find_other_units(claim, passages):
         yield f"The passages do not give “{figure}” in that unit, but in {unit}."
+    for figure, sign in find_other_signs(claim, passages, tables):
+        yield f"The passages have “{figure}” {sign} a minus sign."
     for figure, where, label in find_misplaced(claim, tables):
         yield f"“{figure}” stands in the {where} “{label}”."
     yield from find_turned_rows(claim, tables)
@@ -177,10 +180,17 @@ def _qualified(claim: str, sentence: str) -> Iterator[str]:
     kept = {each.kind for each in find_qualifiers(claim)} | ({"denial"} if count_negations(claim) else set())
     dropped: dict[str, Qualifier] = {}
     for each in find_qualifiers(sentence):
-        if not kept.intersection(KEPT_BY.get(each.kind, (each.kind,))):
+        if not kept.intersection(KEPT_BY.get(each.kind, (each.kind,))) and not _keeps_end(claim, sentence, each):
             dropped.setdefault(each.kind, each)
     for each in dropped.values():
         yield f"The passage says “{each.text}” ({each.meaning}), and the claim does not."
+
+
+def _keeps_end(claim: str, sentence: str, each: Qualifier) -> bool:
+    """Whether the claim has the date or number that a passage names after "until"."""
+    end = " ".join(sentence[each.end :].split()[:3])
+    named = facts.facts_of(end).numbers or facts.facts_of(end).dates
+    return each.text == "until" and bool(named) and not facts.missing_facts(end, claim)
 
 
 def _scope(claim: str, sentence: str) -> Iterator[str]:
