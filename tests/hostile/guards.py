@@ -191,6 +191,13 @@ GUARDS = (
         f"{RULINGS}::test_a_claim_without_a_ruling_does_not_hold",
     ),
     Guard(
+        "what a judge calls missing brings no fact of its own",
+        "answer/claims.py",
+        "is_suspicious(clause) or facts.missing_facts(clause, known, facts.lowercase_stems(known))",
+        "is_suspicious(clause)",
+        f"{RULINGS}::test_what_is_missing_states_nothing_of_its_own",
+    ),
+    Guard(
         "the words that carry a claim are cited when it is delivered",
         "answer/checking/judge.py",
         "if not all(_is_cited(each, cited.values()) for each in claim.carried_by):",

@@ -119,7 +119,7 @@ def _tidy(words: str) -> str:
 
 HEADING_WORDS = 8
 COLUMN_WORDS = 2  # of a column whose words are nowhere
-GAP_WORDS = 20
+GAP_WORDS, LONGEST_GAP = 20, 200  # words of a writer's gap, characters of any
 GAPS = 6
 STATES = re.compile(
     r"\b(?:is|are|was|were|be|been|do|does|did|has|have|had|can|cannot|could|will|would|shall|should|must|not|never|none"
@@ -176,14 +176,18 @@ def _tidy_heading(words: str, evidence: Sequence[Evidence]) -> str:
 
 
 def accept_gap(words: str, question: str, evidence: Sequence[Evidence]) -> str:
-    """The gap if it contains no name or number that is in neither question nor evidence, and is about the question;
-    empty otherwise. A gap must not be a way to state something unchecked."""
-    tidy = _tidy(extract_citations(clean_text(words), {each.key for each in evidence}).words).rstrip(". ")
-    terms = set(content_terms(tidy))
-    if not terms or len(tidy.split()) > GAP_WORDS or len(split_sentences(tidy)) > 1:
-        return ""
-    asked = set(content_terms(question))
+    """The gap if it is about the question and brings no fact of its own; empty otherwise."""
     known = f"{question}\n" + "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
-    if not terms & asked or len(terms & (asked | set(content_terms(known)))) * 2 < len(terms):
+    gap = accept_clause(words, known, {each.key for each in evidence})
+    terms, asked = set(content_terms(gap)), set(content_terms(question))
+    about = terms & asked and len(terms & (asked | set(content_terms(known)))) * 2 >= len(terms)
+    return gap if about and len(gap.split()) <= GAP_WORDS else ""
+
+
+def accept_clause(words: str, known: str, keys: Collection[str]) -> str:
+    """What a model says is missing, if it is one sentence without a name or number that is not in `known`, and no
+    instruction; empty otherwise. It must not be a way to state something unchecked."""
+    clause = _tidy(extract_citations(clean_text(words), keys).words).rstrip(". ")
+    if not content_terms(clause) or len(clause) > LONGEST_GAP or len(split_sentences(clause)) > 1:
         return ""
-    return "" if facts.missing_facts(tidy, known, facts.lowercase_stems(known)) else tidy
+    return "" if is_suspicious(clause) or facts.missing_facts(clause, known, facts.lowercase_stems(known)) else clause

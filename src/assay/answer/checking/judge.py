@@ -158,7 +158,7 @@ class CodeThenModel:
             judged,
             by,
             rulings.answers,
-            model_rulings.accept_missing(rulings, request, evidence, sources),
+            model_rulings.accept_missing(rulings, request, judged, evidence, sources),
             " ".join(rulings.search.split()),
         )
 

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay import prompts
 from assay.answer.checking.claim_rules import HEDGE, by_rule
 from assay.answer.checking.source import cited_texts
+from assay.answer.claims import accept_clause
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.types import Claim, Evidence, Quote, Verdict
 from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
-from assay.language import facts
-from assay.language.injection import TAINT_REASON, is_suspicious
+from assay.language.injection import TAINT_REASON
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
@@ -232,18 +232,14 @@ def _narrowed(
 
 
 def accept_missing(
-    reply: Rulings, request: JudgeRequest, evidence: Sequence[Evidence], sources: Sources
+    reply: Rulings, request: JudgeRequest, judged: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources
 ) -> tuple[str, ...]:
-    """What is missing, in the judge's words. A clause with a name or number that is nowhere, or that reads like an
-    instruction, is not shown: nothing may be stated here unchecked."""
-    known = "\n".join((request.question, *cited_texts(evidence, sources).values()))
-    missing = [words for each in reply.missing if (words := _flat(each)[:200].rstrip(". "))]
-    return tuple(
-        dict.fromkeys(
-            SOMETHING if is_suspicious(each) or facts.missing_facts(each, known, facts.lowercase_stems(known)) else each
-            for each in missing
-        )
-    )
+    """What is missing, in the judge's words. A clause with a name or number that is neither in the question nor in the
+    passages nor in a claim that holds is replaced: nothing may be stated here unchecked."""
+    held = (*request.accepted, *(claim.text for claim in judged if claim.verdict is Verdict.supported))
+    known = "\n".join((request.question, *held, *cited_texts(evidence, sources).values()))
+    keys = {each.key for each in evidence}
+    return tuple(dict.fromkeys(accept_clause(each, known, keys) or SOMETHING for each in reply.missing if each.strip()))
 
 
 def agree(first: Claim, second: Claim, *, mark: bool) -> Claim:
