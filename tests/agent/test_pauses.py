@@ -324,15 +324,25 @@ async def test_what_a_search_is_not_said_to_find_reopens_nothing(folder: Path):
     assert run.answer is not None and run.answer.gaps == ("what the keeper is paid",)
 
 
-@pytest.mark.parametrize(
-    ("mode", "route"), [(Mode.quick, research()), (Mode.balanced, lookup())], ids=["quick", "look-up"]
-)
-async def test_what_was_done_in_haste_is_judged_and_not_reopened(folder: Path, mode: Mode, route: dict[str, Any]):
-    hasty = model(route=route, check=supported(missing=["all"], search="all"))
+async def test_what_was_done_in_haste_is_judged_and_not_reopened(folder: Path):
+    hasty = model(check=supported(missing=["all"], search="all"))
     with ChatServer(hasty.answer) as server, opened(folder, server) as workspace:
-        run = await answered(workspace, TENDED, mode=mode)
+        run = await answered(workspace, TENDED, mode=Mode.quick)
     assert run.reopened is None and run.answer is not None
     assert run.answer.outcome is Outcome.partial and run.answer.gaps == ("all",)
+
+
+@pytest.mark.parametrize("by_person", [False, True], ids=["by the model", "by the person"])
+async def test_what_a_look_up_misses_is_researched_unless_the_person_asked_for_one(folder: Path, by_person: bool):
+    lacks = model(route=lookup(), check=supported(missing=["the height"], search="height of the tower"))
+    with ChatServer(lacks.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, TENDED, route=Route.lookup if by_person else None)
+        again = await workspace.replay(run)
+    routes = [event.route for event in events(run, Routed)]
+    assert routes == ([Route.lookup] if by_person else [Route.lookup, Route.research])
+    assert ("height of the tower" in [call.arguments.get("query") for call in run.calls]) is not by_person
+    assert run.answer is not None and run.answer.gaps == ("the height",)
+    assert again.same and not again.differences
 
 
 # --- whole sets -----------------------------------------------------------------------------------------------------
@@ -340,23 +350,27 @@ async def test_what_was_done_in_haste_is_judged_and_not_reopened(folder: Path, m
 
 async def test_a_question_about_a_whole_set_is_exhausted_and_says_what_was_examined(folder: Path):
     kept = keeps(TALL, NOTES["path"], NOTES["cliff"], TENDS)
-    lists = model(route=lookup(), weigh=kept, write=writes("The path to the light is steep [{steep}].", shape="list"))
+    light = one_step("Which notes are about the light?", "note about the light")
+    written = writes("The path to the light is steep [{steep}].", shape="list")
+    lists = model(route=lookup(), plan=light, weigh=kept, write=written)
     with ChatServer(lists.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "List every note about the light")
-    assert run.every and run.route is Route.research and server.counts["plan"] == server.counts["judge"] == 0
-    assert [call.tool for call in run.calls] == ["search_all"]
+    assert run.every and run.route is Route.research and server.counts["plan"] == 1 and server.counts["judge"] == 0
+    assert [call.tool for call in run.calls] == ["search_all", "read_rest", "read_rest"]
     assert events(run, Stopped)[0].reason is StopReason.exhausted
     examined = run.answer.examined if run.answer else None
-    assert examined is not None and examined.left == 0
+    assert examined is not None and examined.left == 0 and len(examined.whole) == 2 and not examined.partly
     assert examined.passages == len(events(run, ToolRan)[0].found) > 0
     assert not any(event.skipped for event in run.events if hasattr(event, "skipped"))  # nothing is passed over
 
 
 async def test_what_is_left_of_a_set_is_said(folder: Path):
-    lists = model(route=lookup(), weigh=keeps(NOTES["path"]), write=writes("The path to the light is steep [{steep}]."))
+    light = one_step("Which notes are about the light?", "note about the light")
+    written = writes("The path to the light is steep [{steep}].")
+    lists = model(route=lookup(), plan=light, weigh=keeps(NOTES["path"]), write=written)
     with ChatServer(lists.answer) as server, opened(folder, server) as workspace:
         steps = workspace.ask("List every note about the light")
-        run = [await anext(steps) for _ in range(5)][-1][0]
+        run = [await anext(steps) for _ in range(6)][-1][0]
         await steps.aclose()
         assert run.kinds[-1] == "Decided"
         context = await run_context_for(workspace.context, run, await connect(workspace.context))

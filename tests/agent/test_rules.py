@@ -194,7 +194,7 @@ def test_the_weights_of_the_question_add_up_to_one():
 
 
 def test_a_question_with_several_names_becomes_steps_that_run_side_by_side():
-    planned = plan.plan_by_rule("Which is longer, the River Oda or the River Vesk?")
+    planned = plan.plan_by_rule("Which is longer, the River Oda or the River Vesk?", "2026-05-04")
     assert [step.binds for step in planned.steps] == ["River Oda", "River Vesk", ""]
     assert planned.steps[-1].needs == ("s1", "s2")
-    assert plan.plan_by_rule("How long is it?").steps[0].question == "How long is it?"
+    assert plan.plan_by_rule("How long is it?", "2026-05-04").steps[0].question == "How long is it?"

@@ -188,12 +188,13 @@ async def test_a_passage_that_several_searches_bring_up_is_weighed_once():
 @pytest.mark.parametrize(
     ("small", "width", "most"),
     [
-        (False, BatchLimits(), 8),
+        (False, BatchLimits(), len(NOTES)),
+        (False, BatchLimits(together=8), 8),
         (True, BatchLimits(), 1),
         (True, BatchLimits(together=3, alone=3), 3),
         (False, BatchLimits(together=1, alone=1), 1),
     ],
-    ids=["large", "small", "small, and set to three", "large, and set to one"],
+    ids=["large", "large, and set to eight", "small", "small, and set to three", "large, and set to one"],
 )
 async def test_short_passages_share_a_request_unless_the_model_is_small_or_the_setting_says_so(
     small: bool, width: BatchLimits, most: int
@@ -210,9 +211,9 @@ LONG = [passage(f"Note {n}. " + "The tower is tall. " * size, f"l{n}") for n, si
 @pytest.mark.parametrize("end", [(), (Failed("ModelError", "gone"), Resumed(by="local"))], ids=["killed", "failed"])
 async def test_weighing_that_was_broken_off_is_carried_on_in_the_same_requests(end: tuple[Any, ...]):
     """Otherwise a reply that is recorded, to a request whose result is not, would be asked for again."""
-    whole = Weigher()
+    whole, width = Weigher(), BatchLimits(tokens=2400)
     run = searched(LONG)
-    await weighed(run, context(whole))
+    await weighed(run, context(whole, width=width))
     assert len(whole.shown) >= 3  # none shares with its neighbour, and some would with what comes after it
     for place, done in enumerate(whole.shown):
         own = [each for each in LONG if each.text in done]
@@ -221,7 +222,7 @@ async def test_weighing_that_was_broken_off_is_carried_on_in_the_same_requests(e
             part = part.then(event)
         model = Weigher()
         assert not sift_due(part)
-        await weighed(part, context(model))
+        await weighed(part, context(model, width=width))
         assert sorted(model.shown) == sorted(whole.shown[:place] + whole.shown[place + 1 :])
 
 
@@ -322,7 +323,8 @@ def proposed(*steps: tuple[str, str, str, list[str]]) -> Planning:
 
 def test_steps_are_put_in_an_order_in_which_each_comes_after_what_it_needs():
     made = build_plan(
-        proposed(("s2", "Where was {s1} born?", "{s1} born", ["s1"]), ("s1", "Who built it?", "built", []))
+        proposed(("s2", "Where was {s1} born?", "{s1} born", ["s1"]), ("s1", "Who built it?", "built", [])),
+        "2026-05-04",
     )
     assert [(step.id, step.needs) for step in made.steps] == [("s1", ()), ("s2", ("s1",))]
 
@@ -342,7 +344,7 @@ def test_steps_are_put_in_an_order_in_which_each_comes_after_what_it_needs():
     ],
 )
 def test_what_cannot_be_is_left_out_of_a_plan(steps: list[Any], kept: list[str]):
-    assert [step.id for step in build_plan(proposed(*steps)).steps] == kept
+    assert [step.id for step in build_plan(proposed(*steps), "2026-05-04").steps] == kept
 
 
 IDS = st.sampled_from([f"s{n}" for n in range(1, 7)])
@@ -354,7 +356,7 @@ STEPS = st.lists(st.tuples(IDS, QUESTIONS, st.just("q"), st.lists(IDS, max_size=
 @settings(max_examples=200, deadline=None)
 def test_whatever_is_proposed_a_plan_is_a_dag_in_order(steps: list[Any]):
     seen: set[str] = set()
-    for step in build_plan(proposed(*steps)).steps:
+    for step in build_plan(proposed(*steps), "2026-05-04").steps:
         assert set(step.needs) <= seen and step.id not in seen
         assert all(f"{{{need}}}" not in step.question or need in step.needs for need in (f"s{n}" for n in range(1, 7)))
         seen.add(step.id)

@@ -216,7 +216,7 @@ def test_there_can_be_one_search_per_knowledge_base(plant: Library):
     assert "search" not in tools and {"search_plant", "search_hr_pay", "search_all"} <= tools.keys()
     spec = schema_of(tools["search_hr_pay"])
     assert spec.about == "Search the knowledge base 'HR & pay!' by words and by meaning. wages and leave"
-    assert list(spec.parameters["properties"]) == ["query", "k", "since", "until", "type"]
+    assert list(spec.parameters["properties"]) == ["query", "k", "since", "until", "type", "meta", "undated"]
     result = asyncio.run(tools["search_hr_pay"](tool_context, {"query": "pump"}))
     assert names_found(result, plant) == {"pay.txt"}
     with pytest.raises(ToolError, match="There is no knowledge base called"):

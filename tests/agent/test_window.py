@@ -156,7 +156,13 @@ def test_a_steps_place_is_filled_with_what_was_found_and_a_step_waits_for_what_i
         "s1: Who built it? — found: Maud Ellery\ns2: Where was Maud Ellery born? — open"
         in prompt_window.render_steps(run)
     )
-    assert prompt_window.subquestions(run)[1] == "Where was Maud Ellery born?"
+    assert "s4: Who taught (the s2 that s2 finds)? — open" in prompt_window.render_steps(run)
+    assert prompt_window.wanted_parts(run) == ("Who built it?", "Where was Maud Ellery born?", "How tall is it?")
+
+
+def test_what_is_missing_is_looked_for_when_passages_are_weighed():
+    run = asked().then(Planned(Plan((PlanStep("s1", "Who built it, and when?"),)))).then(Judged(False, ("the year",)))
+    assert prompt_window.wanted_parts(run) == ("Who built it, and when?", "the year")
 
 
 def test_what_is_missing_is_what_was_judged_to_be_and_a_persons_words_come_first():

@@ -10,6 +10,11 @@ from assay.core.events import Mode, Stopped, StopReason
 from assay.core.run import Run
 
 ROUNDS = {Mode.quick: 3, Mode.balanced: 5, Mode.thorough: 10}
+SET_ROUNDS = {
+    Mode.quick: 3,
+    Mode.balanced: 8,
+    Mode.thorough: 16,
+}  # of a question about a whole set: reading takes rounds
 BARREN = 2  # consecutive rounds without anything new
 
 
@@ -23,6 +28,7 @@ class Limits:
     """
 
     rounds: int = ROUNDS[Mode.balanced]
+    set_rounds: int = SET_ROUNDS[Mode.balanced]
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
@@ -31,8 +37,12 @@ class Limits:
     seconds: float = 900.0
     seconds_left: Callable[[], float] = lambda: 900.0
 
+    def rounds_for(self, run: Run) -> int:
+        """The rounds that this kind of question is allowed."""
+        return self.set_rounds if run.every else self.rounds
+
     def reached(self, run: Run) -> Stopped | None:
-        if run.rounds >= self.rounds:
+        if run.rounds >= self.rounds_for(run):
             return Stopped(StopReason.rounds, f"{run.rounds} rounds of searching were allowed")
         if self.seconds_left() <= self.kept_back * self.seconds:
             return Stopped(StopReason.time, f"{self.seconds:g} seconds were allowed for this question")

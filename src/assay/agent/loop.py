@@ -87,6 +87,8 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return next_search_step(run, limits)
     if run.draft is None:
         return Step.PAUSE if pause_due(run) else Step.DRAFT  # from the evidence alone
+    if pause_due(run):
+        return Step.PAUSE
     if run.edits_due:
         return Step.EDIT  # a reviewer's text replaces the draft's and is checked the same way
     if run.unsupported and last_was_revision(run):

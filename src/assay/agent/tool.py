@@ -334,4 +334,5 @@ def _vouched(tool: Tool, tool_context: ToolContext, result: Result) -> Result:
         note=clean_text(result.note),
         documents=tuple(each for each in result.documents if each in readable),
         left=max(0, result.left),
+        whole=(),
     )

@@ -38,12 +38,14 @@ class Result:
 
     documents: documents the note mentions beside those of the passages
     left: number of further matching passages that were not returned
+    whole: documents of which every passage was returned, by this call or earlier ones
     """
 
     found: tuple[Found, ...] = ()
     note: str = ""
     documents: tuple[str, ...] = ()
     left: int = 0
+    whole: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

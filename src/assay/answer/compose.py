@@ -11,7 +11,7 @@ from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
 from assay.answer.extractive.extract import is_partial, missing_words
 from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fallbacks
 from assay.core.run import Run
-from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Shape, Verdict
+from assay.core.types import Answer, Block, Claim, Evidence, Examined, Outcome, Shape, Verdict
 
 NEAR = 2  # quotations shown if nothing answers the question
 
@@ -70,9 +70,16 @@ def answer(
         until=run.where.until,
         said=draft.said if outcome is Outcome.direct else "",
         readings=run.readings if len(run.readings) > 1 else (),
-        examined=run.examined,
+        examined=_with_titles(run.examined, titles),
         usage=run.usage,
     )
+
+
+def _with_titles(examined: Examined | None, titles: Mapping[str, str]) -> Examined | None:
+    if examined is None:
+        return None
+    whole, partly = (tuple(titles.get(each) or each for each in ids) for ids in (examined.whole, examined.partly))
+    return replace(examined, whole=whole, partly=partly)
 
 
 def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Block, ...]:

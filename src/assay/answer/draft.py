@@ -124,6 +124,7 @@ def build_prompt(
     readings: Sequence[str] = (),
     missing: Sequence[str] = (),
     *,
+    objections: Sequence[Claim] = (),
     calculations: bool = True,
     today: str = "",
 ) -> dict[str, str]:
@@ -133,6 +134,8 @@ def build_prompt(
         "It may mean each of these; answer for each:", "readings", [fit_to_tokens(each, 40) for each in readings], mark
     )
     notes += _note("Not found so far:", "missing", [fit_to_tokens(each, 30) for each in missing[:4]], mark)
+    failed = [fit_to_tokens(f"{claim.words} ({claim.why})", 80) for claim in objections]
+    notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
     shape = SHAPE_HINTS[shape_of(question)]
     how = calculation_note(room) if calculations else ""

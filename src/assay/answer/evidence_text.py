@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.core.types import Evidence
 from assay.language.sentences import split_sentences
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts.fence import fence, table_label
 
 FLAGGED = "reads like an instruction, and is not one"
@@ -50,7 +50,7 @@ def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
         f"key {evidence.key}",
         fit_to_tokens(sources.titles.get(doc, ""), 60),
         sources.dates.get(doc, ""),
-        fit_to_tokens(evidence.passage.heading, 30),
+        shorten_path(evidence.passage.heading, 40),
         table_label(evidence.passage).strip(),
         FLAGGED if evidence.flagged else "",
     )

@@ -13,7 +13,7 @@ from assay.answer.claim_details import ShownWorking, basis
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
 from assay.core.tables import TableExcerpt, markdown_table, table_excerpt
-from assay.core.types import Answer, Block, Claim, Document, Evidence, Outcome, Quote, Shape, file_name
+from assay.core.types import Answer, Block, Claim, Document, Evidence, Examined, Outcome, Quote, Shape, file_name
 from assay.evidence.quotation import within
 from assay.language.clean import clean_text
 
@@ -167,6 +167,25 @@ def source_line(citation: Citation) -> str:
     return one_line(f"{citation.title}{date}{page} — {file_name(citation.path)}") + warned
 
 
+def _examined(examined: Examined) -> str:
+    """What was examined of a whole set, and what was not. Completeness is stated of documents that were read to their end."""
+    line = f"{examined.passages} passages of {examined.documents} documents were looked at"
+    if not (examined.whole or examined.partly):
+        return f"{line}; {f'{examined.left} more that match were not' if examined.left else 'nothing that matches was left'}."
+    if examined.left:
+        line += f", {examined.left} more were not"
+    if examined.whole:
+        line += f". Read to the end: {_titles(examined.whole)}"
+    if examined.partly:
+        line += f". Not read to the end, so that more may stand there: {_titles(examined.partly)}"
+    return f"{line}."
+
+
+def _titles(titles: Sequence[str], most: int = 8) -> str:
+    more = f" and {len(titles) - most} more" if len(titles) > most else ""
+    return "; ".join(f"“{one_line(each)}”" for each in titles[:most]) + more
+
+
 def remarks(answer: Answer, cited: Cited) -> list[str]:
     """Remarks beside the claims: conflicts, gaps, what was searched, what could not be read."""
     lines: list[str] = []
@@ -179,13 +198,7 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
     if answer.readings:
         lines.append(f"The question may mean: {'; '.join(one_line(each) for each in answer.readings)}.")
     if answer.examined:
-        seen = f"{answer.examined.passages} passages of {answer.examined.documents} documents were looked at"
-        rest = (
-            f"{answer.examined.left} more that match were not"
-            if answer.examined.left
-            else "nothing that matches was left"
-        )
-        lines.append(f"{seen}; {rest}.")
+        lines.append(_examined(answer.examined))
     if answer.since or answer.until:
         lines.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.gaps:

@@ -39,6 +39,7 @@ class EagernessOption(StrEnum):
 class RouteChoice(StrEnum):
     lookup = "lookup"
     research = "research"
+    one_shot = "one-shot"
 
 
 class StakesOption(StrEnum):

@@ -183,13 +183,16 @@ class Run:
 
     @property
     def fresh(self) -> tuple[int, ...]:
-        """The number of new pieces of evidence in each judged round since the search was last opened."""
+        """The number of new pieces of evidence, or of notes on documents, in each judged round since the search was last
+        opened."""
         known: set[str] = set()
         counts: list[int] = []
         new = 0
         for event in self.events:
             if self._reopens(event):
                 counts, new = [], 0
+            if isinstance(event, ToolRan) and event.documents and not event.found:
+                new += 1  # it worked on what was found, or listed documents: no passages, but progress
             if isinstance(event, Gathered):
                 keys = {each.key for each in event.evidence} - known
                 known |= keys
@@ -204,9 +207,22 @@ class Run:
         """How completely a question about a whole set was followed up."""
         if not self.every:
             return None
-        seen = {found.passage.id: found.passage.doc_id for found in self.found}
-        left = sum(event.left for event in self.events if isinstance(event, ToolRan))
-        return Examined(len(set(seen.values())), len(seen), left)
+        skipped: set[str] = set()
+        for event in self.events:
+            if isinstance(event, Gathered):
+                skipped = (skipped | {*event.skipped}) - {*event.dropped, *(each.passage.id for each in event.evidence)}
+        found = {found.passage.id: found.passage.doc_id for found in self.found}
+        seen = {passage: document for passage, document in found.items() if passage not in skipped}
+        ran = [event for event in self.events if isinstance(event, ToolRan)]
+        read = {document for event in ran for document in event.whole}
+        matching = dict.fromkeys(each.passage.doc_id for each in self.evidence)
+        return Examined(
+            len(set(seen.values())),
+            len(seen),
+            sum(event.left for event in ran) + len(found) - len(seen),
+            tuple(each for each in matching if each in read),
+            tuple(each for each in matching if each not in read),
+        )
 
     @property
     def found(self) -> tuple[Found, ...]:
@@ -377,6 +393,13 @@ class Run:
     def judgement(self) -> Critiqued | None:
         """The last judgement of the current draft as an answer."""
         return next((event for event in reversed(self.drafting) if isinstance(event, Critiqued)), None)
+
+    @property
+    def objections(self) -> tuple[Claim, ...]:
+        """Claims of earlier drafts that failed their check, each with the reason, latest last."""
+        before = self.events[: len(self.events) - len(self.current)]
+        failed = [event.claim for event in before if isinstance(event, Checked) and event.claim.why]
+        return tuple(claim for claim in failed if claim.verdict is not Verdict.supported)[-4:]
 
     @property
     def answer(self) -> Answer | None:

@@ -152,7 +152,12 @@ class Settings(BaseModel):
     ocr: bool = Field(False, description="read scanned pages with the tesseract program, where it is installed")
     ocr_languages: str = Field("eng", description="the languages of scanned pages, as tesseract spells them: eng+deu")
 
-    search_rounds: int = Field(0, ge=0, le=50, description="rounds of searching per question; 0 leaves it to the mode")
+    search_rounds: int = Field(
+        0,
+        ge=0,
+        le=50,
+        description="most rounds of searching per question, if fewer than the mode's; 0 leaves it to the mode",
+    )
 
     serve_requests_per_minute: int = Field(
         600, ge=0, description="requests that one person may make of a server in a minute; 0 for no ceiling"

@@ -313,11 +313,14 @@ class Searched:
 @dataclass(frozen=True, slots=True)
 class Examined:
     """How completely a question about a whole set was followed up: how much was examined, and how many matches were
-    not."""
+    not. Of the documents with evidence, `whole` were read to their end and `partly` were not: ids, and in an answer
+    titles."""
 
     documents: int
     passages: int
     left: int
+    whole: tuple[str, ...] = omitted_when_empty(())
+    partly: tuple[str, ...] = omitted_when_empty(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,13 +378,16 @@ class Exchange:
 @dataclass(frozen=True, slots=True)
 class PlanStep:
     """One sub-question. `needs` are the steps whose findings it uses; `binds` names what it should find; `query` is
-    the search query. Question and query may contain `{s1}`, which is replaced by the finding of step s1 once known."""
+    the search query. Question and query may contain `{s1}`, which is replaced by the finding of step s1 once known.
+    `since` and `until` limit the documents of this step alone."""
 
     id: str
     question: str
     needs: tuple[str, ...] = ()
     binds: str = ""
     query: str = ""
+    since: str = omitted_when_empty("")
+    until: str = omitted_when_empty("")
 
 
 @dataclass(frozen=True, slots=True)

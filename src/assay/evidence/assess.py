@@ -20,7 +20,7 @@ from assay.evidence.weigh import best_sentence, evidence_key, quote, rarity
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts.fence import fence, table_label
 
 SAYS = 3  # minimum words of a quotation
@@ -60,8 +60,8 @@ class Assessor(Protocol):
 class BatchLimits:
     """Limits of one request. Measured: see docs/decisions/0008-cost.md."""
 
-    tokens: int = 2400  # of passages
-    together: int = 8  # passages
+    tokens: int = 8000  # of passages
+    together: int = 20  # passages
     alone: int = 1  # passages, for a small model: it cannot tell several apart
 
 
@@ -90,7 +90,7 @@ def build_prompt(
         fence(
             mark,
             f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
-            f"{fit_to_tokens(each.passage.heading, LABEL)}{table_label(each.passage)}",
+            f"{shorten_path(each.passage.heading, LABEL)}{table_label(each.passage)}",
             fit_to_tokens(each.passage.text, own),
         )
         for place, each in enumerate(batch, 1)

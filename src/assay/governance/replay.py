@@ -100,6 +100,7 @@ ENDS = {
     Step.REVISE: Revised,
     Step.EDIT: Revised,
     Step.JUDGE: Judged,
+    Step.REOPEN: Critiqued,
 }
 
 
@@ -167,7 +168,9 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
             place += 1
             continue
         before = Run(recorded.id, recorded.events[:place])
-        step = _step_of(event) if not (isinstance(event, Routed) and before.route) else Step.JUDGE  # routed again
+        step = _step_of(event)
+        if isinstance(event, Routed) and before.route:  # a look-up that found nothing, or not everything
+            step = Step.REOPEN if before.draft else Step.JUDGE
         count = _length(recorded, place, step)
         expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
         try:

@@ -34,6 +34,11 @@ LAST = re.compile(
     re.I,
 )
 THIS = re.compile(r"\bthis (week|month|quarter|year)\b", re.I)
+SINCE = re.compile(r"\b(?:ever )?since (?:the )?$", re.I)
+PUBLISHED = (
+    r"(?:(?:that|which) (?:was|were|has been|have been) )?"
+    r"(?:published|issued|dated|sent|received|released|written|posted|filed|announced)(?: (?:in|on|during|within))?"
+)
 DAY = re.compile(r"\b(today|yesterday)\b", re.I)
 
 
@@ -44,10 +49,26 @@ def find_date_range(text: str, today: str) -> tuple[DateRange, str] | None:
     day = date.fromisoformat(today)
     if match := LAST.search(text):
         many = bool(match[1] or match[3])
-        return _last(_number(match[1]), match[2].lower(), day, rolling=many), match[0]
+        days = _last(_number(match[1]), match[2].lower(), day, rolling=many)
+        if since := SINCE.search(text[: match.start()]):  # "since last year" includes this year
+            return DateRange(days.since, today), f"{since[0]}{match[0]}"
+        return days, match[0]
     if match := THIS.search(text):
         return DateRange(_begin(match[1].lower(), day).isoformat(), today), match[0]
     return None
+
+
+def limited_thing(text: str, words: str) -> str:
+    """What a date limits if it is said of one thing only: "the alert published this week" in a question about something
+    else. Empty if it limits the whole question: "Which alerts were published this week?"."""
+    match = re.search(
+        rf"\b((?:the|an?|any|our|their|its) (?:[\w-]+ ){{1,4}})(?:{PUBLISHED}) {re.escape(words)}", text, re.I
+    )
+    if match is None:
+        return ""
+    thing = " ".join(match[1].split())
+    asked = text[: match.start()].strip(" ,")
+    return thing if len(asked.split()) > 3 or len(text[match.end() :].split()) > 1 else ""
 
 
 def _number(word: str | None) -> int:

@@ -59,6 +59,15 @@ def fit_to_tokens(text: str, room: int) -> str:
     return f"{text[:low].rstrip()}…" if low else ""
 
 
+def shorten_path(heading: str, room: int) -> str:
+    """A path of headings in at most `room` tokens. The outermost are dropped first: units and captions are innermost."""
+    parts = heading.split(" › ")
+    while len(parts) > 1 and estimate_tokens(heading) > room:
+        parts = parts[1:]
+        heading = " › ".join(("…", *parts))
+    return fit_to_tokens(heading, room)
+
+
 def prompt_tokens(prompt: Prompt) -> int:
     """The estimated tokens of a whole prompt, including its tools and schema."""
     told = [tool.name + tool.about + _spelt(tool.parameters) for tool in prompt.tools]

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.agent.context import RunContext
 from assay.agent.hops.scoring import HOP_SETTINGS
-from assay.agent.limits import ROUNDS, Limits
+from assay.agent.limits import ROUNDS, SET_ROUNDS, Limits
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
@@ -23,6 +23,7 @@ from assay.core.events import (
     Eagerness,
     Event,
     Failed,
+    Mode,
     Narrowed,
     Resumed,
     Route,
@@ -49,10 +50,12 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
     if how.route is Route.direct:
-        raise UserError("Nobody can ask past the documents: the route is lookup or research.")
+        raise UserError("Nobody can ask past the documents: the route is lookup, research or one-shot.")
     settings = context.settings
     scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded
     roles = await model_roles.connect(context) if how.model and has_model(settings) else {}
+    if not roles and Checkpoint.reading in (how.checkpoints or ()):
+        raise UserError("Only a model can tell the readings of a question: the checkpoint `reading` needs one.")
     who = context.principal.id
     asked = Asked(
         question.strip(),
@@ -189,7 +192,8 @@ async def run_context_for(
     allowed = model_roles.allowance(settings, synthesis=asked.brief is not None)
     seconds_left = _clock(context, run, allowed.seconds)
     limits = Limits(
-        rounds=settings.search_rounds or ROUNDS[asked.mode],
+        rounds=min(settings.search_rounds or ROUNDS[asked.mode], ROUNDS[asked.mode]),
+        set_rounds=min(settings.search_rounds or SET_ROUNDS[asked.mode], SET_ROUNDS[asked.mode]),
         calls=allowed.calls,
         tokens=allowed.tokens,
         money=allowed.money,
@@ -204,7 +208,7 @@ async def run_context_for(
         document=lambda document: documents.get(context.store, document, context.scope(bases)),
         unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,
-        hops=HOP_SETTINGS[asked.mode],
+        hops=HOP_SETTINGS[asked.mode if asked.has_model else _mode_for(asked)],
         meter=model_roles.meter(context, run, roles, seconds_left, reserve) if roles else None,
         # A short run inside a synthesis has no record of its own.
         current=lambda now: _current(context, now) if bool(now.asked.brief) == bool(asked.brief) else now,
@@ -217,6 +221,11 @@ async def run_context_for(
         general=settings.llm_general,
         assess=assess,
     )
+
+
+def _mode_for(asked: Asked) -> Mode:
+    """How far a run without a model follows names: as its mode says, further if eager and less far if sparing."""
+    return {Eagerness.sparing: Mode.quick, Eagerness.eager: Mode.thorough}.get(asked.eagerness, asked.mode)
 
 
 def _current(context: WorkspaceContext, run: Run) -> Run:

@@ -56,7 +56,9 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
             if tool is None:
                 raise ToolError(f"There is no tool called {one.tool!r}. There are: {', '.join(sorted(context.tools))}.")
             result = await tool(tool_context, one.arguments)
-            return ToolRan(one.id, result.found, result.note, documents=result.documents, left=result.left)
+            return ToolRan(
+                one.id, result.found, result.note, documents=result.documents, left=result.left, whole=result.whole
+            )
         except ToolError as error:
             return ToolRan(one.id, (), error=str(error))
 

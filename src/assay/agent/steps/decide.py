@@ -14,8 +14,10 @@ from assay.agent.hops.scoring import Lead
 from assay.agent.past_searches import build_calls, past_searches
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.catalogue import catalogue
+from assay.agent.toolbox.read_rest import read_rest
 from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.toolbox.recall import recall
+from assay.agent.toolbox.search_all import search_all
 from assay.core.errors import ToolError
 from assay.core.events import RULES, Call, Decided, Event, Route, StopReason
 from assay.core.events.describe import format_call
@@ -30,8 +32,10 @@ from assay.models.meter import NoReply
 WIDE, WIDTH = (
     50,
     20,
-)  # passages: of the search for the question, also a sample of word frequencies; of other searches
+)  # passages: of the first search, also a sample of word frequencies; of other searches
+SINGLE = (Route.lookup, Route.one_shot)  # routes with one search, for the question as it is
 AT_ONCE = 6  # calls per round, at most
+MATCHES = 5  # score of evidence whose document belongs to a set
 TABLED = 8  # documents whose tables are read
 
 
@@ -68,20 +72,50 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
 
 def planned_calls(run: Run) -> tuple[Call, ...]:
     """Parallel searches: one for each ready step not searched yet, and one for the reason the search was reopened."""
-    if run.every and not run.calls:
-        return (Call("c1", "search_all", {"query": run.question}),)
-    wanted = [
-        prompt_window.fill_placeholders(step.query or step.question, run) for step in prompt_window.ready_steps(run)
-    ]
+    if run.every:
+        return _calls_for_set(run)
+    wanted = step_searches(run)
     if again := prompt_window.reopening_request(run):
-        wanted.insert(0, again)
+        wanted.insert(0, {"query": again})
     if not run.calls:
-        wanted = [run.question] if run.route is Route.lookup else [run.question, *wanted]
-    asked = [query for query in wanted if not prompt_window.PLACEHOLDER.search(query)]
-    calls, _ = _new(
-        run, [("search", {"query": query, "k": WIDE if query == run.question else WIDTH}) for query in asked]
-    )
+        wanted = [{"query": run.question}] if run.route in SINGLE else [*wanted, {"query": run.question}]
+    first = not any("query" in call.arguments and call.tool != recall.name for call in run.calls)
+    widths = [WIDE if first and place == 0 else WIDTH for place, _ in enumerate(wanted)]
+    calls, _ = _new(run, [("search", {**given, "k": k}) for given, k in zip(wanted, widths, strict=True)])
     return calls
+
+
+def step_searches(run: Run) -> list[dict[str, str | bool]]:
+    """The arguments of a search for each ready step of the plan whose query is complete. A step's dates leave documents
+    without a date in."""
+    searches: list[dict[str, str | bool]] = []
+    for step in prompt_window.ready_steps(run):
+        query = prompt_window.fill_placeholders(step.query or step.question, run)
+        dated = {name: day for name, day in (("since", step.since), ("until", step.until)) if day}
+        if not prompt_window.PLACEHOLDER.search(query):
+            searches.append({"query": query, **dated, **({"undated": True} if dated else {})})
+    return searches
+
+
+def _calls_for_set(run: Run) -> tuple[Call, ...]:
+    """Exhaustive searches, one for each ready step of the plan; then the documents with evidence are read to their end."""
+    wanted = step_searches(run)
+    if again := prompt_window.reopening_request(run):
+        wanted.insert(0, {"query": again})
+    if not run.calls:
+        wanted = wanted or [{"query": run.question}]
+    calls, _ = _new(run, [(search_all.name, given) for given in wanted])
+    reads = [(read_rest.name, {"document": each}) for each in matching_unread(run)]
+    return calls or _new(run, reads)[0]
+
+
+def matching_unread(run: Run) -> tuple[str, ...]:
+    """For a question about a whole set: the documents with good evidence that were not read to their end, nor tried."""
+    if not run.every:
+        return ()
+    tried = {str(call.arguments.get("document")) for call in run.calls if call.tool == read_rest.name}
+    matching = dict.fromkeys(each.passage.doc_id for each in run.evidence if each.score >= MATCHES)
+    return tuple(each for each in matching if each not in tried)
 
 
 async def _chosen(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoReply:
@@ -89,7 +123,7 @@ async def _chosen(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoR
     known = {found.passage.doc_id for found in run.found}
 
     def build_prompt(room: int) -> Mapping[str, str]:
-        left = max(1, context.limits.rounds - run.rounds)
+        left = max(1, context.limits.rounds_for(run) - run.rounds)
         fixed = {
             "bases": prompt_window.render_bases(run),
             "question": run.question,
@@ -221,4 +255,11 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     following = rules.next_searches(run.question, done, context.hops)
     why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.why
-    yield Decided(build_calls(run, following.leads), why, stop=following.stop)
+    calls = build_calls(run, following.leads)
+    if not done:
+        dated = [given for given in step_searches(run) if len(given) > 1]
+        calls += tuple(
+            Call(f"c{number}", "search", {**given, "k": WIDTH})
+            for number, given in enumerate(dated, len(run.calls) + len(calls) + 1)
+        )
+    yield Decided(calls, why, stop=following.stop)

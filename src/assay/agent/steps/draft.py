@@ -70,6 +70,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             min(room, most),
             run.readings,
             missing,
+            objections=run.objections,
             calculations=not small,
             today=run.asked.today,
         ),

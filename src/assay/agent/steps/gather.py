@@ -23,6 +23,7 @@ from assay.core.events import (
     Gathered,
     ModelReplied,
     Resumed,
+    Route,
 )
 from assay.core.run import Run
 from assay.core.types import Evidence
@@ -32,11 +33,14 @@ from assay.language.injection import is_suspicious
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
+ONE_SHOT = 8  # passages that go to the writer as they are
+USELESS = 2  # batches of a set question in a row that hold nothing, before the rest is skipped
 SET = 300  # passages weighed for a question about a whole set, at most
 
 
 def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    return gather_by_model(run, context) if run.asked.has_model else gather_by_rule(run, context)
+    by_rule = not run.asked.has_model and context.assess is None
+    return gather_by_rule(run, context) if by_rule else gather_by_model(run, context)
 
 
 async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -49,8 +53,15 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
     if context.assess is not None:
         yield await _by_the_team(run, context, sent)
         return
+    if run.route is Route.one_shot:
+        yield _best_as_they_are(run, sent)
+        return
     shared = assess.batches(sent, _room(context), _width(context))
     groups = [group for group in shared if any(found.passage.id in waiting for found in group)]
+    if run.every:
+        async for event in _weigh_in_turn(run, context, groups):
+            yield event
+        return
     work = [asyncio.ensure_future(_weighed(run, context, group)) for group in groups]
     try:
         for done in asyncio.as_completed(work):
@@ -59,6 +70,36 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         for each in work:
             each.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+
+
+async def _weigh_in_turn(run: Run, context: RunContext, groups: Sequence[Sequence[Found]]) -> AsyncIterator[Event]:
+    """The batches of an exhaustive search, best first. When two in a row hold nothing of use, the rest is skipped."""
+    useless = 0
+    for number, group in enumerate(groups):
+        weighed = await _weighed(run, context, group)
+        yield weighed
+        useless = 0 if weighed.evidence else useless + 1
+        rest = [found.passage.id for later in groups[number + 1 :] for found in later]
+        if useless == USELESS and rest:
+            yield Gathered((), skipped=tuple(rest))
+            return
+
+
+def _best_as_they_are(run: Run, sent: Sequence[Found]) -> Gathered:
+    """The first passages of a search as evidence, without weighing: a higher rank is a higher score."""
+    rare = weigh.rarity(run.question, [each.passage.text for each in sent])
+    evidence = tuple(
+        Evidence(
+            weigh.evidence_key(each.passage),
+            each.passage,
+            weigh.best_sentence(each.passage, rare),
+            float(10 - place),
+            run.question,
+            flagged=is_suspicious(f"{each.passage.context}\n{each.passage.text}"),
+        )
+        for place, each in enumerate(sent[:ONE_SHOT])
+    )
+    return Gathered(evidence, tuple(each.passage.id for each in sent[ONE_SHOT:]))
 
 
 def _before_weighing(run: Run) -> Run:
@@ -89,7 +130,7 @@ def _room(context: RunContext) -> int:
 
 async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gathered:
     titles = context.titles(run)
-    parts = prompt_window.subquestions(run)
+    parts = prompt_window.wanted_parts(run)
     shown = {f"P{place}": each.passage for place, each in enumerate(group, 1)}
 
     def build_prompt(room: int) -> Mapping[str, str]:
@@ -102,7 +143,7 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
         build_prompt,
         schema=assess.schema(len(group)),
         documents=sorted({each.passage.doc_id for each in group}),
-        max_tokens=min(1200, 150 + 130 * len(group)),
+        max_tokens=min(2400, 150 + 130 * len(group)),
     )
     if isinstance(reply, NoReply):
         ruled = _gathered(assess.weigh_by_words(run.question, parts, group, context.cutoff), RULES)
@@ -118,7 +159,7 @@ async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> 
     try:
         weights = await context.assess(
             run.question,
-            prompt_window.subquestions(run),
+            prompt_window.wanted_parts(run),
             [(each, titles.get(each.doc_id, "")) for each in shown.values()],
         )
     except Exception as error:  # a custom assessor may raise anything; the run can be resumed after a fix

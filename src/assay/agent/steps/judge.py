@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
+from assay.agent.steps.decide import matching_unread
+from assay.agent.toolbox.search import some
 from assay.answer.extractive import extract
 from assay.core.events import (
     Event,
@@ -54,6 +56,9 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     with results is enough."""
     strong = [each for each in run.evidence if each.score >= context.cutoff]
     if not strong:
+        if run.route is Route.one_shot:
+            yield Judged(True, (run.question,), "one search found nothing")
+            return
         if run.route is Route.lookup and run.asked.route is None:
             routed = run.routed
             assert routed is not None
@@ -62,15 +67,15 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
             )
         yield Judged(False, (run.question,), "nothing relevant was found")
         return
-    if run.route is Route.lookup:
+    if run.route in (Route.lookup, Route.one_shot):
         searched = run.rounds > 0  # recalled results do not count as a search
         yield Judged(
             searched, (), "a look-up takes what one search finds" if searched else "nothing was searched for yet"
         )
         return
-    if run.every:
-        left = run.examined.left if run.examined else 0
-        yield Judged(not left, (), "everything that matches was looked at" if not left else f"{left} passages are left")
+    unread = matching_unread(run)
+    if run.every and len(run.plan.steps if run.plan else ()) < 2:
+        yield _judge_set(run, unread)
         return
     before = _before_judgement(run)
     reply = await context.ask(
@@ -89,8 +94,21 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for each in bindings(before, judged):
         if each[0] not in run.bound:
             yield StepAnswered(*each, by)
+    if judged.enough and unread:
+        yield _judge_set(run, unread)
+        return
     missing = tuple(each.strip() for each in judged.missing if each.strip() and not is_suspicious(each))
     yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
+
+
+def _judge_set(run: Run, unread: Sequence[str]) -> Judged:
+    """A whole set is complete when every document with evidence was read to its end, as far as that can be done."""
+    if unread:
+        return Judged(False, (), f"{some(len(unread), 'document')} that match are still to be read to the end")
+    examined = run.examined
+    partly = len(examined.partly) if examined else 0
+    why = f"{some(partly, 'document')} that match are too long to be read to the end"
+    return Judged(True, (), why if partly else "every document that matches was read to its end")
 
 
 def _before_judgement(run: Run) -> Run:

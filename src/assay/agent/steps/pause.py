@@ -41,6 +41,8 @@ def pause_due(run: Run) -> Checkpoint | None:
             return Checkpoint.nothing
         if Checkpoint.sources in wanted and run.evidence:
             return Checkpoint.sources
+    elif Checkpoint.nothing in wanted and not run.asked.has_model and not run.draft.blocks:
+        return Checkpoint.nothing  # rules find something near to any question: whether it answers is known only now
     return None
 
 

@@ -3,24 +3,36 @@ graphs are repaired."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
-from assay.agent.context import RunContext
+from assay.agent.context import RunContext, mark
 from assay.agent.hops.scoring import question_names
+from assay.agent.toolbox.documents import line, names
+from assay.core.errors import UserError
 from assay.core.events import Event, Planned, Route
 from assay.core.run import Run
 from assay.core.types import Plan, PlanStep
+from assay.index.search_filter import filter_for
+from assay.language import dates
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+from assay.models.token_estimate import estimate_tokens
+from assay.prompts.fence import fence
 
 MOST = 6  # steps per plan
+FOUND, LISTED = 50, 15  # passages of a search for the question, and documents of these that a planner is shown
 PLANS = 3  # plans per run, at most
 
+WHOLE_SET = (
+    "The question asks for a whole set. Plan one step for each list, table or kind of document that must be gone through "
+    "to its end; its query names what all members have in common.\n"
+)
 Short = Annotated[str, Field(max_length=300)]
 
 
@@ -32,6 +44,8 @@ class Proposed(BaseModel):
     query: Short
     needs: list[Annotated[str, Field(pattern=r"^s[1-9]$")]] = Field(default_factory=list, max_length=MOST)
     binds: Annotated[str, Field(max_length=60)] = ""
+    since: Annotated[str, Field(max_length=40)] = ""
+    until: Annotated[str, Field(max_length=40)] = ""
 
 
 class Planning(BaseModel):
@@ -43,36 +57,61 @@ class Planning(BaseModel):
 async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One step for a look-up; otherwise the model's steps, or those derived by rule."""
     if not run.asked.has_model:
-        yield Planned(plan_by_rule(run.question))
-    elif run.route is Route.lookup or run.every:
+        yield Planned(plan_by_rule(run.question, run.asked.today))
+    elif run.route is not Route.research or (run.every and context.small(Role.plan)):
         yield Planned(Plan((PlanStep("s1", run.question, query=run.question),)))
     elif len(run.readings) > 1:
         yield Planned(Plan(tuple(PlanStep(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
     else:
+        shown = await documents_for(run, context)
         reply = await context.ask(
-            Role.plan, "plan", Planning, lambda room: _build_prompt(run, context, room), max_tokens=500
+            Role.plan,
+            "plan",
+            Planning,
+            lambda room: _build_prompt(run, context, shown, room),
+            documents=sorted({*shown, *prompt_window.evidence_documents(run)}),
+            max_tokens=500,
         )
         if isinstance(reply, NoReply):
             yield Planned(Plan((PlanStep("s1", run.question, query=run.question),)))
         else:
             proposed, by = reply
-            made = build_plan(proposed)
+            made = build_plan(proposed, run.asked.today)
             yield Planned(made if made.steps else Plan((PlanStep("s1", run.question, query=run.question),)), by)
 
 
-def _build_prompt(run: Run, context: RunContext, room: int) -> dict[str, str]:
-    before = ""
+async def documents_for(run: Run, context: RunContext) -> dict[str, str]:
+    """The documents that a search for the question finds, best first: id → name, title, kind and date. More would tell a
+    planner about documents that this run does not need."""
+    tools = replace(context.tool_context, where=filter_for(run.where))
+    hits = await tools.retrieve(run.question, FOUND)
+    found = list(dict.fromkeys(hit.passage.doc_id for hit in hits))[:LISTED]
+    entries = {entry.id: entry for entry in tools.sources() if entry.id in found}
+    called = names(list(entries.values()))
+    return {each: line(entries[each], called[each]) for each in found if each in entries}
+
+
+def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room: int) -> dict[str, str]:
+    before = WHOLE_SET if run.every else ""
     if run.plan is not None:
         found = prompt_window.render_evidence(run, context.titles(run), room // 2)
-        before = (
+        before += (
             f"An earlier plan did not fit.\n{prompt_window.render_steps(run)}\n{prompt_window.render_missing(run)}\n"
         )
         before += f"Evidence so far:\n{found}\n"
     question = run.question if len(run.readings) != 1 else run.readings[0]
-    return {"bases": prompt_window.render_bases(run), "so_far": before, "question": question}
+    listed = fence(mark(run), "documents", "\n".join(f"- {each}" for each in shown.values()))
+    listed = f"Documents that may hold the answer:\n{listed}" if shown else ""
+    return {
+        "bases": prompt_window.render_bases(run),
+        "documents": listed if estimate_tokens(listed) <= room // 3 else "",
+        "so_far": before,
+        "question": question,
+        "today": run.asked.today,
+    }
 
 
-def build_plan(proposed: Planning) -> Plan:
+def build_plan(proposed: Planning, today: str) -> Plan:
     """The steps in topological order. Whatever is invalid is dropped: dependencies on unknown steps or in a cycle,
     duplicate steps, placeholders that nothing fills."""
     wanted = {step.id: step for step in reversed(proposed.steps)}
@@ -91,8 +130,21 @@ def build_plan(proposed: Planning) -> Plan:
         if places - set(needs) - binds.keys() or tuple(content_terms(each.question)) in seen:
             continue
         seen[tuple(content_terms(each.question))] = None
-        steps.append(PlanStep(each.id, each.question.strip(), needs, each.binds.strip(), each.query.strip()))
+        since, until = _days(each.since, dates.first_day, today), _days(each.until, dates.last_day, today)
+        if since and until and since > until:
+            since = until = ""
+        steps.append(
+            PlanStep(each.id, each.question.strip(), needs, each.binds.strip(), each.query.strip(), since, until)
+        )
     return Plan(tuple(steps))
+
+
+def _days(words: str, parse: Callable[[str, str], str], today: str) -> str:
+    """A date of a step as a day; empty if it is none."""
+    try:
+        return parse(words, today) if words.strip() else ""
+    except UserError:
+        return ""
 
 
 def replan_due(run: Run) -> bool:
@@ -113,8 +165,13 @@ def _planned_since(run: Run) -> bool:
     return False
 
 
-def plan_by_rule(question: str) -> Plan:
-    """A plan by rule: one parallel step per name in the question, then the question itself, which depends on all of them."""
+def plan_by_rule(question: str, today: str) -> Plan:
+    """A plan by rule: a thing that a date is said of comes first, limited to that date; otherwise one parallel step per
+    name in the question. Then the question itself, which depends on them."""
+    days = dates.find_date_range(question, today)
+    if days and (thing := dates.limited_thing(question, days[1])):
+        limit = PlanStep("s1", f"What does {thing} say?", (), thing, thing, days[0].since or "", days[0].until or "")
+        return Plan((limit, PlanStep("s2", question, needs=("s1",))))
     named = list(question_names(question).values())
     about = [
         PlanStep(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)

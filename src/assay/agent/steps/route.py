@@ -47,6 +47,8 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The person's own choice takes precedence; then the model's proposal if the rules allow it; otherwise research."""
     asked = run.asked
     days = dates.find_date_range(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
+    if days and dates.limited_thing(run.question, days[1]):
+        days = None  # it limits one step of the plan
     since, until = (days[0].since, days[0].until) if days else (None, None)
     limited = f"; no documents dated outside {since} to {until}, since it says {days[1]!r}" if days else ""
     if not asked.has_model and greetings.is_greeting(run.question):

@@ -10,7 +10,7 @@ from assay.agent.context import RunContext
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.toolbox import TOOLS
-from assay.core.events import Decided, Event, Found, Gathered, Mode, ToolRan
+from assay.core.events import Decided, Event, Found, Gathered, Mode, Route, ToolRan
 from assay.core.run import Run
 
 
@@ -21,6 +21,7 @@ class SiftLimits:
     of_run: int
     of_call: int
     read: int = 8  # of a call that reads within one document
+    of_lookup: int = 8  # the best of the run, if it is a look-up: they are weighed in one request
 
 
 SIFT_LIMITS = {Mode.quick: SiftLimits(6, 3), Mode.balanced: SiftLimits(12, 4), Mode.thorough: SiftLimits(16, 6)}
@@ -28,7 +29,7 @@ SIFT_LIMITS = {Mode.quick: SiftLimits(6, 3), Mode.balanced: SiftLimits(12, 4), M
 
 def sift_due(run: Run) -> bool:
     """Whether several results are unweighed and were not sifted since they came in."""
-    if run.every or len(run.unweighed) < 2:
+    if run.every or run.route is Route.one_shot or len(run.unweighed) < 2:
         return False
     last = next((event for event in reversed(run.events) if isinstance(event, Gathered | ToolRan)), None)
     return isinstance(last, ToolRan)
@@ -40,19 +41,41 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
     ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
     # Ranked over the whole run, so that a later round does not weigh what an earlier one rightly skipped.
-    best = [each.hit.passage.id for each in ranked[: limits.of_run] if each.hit.passage.id in waiting]
+    first = min(limits.of_lookup, limits.of_run) if run.route is Route.lookup else limits.of_run
+    best = [each.hit.passage.id for each in ranked[:first] if each.hit.passage.id in waiting]
     for result, called in _of_this_round(run):
-        most = limits.read if called in TOOLS and TOOLS[called].reads_one else limits.of_call
+        reads = called in TOOLS and TOOLS[called].reads_one
+        most = limits.read if reads else 0 if run.route is Route.lookup else limits.of_call
         best += [found.passage.id for found in result if found.passage.id in waiting][:most]
-    kept = set(best)
+    kept = set(_distinct(best, run))
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))
 
 
+def _distinct(passages: Sequence[str], run: Run) -> list[str]:
+    """The passages without those whose text is the same as that of an earlier one, or of one weighed before."""
+    text = {found.passage.id: " ".join(found.passage.text.split()) for found in run.found}
+    seen = {" ".join(each.passage.text.split()) for each in run.evidence}
+    kept: list[str] = []
+    for each in dict.fromkeys(passages):
+        if text[each] not in seen:
+            seen.add(text[each])
+            kept.append(each)
+    return kept
+
+
 def _of_this_round(run: Run) -> list[tuple[Sequence[Found], str]]:
-    """Results of the last calls decided on, except those that follow names."""
-    decided = next(
-        (event for event in reversed(run.events) if isinstance(event, Decided) and event.calls and not event.hops), None
-    )
+    """Results of the last calls decided on, and what was read since; searches that follow names are ranked with the
+    rest."""
+    found: list[tuple[Sequence[Found], str]] = []
     results: dict[str, ToolRan] = run.results
-    calls = decided.calls if decided else ()
-    return [(results[call.id].found, call.tool) for call in calls if call.id in results]
+    for event in reversed(run.events):
+        if isinstance(event, Decided) and event.calls:
+            calls = [call for call in event.calls if call.id in results]
+            found += [
+                (results[call.id].found, call.tool)
+                for call in calls
+                if not event.hops or (call.tool in TOOLS and TOOLS[call.tool].reads_one)
+            ]
+            if not event.hops:
+                break
+    return found

@@ -25,7 +25,7 @@ async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
     elif cut := _cut_short(run):
         yield cut
     elif run.satisfied and judged is not None:
-        exhausted = run.every and not (run.examined and run.examined.left)
+        exhausted = run.every and not (run.examined and run.examined.partly)
         yield Stopped(StopReason.exhausted if exhausted else StopReason.sufficient, judged.why)
     elif limit := context.limits.reached(run):
         yield limit

@@ -14,7 +14,9 @@ from assay.agent.toolbox.follow import follow
 from assay.agent.toolbox.get_document import get_document
 from assay.agent.toolbox.list_sources import list_sources
 from assay.agent.toolbox.read_on import read_on
+from assay.agent.toolbox.read_rest import read_rest
 from assay.agent.toolbox.read_rows import read_rows
+from assay.agent.toolbox.read_table import read_table
 from assay.agent.toolbox.recall import recall
 from assay.agent.toolbox.search import search, search_in
 from assay.agent.toolbox.search_all import search_all
@@ -33,6 +35,7 @@ TOOLS: dict[str, Tool] = {
         search_by_source,
         follow,
         read_on,
+        read_table,
         list_sources,
         get_document,
         compare_documents,
@@ -42,7 +45,7 @@ TOOLS: dict[str, Tool] = {
 }
 
 # Tools the rules may use.
-RULE_TOOLS: dict[str, Tool] = {**TOOLS, **{each.name: each for each in (recall, catalogue, read_rows)}}
+RULE_TOOLS: dict[str, Tool] = {**TOOLS, **{each.name: each for each in (recall, catalogue, read_rows, read_rest)}}
 
 
 def tools_for(

@@ -15,16 +15,26 @@ from assay.language import dates
 LISTED = 20  # names listed in an error
 
 
-def build_filter(context: ToolContext, since: str, until: str, type: str, base: str) -> Filter:
+def build_filter(
+    context: ToolContext, since: str, until: str, type: str, base: str, meta: str = "", *, undated: bool = False
+) -> Filter:
     """Build a filter; empty arguments add no condition. Dates may be relative to the day of asking: "last 12 months",
-    "this week"."""
+    "this week". `undated` admits documents without a date. `meta` is a name and a value: "author=Ann Lee"."""
     today = context.today or date.today().isoformat()
     first = dates.first_day(since, today) if since.strip() else None
     last = dates.last_day(until, today) if until.strip() else None
     if first and last and first > last:
         raise ToolError(f"'since' ({first}) is after 'until' ({last}).")
-    where = filter_for(SearchFilters(since=first, until=last, types=(_kind(context, type),) if type.strip() else ()))
+    types = (_kind(context, type),) if type.strip() else ()
+    where = filter_for(SearchFilters(since=first, until=last, types=types, undated=undated, meta=_meta(meta)))
     return both(where, Eq("base", _base(context, base)) if base.strip() else EVERYTHING)
+
+
+def _meta(given: str) -> dict[str, str]:
+    name, equals, value = (part.strip() for part in given.partition("="))
+    if given.strip() and not (name and equals and value):
+        raise ToolError(f"'meta' is a name and a value, as in author=Ann Lee; not {shown(given)!r}.")
+    return {name: value} if name else {}
 
 
 def _kind(context: ToolContext, type: str) -> str:

@@ -7,7 +7,7 @@ from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
 from assay.agent.toolbox.filters import build_filter
 from assay.core.types import Hit
-from assay.index.filters import EVERYTHING
+from assay.index.filters import EVERYTHING, Filter
 
 
 @built_in(hides_note=True)
@@ -19,6 +19,8 @@ async def search(
     until: Brief = "",
     type: Brief = "",
     base: Brief = "",
+    meta: Brief = "",
+    undated: bool = False,
 ) -> Result:
     """Search all documents by words and by meaning.
 
@@ -28,27 +30,33 @@ async def search(
     until: only documents up to this day
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
+    meta: only documents with this metadata: author=Ann Lee
+    undated: with since or until, also documents without a date
     """
-    return await search_filtered(context, query, k, since, until, type, base)
+    where = build_filter(context, since, until, type, base, meta, undated=undated)
+    return await search_filtered(context, query, k, where, dated=bool(since or until))
 
 
-async def search_filtered(
-    context: ToolContext, query: str, k: int, since: str, until: str, type: str, base: str
-) -> Result:
-    where = build_filter(context, since, until, type, base)
+async def search_filtered(context: ToolContext, query: str, k: int, where: Filter, *, dated: bool) -> Result:
     hits = await context.retrieve(query, k, where)
-    return Result(
-        as_found(hits), describe_hits(hits) or nothing(limited=where != EVERYTHING, dated=bool(since or until))
-    )
+    return Result(as_found(hits), describe_hits(hits) or nothing(limited=where != EVERYTHING, dated=dated))
 
 
 def search_in(name: str, base: str, description: str) -> Tool:
     """A search tool restricted to one knowledge base, with the base's description in its docstring."""
 
     async def body(
-        context: ToolContext, query: Query, k: Count = 8, since: Brief = "", until: Brief = "", type: Brief = ""
+        context: ToolContext,
+        query: Query,
+        k: Count = 8,
+        since: Brief = "",
+        until: Brief = "",
+        type: Brief = "",
+        meta: Brief = "",
+        undated: bool = False,
     ) -> Result:
-        return await search_filtered(context, query, k, since, until, type, base)
+        where = build_filter(context, since, until, type, base, meta, undated=undated)
+        return await search_filtered(context, query, k, where, dated=bool(since or until))
 
     lines = search.about.partition("\n\n")[2].splitlines()
     arguments = "\n".join(line for line in lines if not line.startswith("base:"))

@@ -7,22 +7,28 @@ from dataclasses import replace
 from assay.agent.tool import Brief, Query, Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.filters import build_filter
+from assay.agent.toolbox.read_table import is_table, table_around
 from assay.agent.toolbox.search import nothing, some
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
-from assay.language.sentences import is_table_row
 from assay.language.terms import content_terms
 
 FIRST, DEEPEST = 100, 6400  # passages requested per channel: initially, and at most
 # Fraction of the best score. A passage below it matches only if it contains all query words. At 0.5, all evidence for
 # the sample's set questions is found; at 0.6, three of nine wordings lose some.
 HOPELESS = 0.5
-TABLES = frozenset({"csv", "xlsx"})
 
 
 @built_in(hides_note=True)
 async def search_all(
-    context: ToolContext, query: Query, since: Brief = "", until: Brief = "", type: Brief = "", base: Brief = ""
+    context: ToolContext,
+    query: Query,
+    since: Brief = "",
+    until: Brief = "",
+    type: Brief = "",
+    base: Brief = "",
+    meta: Brief = "",
+    undated: bool = False,
 ) -> Result:
     """Find everything that matches, not just the best. Use for "which all", "every" and "how many"; tables come whole.
 
@@ -31,8 +37,10 @@ async def search_all(
     until: only documents up to this day
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
+    meta: only documents with this metadata: author=Ann Lee
+    undated: with since or until, also documents without a date
     """
-    where = build_filter(context, since, until, type, base)
+    where = build_filter(context, since, until, type, base, meta, undated=undated)
     matching, dry = await _exhausted(context, query, where)
     rows = await _rows_beside(context, matching)
     everything = [*matching, *rows]
@@ -80,34 +88,12 @@ async def _rows_beside(context: ToolContext, matching: list[Hit]) -> list[Hit]:
     beside: list[Hit] = []
     whole: dict[str, list[Hit]] = {}
     for hit in matching:
-        if not _is_table(hit) or len(beside) > context.most:
+        if not is_table(hit) or len(beside) > context.most:
             continue
         if hit.passage.doc_id not in whole:
             whole[hit.passage.doc_id] = await context.passages(hit.passage.doc_id)
-        for other in _same_table(hit, whole[hit.passage.doc_id]):
+        for other in table_around(hit.passage, whole[hit.passage.doc_id]):
             if other.passage.id not in known:
                 known.add(other.passage.id)
                 beside.append(replace(other, scores=hit.scores))
     return beside
-
-
-def _is_table(hit: Hit) -> bool:
-    lines = [line for line in hit.passage.text.splitlines() if line.strip()]
-    return hit.fields.get("type") in TABLES or 2 * sum(map(is_table_row, lines)) > len(lines)
-
-
-def _same_table(hit: Hit, document: list[Hit]) -> list[Hit]:
-    """The adjacent passages that belong to the same table: rows under one heading."""
-    place = next((at for at, other in enumerate(document) if other.passage.id == hit.passage.id), None)
-    if place is None:
-        return []
-
-    def belongs(other: Hit) -> bool:
-        return other.passage.heading == hit.passage.heading and _is_table(other)
-
-    first = last = place
-    while first > 0 and belongs(document[first - 1]):
-        first -= 1
-    while last + 1 < len(document) and belongs(document[last + 1]):
-        last += 1
-    return document[first : last + 1]

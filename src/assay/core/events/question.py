@@ -32,7 +32,7 @@ from assay.core.types import (
 # The version of the decision code. Raise it when a change makes recorded runs come out differently: replay then takes
 # the
 # conclusions of older runs as recorded. Runs without a version have version 0.
-DECIDES = 3
+DECIDES = 4
 
 
 class Mode(StrEnum):
@@ -45,6 +45,7 @@ class Route(StrEnum):
     direct = "direct"  # no search needed
     lookup = "lookup"  # one search
     research = "research"  # the research loop
+    one_shot = "one-shot"  # one search, and its best passages go to the writer as they are: plain RAG, as a baseline
 
 
 class Eagerness(StrEnum):
@@ -245,7 +246,8 @@ class Decided:
 @dataclass(frozen=True, slots=True)
 class ToolRan:
     """The result of a call. `note` helps to decide and is never evidence; `documents` are those it mentions apart
-    from the passages; `left` is the number of matches that were not returned."""
+    from the passages; `left` is the number of matches that were not returned; `whole` are documents of which every
+    passage was returned by now."""
 
     call: str
     found: tuple[Found, ...]
@@ -253,6 +255,7 @@ class ToolRan:
     error: str = ""
     documents: tuple[str, ...] = ()
     left: int = 0
+    whole: tuple[str, ...] = omitted_when_empty(())
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class AskRequest(SearchLimits):
     mode: Mode = Mode.balanced
     eagerness: Eagerness | None = None
     checkpoints: tuple[Checkpoint, ...] | None = None
-    route: Literal[Route.lookup, Route.research] | None = None  # the direct route cannot be requested
+    route: Literal[Route.lookup, Route.research, Route.one_shot] | None = None  # the direct route cannot be requested
     model: StrictFlag = True
     stakes: Stakes = Stakes.normal  # high: a person reviews the answer before delivery
     thread: Id = ""
@@ -277,6 +277,8 @@ class ExaminedView(ResponseModel):
     documents: int
     passages: int
     left: int
+    whole: tuple[str, ...]  # titles of the documents with evidence that were read to their end
+    partly: tuple[str, ...]  # titles of those that were not
 
 
 class AnswerView(ResponseModel):

@@ -176,7 +176,13 @@ def answer_view(
         stopped=render.STOP_TEXT.get(given.stopped, given.stopped),
         unread=tuple(file_name(uri) for uri in given.unread),
         readings=given.readings,
-        examined=ExaminedView(documents=examined.documents, passages=examined.passages, left=examined.left)
+        examined=ExaminedView(
+            documents=examined.documents,
+            passages=examined.passages,
+            left=examined.left,
+            whole=examined.whole,
+            partly=examined.partly,
+        )
         if examined
         else None,
         since=given.since,

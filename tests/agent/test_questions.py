@@ -1,0 +1,372 @@
+"""What an agent does with a question: look-ups that cost four requests, plain RAG, whole sets, dates that limit one thing."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from island import GROUND, PAINT, TALL, TENDS, answered, fill, opened
+
+from assay.agent.hops.scoring import HOP_SETTINGS
+from assay.agent.limits import Limits
+from assay.core.errors import UserError
+from assay.core.events import (
+    OTHER_WORDS,
+    Asked,
+    Call,
+    Checkpoint,
+    Decided,
+    Eagerness,
+    Gathered,
+    Judged,
+    Mode,
+    Planned,
+    Route,
+    Stopped,
+    StopReason,
+    ToolRan,
+)
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.evidence.assess import Weight
+from assay.language import dates
+from assay.testing import (
+    ChatServer,
+    Script,
+    calls,
+    enough,
+    keeps,
+    lookup,
+    missing,
+    no_calls,
+    one_step,
+    research,
+    steps,
+    supported,
+    text_of,
+    verdicts,
+    writes,
+)
+from assay.testing.replies import drops
+from assay.workspace.ask import run_context_for
+
+TODAY = "2026-05-14"
+ALERT = "Recall alert: Carrow Valves, Dunmere Pumps and Ossett Seals delivered parts with brittle rubber."
+SUPPLIERS = {"Carrow Valves": "C-1", "Dunmere Pumps": "C-2", "Fennick Glass": "C-3", "Ossett Seals": "C-4"}
+LISTED = "Suppliers of the works are: " + ", ".join(f"{name} (contract {key})" for name, key in SUPPLIERS.items()) + "."
+DUTIES = {
+    "C-1": "Under contract C-1 with Carrow Valves we must return recalled parts within ten days.",
+    "C-2": "Under contract C-2 with Dunmere Pumps we must notify the supplier of a recall in writing.",
+    "C-4": "Under contract C-4 with Ossett Seals we must stop all use of recalled parts at once.",
+}
+DOCUMENTS = {
+    "alert": f"{ALERT} Published on 12 May 2026.",
+    "suppliers": LISTED,
+    **{f"contract-{key}": words for key, words in DUTIES.items()},
+    "canteen": "The canteen opens at noon. The alert bell rings when the soup is ready.",
+}
+WHICH = (
+    "Which of our suppliers are affected by the alert published this week, and what do our contracts oblige us to do?"
+)
+
+
+@pytest.fixture(scope="module")
+def _works(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("works") / "workspace"
+    asyncio.run(fill(folder, DOCUMENTS))
+    return folder
+
+
+@pytest.fixture
+def folder(_works: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(_works, tmp_path / "workspace")
+
+
+def model(**other: Any) -> Script:
+    lines: dict[str, Any] = {
+        "route": research(),
+        "plan": one_step("What did the alert say?", "recall alert"),
+        "decide": no_calls(),
+        "weigh": keeps(ALERT),
+        "judge": enough(),
+        "write": writes(f"{ALERT[:-1]} [{{brittle}}]."),
+        "check": supported(),
+        "revise": drops(),
+    }
+    return Script(**lines | other)
+
+
+def events(run: Run, kind: type) -> list[Any]:
+    return [event for event in run.events if isinstance(event, kind)]
+
+
+def tools(run: Run) -> list[str]:
+    return [call.tool for call in run.calls]
+
+
+# --- look-ups and plain RAG -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("route", "requests"),
+    [(None, {"route", "weigh", "write", "check"}), (Route.lookup, {"weigh", "write", "check"})],
+    ids=["routed", "asked for"],
+)
+async def test_a_look_up_is_one_search_one_weighing_one_draft_and_one_judgement(
+    folder: Path, route: Route | None, requests: set[str]
+):
+    with ChatServer(model(route=lookup()).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?", route=route)
+    assert run.answer is not None and run.answer.outcome is Outcome.answered
+    assert {
+        role for role in ("route", "plan", "weigh", "judge", "decide", "write", "check") if server.counts[role]
+    } == (requests)
+    assert all(server.counts[role] == 1 for role in requests)
+    assert tools(run) == ["search"]
+
+
+async def test_a_look_up_whose_claims_fail_takes_six_requests_at_most(folder: Path):
+    fails = model(route=lookup(), check=verdicts("unsupported"))
+    with ChatServer(fails.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?", route=None)
+    assert run.delivered and sum(server.counts.values()) - server.counts["probe"] <= 6 + 2  # and the trial of the judge
+
+
+async def test_plain_rag_asks_only_the_writer_and_the_judge(folder: Path):
+    with ChatServer(model().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?", route=Route.one_shot)
+        replayed = await workspace.replay(run)
+    assert run.answer is not None and run.answer.outcome is Outcome.answered and tools(run) == ["search"]
+    assert server.counts["write"] == server.counts["check"] == 1
+    assert not any(server.counts[role] for role in ("route", "plan", "weigh", "judge", "decide"))
+    assert all(claim.verdict for claim in run.answer.claims)
+    assert replayed.same and not replayed.differences
+
+
+# --- searches by rule -----------------------------------------------------------------------------------------------
+
+
+async def test_names_are_followed_only_to_what_is_new(folder: Path):
+    """Every name of the six documents leads to passages that the first search has found already."""
+    with ChatServer(model().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert of Carrow Valves say?")
+    followed = [event for event in events(run, Decided) if event.hops]
+    assert followed and not any(event.calls for event in followed)
+
+
+async def test_the_planner_sees_the_documents_that_may_hold_the_answer_and_the_day(folder: Path):
+    seen: list[str] = []
+
+    def plan(text: str, schema: Any) -> Any:
+        seen.append(text)
+        return one_step("What did the alert say?", "recall alert")
+
+    with ChatServer(model(plan=plan).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?", today=TODAY)
+    assert "- alert (text" in seen[0] and "contract-C-1" in seen[0] and f"Today is {TODAY}" in seen[0]
+    assert [call.arguments["query"] for call in run.calls][:2] == ["recall alert", "What did the alert say?"]
+
+
+async def test_what_the_judge_objects_to_stands_in_the_next_requests(folder: Path):
+    drafts = [writes("The alert concerns glass [{brittle}]."), writes(f"{ALERT[:-1]} [{{brittle}}].")]
+    checks = [
+        verdicts("unsupported", why="it is rubber", missing=["the parts"], search="brittle rubber parts"),
+        supported(),
+    ]
+    critical = model(write=drafts, check=checks, judge=enough())
+    with ChatServer(critical.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?")
+        asked = [
+            text_of(each) for each in server.requests if "write" in text_of(each)[:400] or "Not found" in text_of(each)
+        ]
+    assert run.reopened is not None and run.answer is not None
+    assert any("it is rubber" in each and "The alert concerns glass" in each for each in asked)
+
+
+# --- progress -------------------------------------------------------------------------------------------------------
+
+
+def test_a_round_that_thinks_is_progress_and_one_that_finds_nothing_is_not():
+    run = Run("r1", (Asked("Who?", "local", TODAY), Decided((Call("c1", "list_sources", {}),), "")))
+    listed = run.then(ToolRan("c1", (), "6 documents", documents=("d1",))).then(Judged(False))
+    barren = run.then(ToolRan("c1", (), "nothing was found")).then(Judged(False))
+    assert listed.fresh == (1,) and barren.fresh == (0,)
+    twice = (
+        barren.then(Decided((Call("c2", "search", {"query": "x"}),), "")).then(ToolRan("c2", ())).then(Judged(False))
+    )
+    assert Limits().barren(twice)
+
+
+async def test_two_rounds_of_thinking_do_not_end_a_run(folder: Path):
+    thinks = model(
+        weigh=keeps(*DUTIES.values()),
+        judge=[missing("more"), missing("more"), missing("more"), enough()],
+        decide=[
+            calls("list_sources"),
+            calls("list_sources", contains="contract"),
+            calls("search", query="recalled parts contract"),
+        ],
+        write=writes(f"{DUTIES['C-1'][:-1]} [{{ten days}}]."),
+    )
+    with ChatServer(thinks.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What must we do under contract C-1?")
+    assert tools(run).count("list_sources") == 2 and tools(run)[-1] == "search"
+    assert events(run, Stopped)[0].reason is StopReason.sufficient
+
+
+# --- dates ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "thing"),
+    [
+        (WHICH, "the alert"),
+        ("What does the price list issued last month say about bolts?", "the price list"),
+        ("Which alerts were published this week?", ""),
+        ("What was published this week?", ""),
+        ("How many incidents were there last year?", ""),
+    ],
+)
+def test_a_date_limits_the_thing_it_is_said_of(question: str, thing: str):
+    days = dates.find_date_range(question, TODAY)
+    assert days is not None and dates.limited_thing(question, days[1]) == thing
+
+
+def test_since_last_year_includes_this_year():
+    days = dates.find_date_range("What has changed since last year?", TODAY)
+    assert days is not None and (days[0].since, days[0].until) == ("2025-01-01", TODAY)
+    within = dates.find_date_range("What changed last year?", TODAY)
+    assert within is not None and within[0].until == "2025-12-31"
+
+
+async def test_without_a_model_only_the_dated_thing_is_limited(folder: Path):
+    with opened(folder) as workspace:
+        run = await answered(workspace, WHICH, today=TODAY)
+    assert run.routed is not None and not run.routed.since
+    first = events(run, Planned)[0].plan.steps[0]
+    assert (first.since, first.until) == ("2026-05-11", TODAY)
+    dated = [call.arguments for call in run.calls if "since" in call.arguments]
+    assert [(each["since"], each["until"]) for each in dated] == [("2026-05-11", TODAY)]
+    assert any("since" not in call.arguments for call in run.calls)
+
+
+# --- whole sets -----------------------------------------------------------------------------------------------------
+
+
+def set_model(**other: Any) -> Script:
+    plan = steps(
+        ("Which suppliers does the alert name?", "recall alert suppliers"),
+        ("Which suppliers do we have?", "suppliers of the works"),
+        ("What do the contracts oblige us to do?", "contract recalled parts must"),
+    )
+    plan["steps"][0] |= {"since": "this week", "until": ""}
+    claims = [f"{DUTIES[key][:-1]} [{{{key} with}}]." for key in DUTIES]
+    named = "Carrow Valves, Dunmere Pumps and Ossett Seals are affected [{brittle}, {Suppliers of the works}]."
+    return model(
+        route=research(every=True),
+        plan=plan,
+        weigh=keeps(ALERT, LISTED, *DUTIES.values()),
+        judge=enough(),
+        write=writes(named, *claims, shape="list"),
+        **other,
+    )
+
+
+async def test_a_set_question_finds_all_members_and_says_what_was_read(folder: Path):
+    with ChatServer(set_model().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, WHICH, today=TODAY)
+    assert run.every and run.answer is not None and run.answer.outcome is Outcome.answered
+    told = " ".join(claim.words for claim in run.answer.claims)
+    assert all(name in told for name in ("Carrow Valves", "Dunmere Pumps", "Ossett Seals")) and "Fennick" not in told
+    assert all(words[:-1] in told for words in DUTIES.values())
+    searched = [call for call in run.calls if call.tool == "search_all"]
+    assert [call.arguments.get("since") for call in searched] == ["2026-05-11", None, None]
+    examined = run.answer.examined
+    assert examined is not None and len(examined.whole) == 5 and not examined.partly
+    assert "canteen" not in " ".join(examined.whole)
+    assert events(run, Stopped)[0].reason is StopReason.exhausted
+
+
+async def test_what_is_too_long_to_read_is_not_called_complete(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys.modules["assay.agent.toolbox.read_rest"], "LONGEST", -1)
+    with ChatServer(set_model().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, WHICH, today=TODAY)
+    assert run.answer is not None and run.answer.examined is not None
+    assert len(run.answer.examined.partly) == 5 and not run.answer.examined.whole
+    assert events(run, Stopped)[0].reason is not StopReason.exhausted
+
+
+async def test_batches_of_a_set_that_hold_nothing_end_the_weighing(tmp_path: Path):
+    notes = {f"note-{n:02}": f"Valve note {n}. The valve of yard {n} was oiled." for n in range(70)}
+    await fill(tmp_path / "workspace", notes)
+    nothing = model(route=research(every=True), plan=one_step("Which valves leak?", "valve"), weigh=keeps("leaks"))
+    with ChatServer(nothing.answer) as server, opened(tmp_path / "workspace", server) as workspace:
+        run = await answered(workspace, "List every valve of the yards that leaks")
+    assert server.counts["weigh"] == 2  # of four batches
+    skipped = sum(len(event.skipped) for event in events(run, Gathered))
+    assert skipped and run.answer is not None and run.answer.examined is not None
+    assert run.answer.examined.left >= skipped and run.answer.outcome is Outcome.abstained
+
+
+async def test_the_rest_of_a_table_is_read_before_it_is_weighed(tmp_path: Path):
+    rows = "\n".join(f"TS-{n},valve {n},yard {n % 7},{n * 3} metres above the quay of the harbour" for n in range(60))
+    await fill(tmp_path / "workspace", {"island": f"{PAINT} {GROUND} {TALL} {TENDS}"})
+    (tmp_path / "valves.csv").write_text(f"id,thing,place,height\n{rows}\n")
+    with opened(tmp_path / "workspace") as workspace:
+        await workspace.add([tmp_path / "valves.csv"])
+    reads = model(route=lookup(), weigh=keeps("TS-31"), write=writes("TS-31 is in yard 3 [{TS-31}]."))
+    with ChatServer(reads.answer) as server, opened(tmp_path / "workspace", server) as workspace:
+        run = await answered(workspace, "Where is TS-31?")
+    assert "read_table" in tools(run) and server.counts["weigh"] == 1
+
+
+# --- without a model ------------------------------------------------------------------------------------------------
+
+
+async def test_without_a_model_a_run_waits_where_nothing_answers_and_other_words_are_searched(folder: Path):
+    with opened(folder) as workspace:
+        run = await answered(workspace, "Who is the mayor of Halden?", checkpoints=(Checkpoint.nothing,))
+        assert run.waiting is not None and run.waiting.at is Checkpoint.nothing
+        run = [each async for each, _ in workspace.resume(run.id, OTHER_WORDS, "When does the canteen open?")][-1]
+    assert run.answer is not None
+    assert "When does the canteen open?" in [call.arguments.get("query") for call in run.calls]
+
+
+async def test_without_a_model_a_checkpoint_that_needs_one_is_refused(folder: Path):
+    with opened(folder) as workspace, pytest.raises(UserError, match="`reading` needs one"):
+        await answered(workspace, "When?", checkpoints=(Checkpoint.reading,))
+
+
+@pytest.mark.parametrize(("eagerness", "mode"), [(Eagerness.sparing, Mode.quick), (Eagerness.eager, Mode.thorough)])
+async def test_without_a_model_eagerness_says_how_far_names_are_followed(
+    folder: Path, eagerness: Eagerness, mode: Mode
+):
+    with opened(folder) as workspace:
+        run = await answered(workspace, "When does the canteen open?", eagerness=eagerness)
+        context = await run_context_for(workspace.context, run)
+    assert context.hops == HOP_SETTINGS[mode]
+
+
+async def test_without_a_model_an_assessor_of_ones_own_weighs(folder: Path):
+    async def assess(question: str, parts: Any, passages: Any) -> list[Weight]:
+        return [
+            Weight(id=each.id, score=9, quote="The canteen opens at noon.")
+            for each, _ in passages
+            if "noon" in each.text
+        ]
+
+    with opened(folder) as workspace:
+        run = await answered(workspace, "When does the canteen open?", assess=assess)
+    assert {each.quote.text for each in run.evidence} == {"The canteen opens at noon."}
+
+
+@pytest.mark.parametrize(("setting", "rounds"), [(0, 5), (2, 2), (9, 5)])
+async def test_the_setting_of_rounds_only_lowers(folder: Path, setting: int, rounds: int):
+    with opened(folder, search_rounds=setting) as workspace:
+        run = await answered(workspace, "When does the canteen open?")
+        context = await run_context_for(workspace.context, run)
+    assert context.limits.rounds == rounds and context.limits.set_rounds == min(setting or 8, 8)
