@@ -81,7 +81,7 @@ def test_a_quotation_is_found_through_white_space_hyphens_quotation_marks_and_el
     own = passage(TEXT)
     weighed = assess.read([Weight(id="P1", quote=said, score=8)], {"P1": own}, "how tall?", 3.0)
     (piece,) = weighed.evidence
-    assert stands in piece.quote.text and within(piece) and weighed.inexact == ()
+    assert stands in piece.quote.text and within(piece.quote, own) and weighed.inexact == ()
     assert own.text[piece.quote.start - 100 : piece.quote.end - 100] == piece.quote.text
 
 
@@ -245,7 +245,9 @@ async def test_an_assessor_of_ones_own_takes_the_models_place_and_what_it_quotes
     (gathered,) = [event for event in run.events if isinstance(event, Gathered) and event.evidence]
     assert gathered.by == "assessor" and gathered.dropped == ("n00", "n03")
     assert [each.quote.text for each in gathered.evidence] == [NOTES[1].text, NOTES[2].text]
-    assert gathered.inexact == (evidence_key(NOTES[2]),) and all(within(each) for each in gathered.evidence)
+    assert gathered.inexact == (evidence_key(NOTES[2]),) and all(
+        within(each.quote, each.passage) for each in gathered.evidence
+    )
 
 
 async def test_an_assessor_that_fails_leaves_a_run_that_can_be_resumed():

@@ -104,7 +104,7 @@ def test_no_model_removes_the_taint():
 def test_the_words_that_carry_a_claim_become_quotations_at_their_place():
     found = judged(OPEN, ruling("supported", "built in 1931 by Mara Lindqvist"))
     assert [each.text for each in found.carried_by] == ["built in 1931 by Mara Lindqvist"]
-    assert within(replace(EVIDENCE[0], quote=found.carried_by[0]))
+    assert within(found.carried_by[0], EVIDENCE[0].passage)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,6 @@ def test_a_quote_stands_only_where_its_document_says_it():
 def test_evidence_quotes_its_own_passage_or_nothing():
     passage = Passage("p", "d1", "two three", 4, 13)
     good = Evidence("k", passage, Quote("d1", 4, 7, "two"), 5, "q")
-    assert within(good)
-    assert not within(Evidence("k", passage, Quote("d1", 0, 3, "One"), 5, "q"))
-    assert not within(Evidence("k", passage, Quote("d1", 4, 7, "TWO"), 5, "q"))
+    assert within(good.quote, passage)
+    assert not within(Quote("d1", 0, 3, "One"), passage)
+    assert not within(Quote("d1", 4, 7, "TWO"), passage)

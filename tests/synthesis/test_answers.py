@@ -144,5 +144,6 @@ def test_of_a_passage_that_is_quoted_whole_the_sentence_that_answers_is_kept():
     whole = Evidence("k", passage, Quote("d", 100, 100 + len(words), words), 8.0, "q")
     question = Question("q1", "Where is dredging needed?", QuestionKind.theme, ("d",))
     short = answers._shorten(whole, question)
-    assert short.quote.text == "Dredging is needed where the flushing current does not reach." and within(short)
+    assert short.quote.text == "Dredging is needed where the flushing current does not reach."
+    assert within(short.quote, short.passage)
     assert answers._shorten(short, question) == short

@@ -50,7 +50,7 @@ def holds(account: Account, workspace: Workspace) -> None:
     labels = account.labels
     for each in account.evidence:
         source = workspace.document(each.quote.doc_id)
-        assert source is not None and within(each) and stands(each.quote, source)
+        assert source is not None and within(each.quote, each.passage) and stands(each.quote, source)
     for question, keys in account.answers.items():
         assert question in asked and set(keys) <= evidence.keys()
     for question in account.questions:

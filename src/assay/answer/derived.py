@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
+from assay.evidence.quotation import lies_in
 from assay.language.clean import clean_text
 from assay.lookup.table_question import Operation
 from assay.lookup.tables import TableAnswer, as_number
@@ -111,9 +112,7 @@ def fault(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> st
         source = document(quote.doc_id)
         if source is None or source.text[quote.start : quote.end] != quote.text:
             return "the document does not say this at that place"
-        if not any(
-            each.doc_id == quote.doc_id and each.start <= quote.start and quote.end <= each.end for each in cited
-        ):
+        if not any(lies_in(quote, each) for each in cited):
             return "its words are not in the passage it cites"
     return "" if statement(claim.derived, document) == claim.text else "it does not follow from what it cites"
 
@@ -125,25 +124,19 @@ def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Doc
     """The answer that a table gives: the statement, then its rows if there are several; the citation shows a single one.
     Empty if some row is not in the evidence."""
 
-    def key(start: int, end: int) -> str:
-        fitting = (each.key for each in evidence if _within(each, document.id, start, end))
-        return next(fitting, "")
+    def key(quote: Quote) -> str:
+        return next((each.key for each in evidence if lies_in(quote, each.passage)), "")
 
     operands = [_quote(document, each.start, each.end) for each in found.cells]
     if found.operation is Operation.counted:
         operands = [_quote(document, row.start, row.end) for row in found.rows]
-    keys = [key(each.start, each.end) for each in operands]
-    rows = [(row, key(row.start, row.end)) for row in found.rows[:QUOTED]]
+    keys = [key(each) for each in operands]
+    rows = [_quote(document, row.start, row.end) for row in found.rows[:QUOTED]]
     if not all(keys) or not operands:
         return ()
     first = derive(RULES[found.operation], operands, keys, lambda _: document, _detail(found))
-    quotes = tuple(Claim("", (own,), quote=_quote(document, row.start, row.end)) for row, own in rows if own)
+    quotes = tuple(Claim("", (key(row),), quote=row) for row in rows if key(row))
     return (Block((first,)), Block(quotes)) if len(quotes) > 1 else (Block((first,)),)
-
-
-def _within(evidence: Evidence, document: str, start: int, end: int) -> bool:
-    passage = evidence.passage
-    return passage.doc_id == document and passage.start <= start and end <= passage.end
 
 
 def _quote(document: Document, start: int, end: int) -> Quote:

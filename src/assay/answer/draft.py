@@ -21,6 +21,7 @@ from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Shape, Working
 from assay.language.clean import clean_text
 from assay.language.terms import content_terms
+from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
@@ -105,14 +106,6 @@ def calculation_schema(key: Mapping[str, Any]) -> dict[str, Any]:
     operand = object_schema(words=text, cite=key)
     whole = object_schema(expression=text, operands=list_schema(operand, 1, OPERANDS), result=text, unit=text)
     return {"anyOf": [whole, {"type": "null"}]}
-
-
-def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def list_schema(items: Mapping[str, Any], least: int, most: int) -> dict[str, Any]:
-    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
 
 def build_prompt(

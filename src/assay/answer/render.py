@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
@@ -112,7 +112,7 @@ def _quotes(claim: Claim, by_key: Mapping[str, Evidence]) -> list[tuple[str, Quo
     keys = [key for key in claim.cites if key in by_key]
     if claim.quote is not None:
         return [(key, claim.quote) for key in keys]
-    carried = [(key, quote) for quote in claim.carried_by for key in keys if within(replace(by_key[key], quote=quote))]
+    carried = [(key, quote) for quote in claim.carried_by for key in keys if within(quote, by_key[key].passage)]
     covered = {key for key, _ in carried}
     return carried + [(key, by_key[key].quote) for key in keys if key not in covered]
 

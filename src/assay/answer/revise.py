@@ -20,8 +20,6 @@ from assay.answer.draft import (
     Calculation,
     calculation_note,
     calculation_schema,
-    list_schema,
-    object_schema,
     with_working,
 )
 from assay.answer.evidence_text import Sources, quotations
@@ -34,6 +32,7 @@ from assay.language.injection import is_command
 from assay.language.sentences import is_statement, split_statements
 from assay.language.terms import content_terms
 from assay.language.words import stop_words
+from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 

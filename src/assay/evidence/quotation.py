@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assay.core.types import Document, Evidence, Quote
+from assay.core.types import Document, Passage, Quote
 
 SAME = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "‚": "'", "‐": "-", "‑": "-",
                       "‒": "-", "–": "-", "—": "-", "−": "-", "\u00a0": " "})  # fmt: skip
@@ -16,14 +16,15 @@ def stands(quote: Quote, document: Document) -> bool:
     return bool(quote.text) and document.id == quote.doc_id and document.text[quote.start : quote.end] == quote.text
 
 
-def within(evidence: Evidence) -> bool:
-    """Whether a piece of evidence quotes its own passage."""
-    quote, passage = evidence.quote, evidence.passage
-    return (
-        quote.doc_id == passage.doc_id
-        and passage.start <= quote.start < quote.end <= passage.end
-        and passage.text[quote.start - passage.start : quote.end - passage.start] == quote.text
-    )
+def lies_in(quote: Quote, passage: Passage) -> bool:
+    """Whether a quotation is from within a passage, by its offsets."""
+    return quote.doc_id == passage.doc_id and passage.start <= quote.start and quote.end <= passage.end
+
+
+def within(quote: Quote, passage: Passage) -> bool:
+    """Whether a passage contains this quotation at its offsets."""
+    start, end = quote.start - passage.start, quote.end - passage.start
+    return lies_in(quote, passage) and start < end and passage.text[start:end] == quote.text
 
 
 def locate_quote(words: str, text: str) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from assay.language.dates import MONTHS
 from assay.language.terms import content_terms, fold_case
 
 
@@ -243,14 +244,11 @@ def _has_all(text: str, words: str) -> bool:
     return bool(wanted) and wanted <= set(content_terms(text))
 
 
-MONTHS = "january february march april may june july august september october november december".split()
-
-
 def _iso(words: str) -> str:
     """2022, 2022-05 or "May 2022" as the beginning of a date."""
     plain = fold_case(words)
     month, _, year = plain.rpartition(" ")
-    return f"{year}-{MONTHS.index(month) + 1:02}" if month in MONTHS else year
+    return f"{year}-{MONTHS[month]:02}" if month in MONTHS else year
 
 
 def mentions(text: str, words: str) -> bool:

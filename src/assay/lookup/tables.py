@@ -237,16 +237,12 @@ def _cell(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
             continue
         score = most + 2 * len(matched) - 0.1 * (len(best) - 1) + 0.5 * _fits(asked.kind, grid.types[column])
         answer = TableAnswer(
-            Operation.cell, grid.document.id, grid.table, (rows[0],), (_cell_of(rows[0], column),),
+            Operation.cell, grid.document.id, grid.table, (rows[0],), (rows[0].cells[column],),
             grid.table.columns[column], score=score,
         )  # fmt: skip
         if found is None or score > found.score:
             found = answer
     return found
-
-
-def _cell_of(row: TableRow, column: int) -> TableCell:
-    return row.cells[column]
 
 
 def _row_keys(words: Sequence[Word], grid: Grid, place: int) -> tuple[Word, ...]:
@@ -454,7 +450,7 @@ def _selected(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     rows = [row for row in _rows_of_subject(asked, grid) if all(each.holds(row) for each in wanted)]
     if not rows or (len(rows) > LISTED and asked.operation is not Operation.counted):
         return None
-    cells = tuple(_cell_of(row, column) for row in rows if grid.value(row, column).strip())
+    cells = tuple(row.cells[column] for row in rows if grid.value(row, column).strip())
     distinct = tuple({cell.text: cell for cell in cells}.values())
     score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted) - 0.5
     if asked.operation is Operation.counted:
@@ -515,7 +511,7 @@ def _extreme(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     if len(best_rows) > 3:
         return None
     score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted) + len(named)
-    cells = tuple(cell for row in best_rows for cell in (_cell_of(row, column), _cell_of(row, measure)))
+    cells = tuple(cell for row in best_rows for cell in (row.cells[column], row.cells[measure]))
     return TableAnswer(
         asked.operation, grid.document.id, grid.table, tuple(best_rows), cells, grid.table.columns[measure], score=score
     )
@@ -552,6 +548,6 @@ def _total(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     total = sum(value for value in values if value is not None)
     score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted)
     return TableAnswer(
-        Operation.total, grid.document.id, grid.table, tuple(rows), tuple(_cell_of(row, column) for row in rows),
+        Operation.total, grid.document.id, grid.table, tuple(rows), tuple(row.cells[column] for row in rows),
         grid.table.columns[column], f"{total:g}" if total < 1e6 else f"{total:.2f}".removesuffix(".00"), score,
     )  # fmt: skip

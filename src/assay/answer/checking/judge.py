@@ -6,7 +6,7 @@ has refuted. An alternative judge replaces `CodeThenModel` and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -15,8 +15,8 @@ from assay.answer.checking import claim_rules, model_rulings
 from assay.answer.checking.model_rulings import Judgement, JudgeRequest
 from assay.answer.evidence_text import Sources
 from assay.core.events import RULES
-from assay.core.types import Claim, Document, Evidence, Quote, Verdict
-from assay.evidence.quotation import stands, within
+from assay.core.types import Claim, Document, Evidence, Verdict
+from assay.evidence.quotation import lies_in, stands, within
 from assay.language.injection import note_taint
 from assay.models.llm import Role
 from assay.models.meter import NoReply
@@ -102,13 +102,10 @@ class CodeThenModel:
         if quote is None:
             if len(unchanged_evidence(tuple(cited.values()), document)) < len(cited):
                 return _unsupported(claim, "the document does not say what it cites")
-            if not all(_is_cited(each, cited.values()) for each in claim.carried_by):
+            if not all(any(within(words, each.passage) for each in cited.values()) for words in claim.carried_by):
                 return _unsupported(claim, "it is carried by words that it does not cite")
             return self.by_rule(claim, evidence, sources_of(tuple(cited.values()), document))
-        if not any(
-            each.passage.doc_id == quote.doc_id and each.passage.start <= quote.start and quote.end <= each.passage.end
-            for each in cited.values()
-        ):
+        if not any(lies_in(quote, each.passage) for each in cited.values()):
             return _unsupported(claim, "its words are not in the passage it cites")
         source = document(quote.doc_id)
         if source is None or not stands(quote, source):
@@ -170,11 +167,6 @@ def _unsupported(claim: Claim, why: str) -> Claim:
     return replace(claim, verdict=Verdict.unsupported, why=why)
 
 
-def _is_cited(words: Quote, cited: Iterable[Evidence]) -> bool:
-    """Whether words are in one of the cited passages, at their offsets."""
-    return any(within(replace(each, quote=words)) for each in cited)
-
-
 def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:
     """The evidence that is still readable and unchanged: quotation in passage, passage in document."""
 
@@ -183,7 +175,7 @@ def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tup
         passage = each.passage
         return (
             source is not None
-            and within(each)
+            and within(each.quote, passage)
             and stands(each.quote, source)
             and source.text[passage.start : passage.end] == passage.text
         )

@@ -17,6 +17,7 @@ from assay.core.types import Claim, Evidence, Quote, Verdict
 from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
 from assay.language.injection import TAINT_REASON
+from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
@@ -99,7 +100,7 @@ def batches(claims: Sequence[Claim], evidence: Sequence[Evidence], window: int) 
 
 def schema(count: int, *, asks: bool) -> dict[str, Any]:
     """The JSON schema of a reply about `count` claims."""
-    ruling = _object(
+    ruling = object_schema(
         claim={"type": "integer", "enum": list(range(1, count + 1))},
         words={"type": "array", "items": {"type": "string"}, "maxItems": 12},
         why={"type": "string"},
@@ -110,13 +111,7 @@ def schema(count: int, *, asks: bool) -> dict[str, Any]:
         "missing": {"type": "array", "items": {"type": "string"}, "maxItems": 6},
         "search": {"type": "string"},
     }
-    return _object(
-        rulings={"type": "array", "items": ruling, "minItems": count, "maxItems": count}, **(whole if asks else {})
-    )
-
-
-def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return object_schema(rulings=list_schema(ruling, count, count), **(whole if asks else {}))
 
 
 def build_prompt(

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from assay.models.llm import ToolSpec
+from assay.models.schemas import object_schema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -60,12 +61,12 @@ def schema_instructions(schema: Mapping[str, Any]) -> str:
 def choice_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """The schema of a tool choice: the reason, and the calls, each with the arguments of its tool."""
     calls = [
-        _object(
+        object_schema(
             tool={"type": "string", "enum": [tool.name]}, arguments=standalone_schema(tool.parameters, complete=False)
         )
         for tool in tools
     ]
-    return _object(why={"type": "string"}, calls={"type": "array", "items": {"anyOf": calls}})
+    return object_schema(why={"type": "string"}, calls={"type": "array", "items": {"anyOf": calls}})
 
 
 def choice_instructions(tools: Sequence[ToolSpec]) -> str:
@@ -76,15 +77,6 @@ def choice_instructions(tools: Sequence[ToolSpec]) -> str:
         'and calls, a list of {"tool": the name of a tool, "arguments": an object with its arguments}. '
         "Where nothing is worth trying any more, calls is an empty list."
     )
-
-
-def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _arguments(parameters: Mapping[str, Any]) -> str:

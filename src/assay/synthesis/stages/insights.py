@@ -29,6 +29,7 @@ from assay.language.sentences import is_statement, is_table_row, split_statement
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import state
@@ -251,28 +252,12 @@ def build_prompt(items: Sequence[InsightTask], mark: str, room: int, *, again: b
 def schema(items: Sequence[InsightTask]) -> dict[str, Any]:
     """JSON schema of the reply. Only keys that were shown can be cited."""
     keys = dict.fromkeys(each.key for item in items for each in item.told)
-    insight = {
-        "type": "object",
-        "properties": {
-            "number": {"type": "integer", "enum": list(range(1, len(items) + 1))},
-            "text": {"type": "string"},
-            "cites": {
-                "type": "array",
-                "items": {"type": "string", "enum": list(keys)},
-                "minItems": 1,
-                "maxItems": CITES,
-            },
-        },
-        "required": ["number", "text", "cites"],
-        "additionalProperties": False,
-    }
-    listed = {"type": "array", "items": insight, "minItems": len(items), "maxItems": len(items)}
-    return {
-        "type": "object",
-        "properties": {"insights": listed},
-        "required": ["insights"],
-        "additionalProperties": False,
-    }
+    insight = object_schema(
+        number={"type": "integer", "enum": list(range(1, len(items) + 1))},
+        text={"type": "string"},
+        cites=list_schema({"type": "string", "enum": list(keys)}, 1, CITES),
+    )
+    return object_schema(insights=list_schema(insight, len(items), len(items)))
 
 
 def _by_number(reply: InsightReplies, items: Sequence[InsightTask]) -> Mapping[str, InsightReply]:

@@ -20,6 +20,7 @@ from assay.core.run import Run
 from assay.core.types import Claim, Verdict
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import state, titles
@@ -206,22 +207,9 @@ async def _ask_model(
 
 def schema(keys: Sequence[str], most: int) -> dict[str, Any]:
     """JSON schema of the reply. Only keys that were shown can be cited."""
-    cites = {"type": "array", "items": {"type": "string", "enum": list(keys)}, "minItems": 1, "maxItems": 12}
-    sentence = {
-        "type": "object",
-        "properties": {"text": {"type": "string"}, "cites": cites},
-        "required": ["text", "cites"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {
-            "theme": {"type": "string"},
-            "sentences": {"type": "array", "items": sentence, "minItems": 1, "maxItems": most},
-        },
-        "required": ["theme", "sentences"],
-        "additionalProperties": False,
-    }
+    text = {"type": "string"}
+    sentence = object_schema(text=text, cites=list_schema({"type": "string", "enum": list(keys)}, 1, 12))
+    return object_schema(theme=text, sentences=list_schema(sentence, 1, most))
 
 
 def build_prompt(of: Material, docs: Sequence[str], most: int, wanted: str, mark: str, room: int) -> dict[str, str]:
