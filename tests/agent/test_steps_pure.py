@@ -90,7 +90,7 @@ def test_a_quotation_that_is_not_in_the_passage_is_replaced_by_its_best_sentence
     own = passage(TEXT)
     weighed = assess.read([Weight(id="P1", quote=said, score=8)], {"P1": own}, "Why does it lean?", 3.0)
     (piece,) = weighed.evidence
-    assert piece.quote.text == "Nobody knows why it leans." and within(piece)
+    assert piece.quote.text == "Nobody knows why it leans." and within(piece.quote, piece.passage)
     assert weighed.inexact == (piece.key,) == (evidence_key(own),)
 
 
