@@ -44,6 +44,7 @@ from assay.testing import (
     missing,
     no_calls,
     one_step,
+    passages_in,
     research,
     steps,
     supported,
@@ -156,6 +157,26 @@ async def test_names_are_followed_only_to_what_is_new(folder: Path):
         run = await answered(workspace, "What did the alert of Carrow Valves say?")
     followed = [event for event in events(run, Decided) if event.hops]
     assert followed and not any(event.calls for event in followed)
+
+
+async def test_a_model_may_rerank_what_is_weighed(folder: Path):
+    """The model likes one passage that the search ranks last; only that one is shown to be weighed first."""
+    seen: list[str] = []
+
+    def rerank(text: str, schema: Any) -> Any:
+        shown = passages_in(text)
+        return {"scores": [{"id": place, "score": 10 if "canteen" in words else 0} for place, words in shown.items()]}
+
+    def weigh(text: str, schema: Any) -> Any:
+        seen.append(text)
+        return keeps(ALERT)(text, schema)
+
+    script = model(rerank=rerank, weigh=weigh)
+    with ChatServer(script.answer) as server, opened(folder, server, reranker="llm") as workspace:
+        run = await answered(workspace, "What did the alert say?", mode=Mode.quick)
+        replayed = await workspace.replay(run)
+    assert server.counts["weigh"] == 2 and run.delivered and replayed.same and not replayed.differences
+    assert "canteen" in seen[0]
 
 
 async def test_the_planner_sees_the_documents_that_may_hold_the_answer_and_the_day(folder: Path):

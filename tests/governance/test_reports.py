@@ -20,6 +20,7 @@ from assay.governance.reports.definitions import (
     health_figures,
     iterations_report,
     overrides_report,
+    roles_report,
     runs_report,
     tools_report,
 )
@@ -65,6 +66,14 @@ def test_a_record_that_is_missing_or_a_call_without_a_result_makes_a_trace_incom
     for lost in range(6):
         assert not one(rounds=2, lost=lost).complete, lost
     assert not one(outcome="").complete
+
+
+def test_roles_are_told_with_requests_per_question_and_their_share_of_all_tokens():
+    spent = {"weigh": Spent(6, 3000, 300, 0.03), "write": Spent(2, 600, 100, 0.01)}
+    made = roles_report([one(by="model"), one(by="model"), one(by="rules")], spent)
+    assert column(made, "role") == ["weigh", "write", "all"]
+    assert column(made, "requests") == [6, 2, 8] and column(made, "per question") == [3.0, 1.0, 4.0]
+    assert column(made, "share") == [0.825, 0.175, 1.0] and column(made, "tokens in")[-1] == 3600
 
 
 def test_a_limit_that_is_reached_without_a_model_is_the_usual_end_and_no_cap():

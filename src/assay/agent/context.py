@@ -97,6 +97,7 @@ class RunContext:
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     width: BatchLimits = field(default_factory=BatchLimits)
     cutoff: float = 3.0
+    reranks: bool = False  # a model scores the shortlist before the best of it are weighed
     general: bool = True  # answers that are not from the documents are allowed, labelled as such
     assess: Assessor | None = None  # a custom assessor, instead of the model
     titled: Callable[[Sequence[str]], Mapping[str, str]] | None = None  # replaces `tool_context` where there is none

@@ -42,8 +42,8 @@ class Settings(BaseModel):
 
     reranker: str = Field(
         "none",
-        description="`none`, `late` (tokens of the bundled embedder), `answer` (the bundled answer model), a folder with a "
-        "cross-encoder, or a /rerank URL",
+        description="`none`, `late` (tokens of the bundled embedder), `answer` (the bundled answer model), `llm` (the "
+        "language model, in questions), a folder with a cross-encoder, or a /rerank URL",
     )
     reranker_model: str = Field("", description="the model's name at the endpoint")
     reranker_api_key: SecretStr = Field(

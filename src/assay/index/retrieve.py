@@ -36,7 +36,7 @@ MOST_SENTENCES = 6  # of a query, searched by meaning one by one
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """What a search uses. `vectors` caches the query vectors of one run."""
+    """What a search uses. `vectors` and `reranked` cache the query vectors and the reranked lists of one run."""
 
     store: Store
     indexes: Mapping[str, Index]  # by knowledge base
@@ -48,6 +48,7 @@ class SearchContext:
     per_document: int = 3
     diversity: float = 0.0
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
+    reranked: dict[tuple[str, tuple[str, ...]], list[Hit]] = field(default_factory=dict)
     names: dict[Scope, NameTable] = field(default_factory=dict)
     earlier_names: dict[object, NameTable] = field(
         default_factory=dict
@@ -78,7 +79,10 @@ async def retrieve(
     fused = fuse(channels, vector, ranking, names.weights, parts)
     fused = permitted(search_context.store, fused, scope)
     if search_context.reranker is not None:
-        fused = await search_context.reranker.rerank(query, fused)
+        asked = (query, tuple(hit.passage.id for hit in fused))
+        if asked not in search_context.reranked:
+            search_context.reranked[asked] = await search_context.reranker.rerank(query, fused)
+        fused = search_context.reranked[asked]
     if search_context.diversity:
         fused = diverse(fused, depth, search_context.diversity)
     best = spread(capped(fused, search_context.per_document, names.named), names.named)[:k]

@@ -98,9 +98,9 @@ def embedder_languages(settings: Settings) -> Sequence[str]:
 
 def reranker_for(settings: Settings, embedder: Embedder, answer_model: AnswerModel | None = None) -> Reranker | None:
     """The reranker of the settings: None, late interaction over the bundled embedder, the answer model, a cross-encoder
-    folder, or an endpoint."""
+    folder, or an endpoint. The language model (`llm`) reranks within a run, not in a search."""
     chosen = settings.reranker
-    if chosen == "none":
+    if chosen in ("none", "llm"):
         return None
     from assay.models import reranker
 
@@ -121,7 +121,7 @@ def reranker_for(settings: Settings, embedder: Embedder, answer_model: AnswerMod
     folder = Path(chosen).expanduser()
     if not folder.is_dir():
         raise UserError(
-            f"The reranker {chosen!r} is neither `none`, `late`, `answer`, a folder, nor an http(s) address."
+            f"The reranker {chosen!r} is neither `none`, `late`, `answer`, `llm`, a folder, nor an http(s) address."
         )
     return reranker.CrossEncoder(folder)
 

@@ -253,6 +253,9 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
             (), "nothing new", stop=StopReason.nothing_new
         )  # every call was refused: there are no results to continue from
         return
+    if done and run.route in SINGLE:
+        yield Decided((), "one search was asked for", stop=StopReason.searches)
+        return
     following = rules.next_searches(run.question, done, context.hops)
     why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.why
     calls = build_calls(run, following.leads)

@@ -3,15 +3,24 @@ docs/decisions/0008-cost.md."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.agent.context import RunContext
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent.context import RunContext, mark
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.toolbox import TOOLS
 from assay.core.events import Decided, Event, Found, Gathered, Mode, Route, ToolRan
 from assay.core.run import Run
+from assay.core.types import Hit
+from assay.models.llm import Role
+from assay.models.meter import NoReply
+from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.prompts.fence import fence, table_label
+
+RERANKED = 40  # passages of the shortlist that a model scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +48,62 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Skip the unpromising passages; the rest is weighed next."""
     limits = SIFT_LIMITS[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
-    ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
+    ranked = [each.hit for each in scoring.rank_passages(run.question, await past_searches(run, context), context.hops)]
+    if context.reranks and not context.small(Role.weigh):
+        ranked = await _rerank(run, context, ranked)
     # Ranked over the whole run, so that a later round does not weigh what an earlier one rightly skipped.
     first = min(limits.of_lookup, limits.of_run) if run.route is Route.lookup else limits.of_run
-    best = [each.hit.passage.id for each in ranked[:first] if each.hit.passage.id in waiting]
+    best = [hit.passage.id for hit in ranked[:first] if hit.passage.id in waiting]
     for result, called in _of_this_round(run):
         reads = called in TOOLS and TOOLS[called].reads_one
         most = limits.read if reads else 0 if run.route is Route.lookup else limits.of_call
         best += [found.passage.id for found in result if found.passage.id in waiting][:most]
     kept = set(_distinct(best, run))
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))
+
+
+class Score(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    score: int = Field(ge=0, le=10)
+
+
+class Scores(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    scores: list[Score] = Field(max_length=RERANKED)
+
+
+async def _rerank(run: Run, context: RunContext, ranked: Sequence[Hit]) -> list[Hit]:
+    """The shortlist in the order of a model's scores; the recorded reply keeps them. Without a reply, as it was."""
+    near, rest = ranked[:RERANKED], ranked[RERANKED:]
+
+    def build_prompt(room: int) -> Mapping[str, str]:
+        own = max(20, (room - 2 * estimate_tokens(run.question)) // max(1, len(near)) - 40)
+        shown = [
+            fence(
+                mark(run),
+                f"P{place}, from {hit.title!r}{table_label(hit.passage)}",
+                fit_to_tokens(hit.passage.text, own),
+            )
+            for place, hit in enumerate(near, 1)
+        ]
+        return {"question": run.question, "passages": "\n".join(shown)}
+
+    reply = await context.ask(
+        Role.weigh,
+        "rerank",
+        Scores,
+        build_prompt,
+        documents=sorted({hit.passage.doc_id for hit in near}),
+        max_tokens=100 + 20 * len(near),
+    )
+    if isinstance(reply, NoReply):
+        return list(ranked)
+    scores = {each.id: each.score for each in reversed(reply[0].scores)}
+    order = sorted(enumerate(near, 1), key=lambda pair: (-scores.get(f"P{pair[0]}", 0), pair[0]))
+    return [*(hit for _, hit in order), *rest]
 
 
 def _distinct(passages: Sequence[str], run: Run) -> list[str]:

@@ -8,5 +8,6 @@ class ReportKind(StrEnum):
     tools = "tools"
     overrides = "overrides"
     iterations = "iterations"
+    roles = "roles"
     forecasts = "forecasts"
     health = "health"

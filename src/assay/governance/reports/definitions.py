@@ -24,6 +24,7 @@ from assay.governance.reports.report import (
 )
 from assay.governance.reports.rows import (
     ForecastAccuracy,
+    RoleSpending,
     RunGroup,
     ToolWeek,
     cap_share,
@@ -39,7 +40,11 @@ from assay.store.runs import records
 from assay.store.runs.figures import ForecastOutcome, Spent
 
 # The kinds of records that a report needs; reports that are not listed need every record.
-NEEDS = {ReportKind.tools: ("Asked", "Decided", "ToolRan"), ReportKind.overrides: ("Reviewed",)}
+NEEDS = {
+    ReportKind.tools: ("Asked", "Decided", "ToolRan"),
+    ReportKind.overrides: ("Reviewed",),
+    ReportKind.roles: ("Asked",),
+}
 
 
 def build_report(store: Store, kind: ReportKind, since: str = "", until: str = "", who: str | None = None) -> Report:
@@ -57,6 +62,8 @@ def build_report(store: Store, kind: ReportKind, since: str = "", until: str = "
             return tools_report(runs)
         case ReportKind.overrides:
             return overrides_report(runs)
+        case ReportKind.roles:
+            return roles_report(runs, store_figures.spent_by_role(store, since, until, who))
         case ReportKind.iterations:
             return iterations_report(runs, store_figures.spent(store, since, until, who))
         case _:
@@ -315,6 +322,33 @@ def iterations_report(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) ->
     ]
     about = "Only what was delivered counts."
     return render_report("Rounds by week, and what kinds cost", about, ITERATIONS, [*weeks, *kinds], charts)
+
+
+# --- roles ----------------------------------------------------------------------------------------------------------
+
+ROLES: tuple[ReportField[RoleSpending], ...] = (
+    ReportField("role", "what models were asked to do", lambda row: row.role),
+    ReportField("requests", "to models in this role", lambda row: row.spent.calls),
+    ReportField("per question", "requests for each run with a model", lambda row: row.per_run, 2),
+    ReportField("tokens in", "of prompts", lambda row: row.spent.tokens_in),
+    ReportField("tokens out", "of replies", lambda row: row.spent.tokens_out),
+    ReportField("share", "of all tokens", lambda row: row.share, 4),
+    ReportField("usd", "what they cost, where a price is known", lambda row: row.spent.money, 6),
+)
+
+
+def roles_report(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) -> Report:
+    """What each role of the models costs, the most expensive first, and all of them together."""
+    with_model = sum(run.by != "rules" for run in runs)
+    everything = Spent(*(sum(getattr(each, name) for each in spent.values()) for name in Spent.__slots__))
+    rows = [RoleSpending(role, each, with_model, everything) for role, each in spent.items()]
+    rows.sort(key=lambda row: (-row.tokens, row.role))
+    charts = [
+        draw_chart("Tokens by role", "bar", [row.role for row in rows], {"tokens": [float(r.tokens) for r in rows]})
+    ]
+    if rows:
+        rows.append(RoleSpending("all", everything, with_model, everything))
+    return render_report("What each role costs", "From what was spent.", ROLES, rows, charts)
 
 
 # --- forecasts ------------------------------------------------------------------------------------------------------

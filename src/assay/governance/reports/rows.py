@@ -56,6 +56,28 @@ class RunGroup:
         return cap_share(self.runs)
 
 
+@dataclass(frozen=True)
+class RoleSpending:
+    """What one role of the models has cost, of `everything` in `runs` runs with a model."""
+
+    role: str
+    spent: Spent
+    runs: int
+    everything: Spent
+
+    @property
+    def tokens(self) -> int:
+        return self.spent.tokens_in + self.spent.tokens_out
+
+    @property
+    def per_run(self) -> float | None:
+        return self.spent.calls / self.runs if self.runs else None
+
+    @property
+    def share(self) -> float | None:
+        return share(self.tokens, self.everything.tokens_in + self.everything.tokens_out)
+
+
 def group_by_week(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) -> list[RunGroup]:
     groups = group_by(runs, lambda run: iso_week(run.started))
     return [RunGroup(week, groups.get(week, []), spent) for week in iso_weeks(run.started for run in runs)]

@@ -163,10 +163,14 @@ def spent_by(store: Store, run: str) -> Spent:
     return Spent(*row[1:]) if row else Spent()
 
 
-def spent_by_role(store: Store) -> dict[str, Spent]:
-    """The total spending by role."""
+def spent_by_role(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Spent]:
+    """The spending by role: all of it, or that of runs started in a period or by one person."""
+    rows = _sums(spending.c.role)
+    if since or until or who is not None:
+        of_whom = [runs.c.who == who] if who is not None else []
+        rows = rows.join(runs, runs.c.id == spending.c.run).where(*_between(since, until), *of_whom)
     with store.read() as connection:
-        return {row[0]: Spent(*row[1:]) for row in connection.execute(_sums(spending.c.role))}
+        return {row[0]: Spent(*row[1:]) for row in connection.execute(rows)}
 
 
 def _sums(by: ColumnElement[Any]) -> Any:

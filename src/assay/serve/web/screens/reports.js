@@ -10,6 +10,7 @@ const REPORTS = {
   tools: "Tools",
   overrides: "Overrides",
   iterations: "Iterations",
+  roles: "Roles",
   forecasts: "Forecasts",
 };
 const FAULTS = 20; // that are listed
