@@ -11,8 +11,9 @@ from assay.answer.conflicts import pair, question_kind
 from assay.answer.extractive import extract, selection
 from assay.answer.extractive.selection import Extraction
 from assay.core.events import Drafted
-from assay.core.types import Claim, Evidence, Passage, Quote, Shape
+from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape
 from assay.language import sentences
+from assay.models.answer_model import Reading
 from assay.testing.word_embedder import WordEmbedder
 
 KILN = "The kiln at Oster Works was built by Mara Lindqvist in 1931."
@@ -251,3 +252,53 @@ def test_the_header_of_a_table_is_no_sentence_and_a_short_sentence_is_one():
     found = evidence("Name of ferry | Port of call | Year built\nBoats are not allowed.")
     header = {found[0].passage.doc_id: [(found[0].passage.start, found[0].passage.start + 41)]}
     assert [each.quote.text for each in extract.candidates(found, (), headers=header)] == ["Boats are not allowed."]
+
+
+@pytest.mark.parametrize(
+    ("question", "span", "fits"),
+    [
+        ("How much water does the tank hold?", "140 days", False),
+        ("How much water does the tank hold?", "5.6 million cubic metres", True),
+        ("How much rain falls in how many days?", "140 days", True),
+        ("How long is it kept?", "140 days", True),
+        ("What is the phone number of the desk?", "by telephone", False),
+        ("What is the price of the ferry?", "45 euros", True),
+    ],
+)
+def test_a_marked_answer_must_be_of_the_kind_that_is_asked_for(question: str, span: str, fits: bool):
+    assert selection.answer_fits(question, span) is fits
+
+
+def test_an_answer_model_reads_a_sentence_under_its_title_without_what_else_identifies_the_document():
+    titles = {"d0": "Kilns (kilns.pdf; Oster Works, report, 2025)"}
+    (sentence,) = extract.candidates(evidence(KILN), (), titles, plain={"d0": "Kilns"})
+    assert sentence.in_context == f"Kilns: {KILN}"
+    assert "2025" in sentence.label  # names of the question may stand there
+
+
+def read(question: str, *texts: str, marked: Sequence[tuple[float, str]]) -> tuple[str, str] | None:
+    """The name that answers, and its sentence, if an answer model marks these words with these probabilities."""
+    found = extract.candidates(evidence(*texts), ())
+    vectors = asyncio.run(WordEmbedder().queries([question, *(each.said for each in found)]))
+    readings: dict[int, Reading] = {}
+    for place, (answers, words) in enumerate(marked):
+        start = found[place].in_context.index(words)
+        readings[place] = Reading(answers, (start, start + len(words)))
+    named = extract.name_answer(question, found, vectors, readings)
+    return (named[0], named[1].quote.text) if named else None
+
+
+def test_the_first_of_two_questions_is_answered_by_a_name_that_is_not_in_it():
+    question = "Who built the kiln at Oster Works?"
+    assert read(question, KILN, IDLE, marked=[(0.9, "Mara Lindqvist"), (0.1, "coats")]) == ("Mara Lindqvist", KILN)
+    assert read(question, KILN, IDLE, marked=[(0.9, "Oster Works"), (0.1, "coats")]) is None
+    assert read(question, KILN, IDLE, marked=[(0.4, "Mara Lindqvist"), (0.1, "coats")]) is None
+
+
+def test_the_second_of_two_questions_must_be_answered_about_the_name_that_was_found():
+    found = extract.candidates(evidence(MARA, KILN), ())
+    born, built = (Claim("", (each.key,), quote=each.quote) for each in found)
+    draft = Drafted((Block((born,)),), Shape.sentence)
+    assert said(extract.join_chain(draft, built, "Mara Lindqvist", found)) == [MARA, KILN]
+    other = extract.join_chain(draft, built, "Anton Berg", found)
+    assert not other.blocks and other.near == (built,)

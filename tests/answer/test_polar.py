@@ -25,6 +25,12 @@ def decided(question: str, sentence: str, label: str = "") -> Derivation | None:
         ("Is the harbour open to visitors?", "The aim of the visit is a harbour open to visitors.", "", None),
         ("The old harbour: is it open to visitors?", "The old harbour is open to visitors.", "", Derivation.yes),
         ("Is the harbour open to visitors?", "The lighthouse keeper is called Bo.", "", None),
+        (
+            "Does the drift study want the probes cleaned as often as the rules do?",
+            "A clean alarm would not have been raised.",
+            "Drift study of probes › Rules",  # what stands above a sentence does not decide
+            None,
+        ),
     ],
 )
 def test_a_sentence_decides_a_question_only_if_it_speaks_of_all_of_it(

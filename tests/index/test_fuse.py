@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.types import Hit, Passage
-from assay.index.fusion import Ranking, blend, capped, diverse, fuse, pooled, reciprocal, refined, stretched
+from assay.index.fusion import Ranking, blend, capped, diverse, fuse, pooled, reciprocal, refined, spread, stretched
 
 PLAIN = Ranking(feedback=0.0)
 QUERY = np.array([1.0, 0.0, 0.0], np.float32)
@@ -168,3 +168,13 @@ def test_the_cap_keeps_the_best_of_each_document_in_order():
     hits = [hit(f"{i}", toward(0.5), doc=doc) for i, doc in enumerate("aababb")]
     assert ids(capped(hits, 2)) == ["0", "1", "2", "4"]
     assert ids(capped(hits, 0)) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_further_passages_of_a_page_stay_before_what_other_documents_say_worse():
+    def paged(id: str, doc: str, page: int) -> Hit:
+        plain = hit(id, toward(0.5), doc)
+        return replace(plain, passage=replace(plain.passage, page=page))
+
+    found = [paged("a1", "a", 1), paged("a2", "a", 1), paged("a3", "a", 2), paged("b1", "b", 1), paged("b2", "b", 1)]
+    assert ids(spread(found, {"a"})) == ["a1", "a3", "a2", "b1", "b2"]
+    assert ids(spread(found, set())) == ids(found)

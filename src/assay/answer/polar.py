@@ -26,6 +26,7 @@ OPEN = re.compile(
 WORD = re.compile(r"[^\W_]+")
 ABOUT = 0.7  # share of the words of a statement that a sentence must have to deny it
 SAME = 0.9  # the same to state it
+OWN = 0.5  # share that the sentence itself must have, without what stands above it
 LEADING = frozenset("a an the in on at by of to for from with as its their".split())
 
 
@@ -90,6 +91,8 @@ def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") 
         return None
     *subject, predicate = content_terms(polar.statement) or ["", ""]
     own = frozenset(content_terms(sentence.text))
+    if share(claim_terms(polar.statement), own) < OWN:
+        return None
     if share(frozenset({predicate}), own) and len(own & {*subject, predicate}) > 1:
         named = [
             word for word in WORD.findall(polar.statement) if frozenset(content_terms(word)) & {*content_terms(before)}

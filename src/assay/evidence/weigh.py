@@ -16,7 +16,7 @@ KEPT = 20  # passages per run worth quoting at all
 
 
 def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """The best passages as evidence: new ones, and those whose score has changed."""
+    """The passages as evidence: new ones, and those whose score has changed."""
     rare = rarity(question, [hit.passage.text for hit, _ in ranked])
     before = {evidence.key: evidence for evidence in known}
     weighed = (
@@ -28,7 +28,7 @@ def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[
             question=question,
             flagged=is_suspicious(f"{hit.passage.context}\n{hit.passage.text}"),
         )
-        for hit, worth in ranked[:KEPT]
+        for hit, worth in ranked
     )
     return tuple(evidence for evidence in weighed if before.get(evidence.key) != evidence)
 

@@ -184,16 +184,18 @@ def capped(hits: Sequence[Hit], most: int, named: Collection[str] = ()) -> list[
 
 
 def spread(hits: Sequence[Hit], named: Collection[str]) -> list[Hit]:
-    """In `named` documents, further passages of a page come after the first passages of others, in the same order."""
+    """Among the passages of `named` documents, further ones of a page come after the first ones of other pages; passages
+    of other documents keep their places."""
     seen: set[tuple[str, int]] = set()
     first: list[Hit] = []
     later: list[Hit] = []
     for hit in hits:
         page = (hit.passage.doc_id, hit.passage.page or 0)
-        repeated = page in seen and page[1] > 0 and page[0] in named
-        (later if repeated else first).append(hit)
-        seen.add(page)
-    return first + later
+        if page[0] in named:
+            (later if page in seen and page[1] > 0 else first).append(hit)
+            seen.add(page)
+    own = iter(first + later)
+    return [next(own) if hit.passage.doc_id in named else hit for hit in hits]
 
 
 def _scored(pool: Pool, place: int, score: float) -> Hit:

@@ -12,6 +12,7 @@ from assay.agent.context import RunContext
 from assay.agent.hops import leads as rules
 from assay.agent.hops.scoring import Lead
 from assay.agent.past_searches import build_calls, past_searches
+from assay.agent.steps.sentences import FIRST, is_split, second_question, second_search
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.read_rest import read_rest
@@ -19,7 +20,7 @@ from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.toolbox.recall import recall
 from assay.agent.toolbox.search_all import search_all
 from assay.core.errors import ToolError
-from assay.core.events import RULES, Call, Decided, Event, Route, StopReason
+from assay.core.events import RULES, Call, Decided, Event, Found, Route, StopReason
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Document, Scalar
@@ -210,20 +211,35 @@ def computed_call(run: Run, context: RunContext) -> Call | None:
     used = {call.tool for call in run.calls}
     if not used and parse_catalogue(run.question):
         return Call(number, catalogue.name, {"question": run.question})
-    if used <= {catalogue.name} or read_rows.name in used or run.rounds > len(used) or computes(run):
+    if used <= {catalogue.name} or read_rows.name in used or computes(run):
         return None
-    found = look_up(run.question, table_documents(run, context))
+    found = None
+    if run.rounds <= len(used):
+        found = look_up(run.question, table_documents(run.found, context))
+    elif again := second_search(run):
+        found = look_up(second_question(run), table_documents(run.results[again.id].found, context))
     if found is None:
         return None
     rows = " ".join(f"{row.start}-{row.end}" for row in found.rows)
     return Call(number, read_rows.name, {"document": found.document, "rows": rows})
 
 
-def table_documents(run: Run, context: RunContext) -> list[Document]:
-    """The documents of the best passages found so far, best first."""
-    ids = dict.fromkeys(found.passage.doc_id for found in sorted(run.found, key=lambda found: found.rank))
-    found = (context.document(each) for each in list(ids)[:TABLED])
-    return [each for each in found if each is not None]
+def second_call(run: Run) -> Call | None:
+    """The search for the second of two questions, once the first has its answer."""
+    question = second_question(run)
+    if not question or second_search(run):
+        return None
+    bound = run.bound[FIRST]
+    source = next((each.passage.id for each in run.evidence if each.key in bound.cites), "")
+    arguments = {"passage": source, "name": bound.value, "query": question, "k": WIDTH}
+    return Call(f"c{len(run.calls) + 1}", "follow", arguments) if source else None
+
+
+def table_documents(found: Sequence[Found], context: RunContext) -> list[Document]:
+    """The documents of the best passages found, best first."""
+    ids = dict.fromkeys(each.passage.doc_id for each in sorted(found, key=lambda each: each.rank))
+    documents = (context.document(each) for each in list(ids)[:TABLED])
+    return [each for each in documents if each is not None]
 
 
 def computes(run: Run) -> Call | None:
@@ -247,6 +263,9 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if computes(run):
         yield Decided((), COMPUTED["answer"], stop=StopReason.sufficient)
         return
+    if call := second_call(run):
+        yield Decided((call,), f"{call.arguments['name']} is what the question describes")
+        return
     done = await past_searches(run, context, include_recall=False)
     if not done and any("query" in call.arguments and call.tool != recall.name for call in run.calls):
         yield Decided(
@@ -257,8 +276,11 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Decided((), "one search was asked for", stop=StopReason.searches)
         return
     following = rules.next_searches(run.question, done, context.hops)
-    why = "; ".join(lead.reason for lead in following.leads) if following.leads else following.why
-    calls = build_calls(run, following.leads)
+    leads = list(following.leads)
+    if run.plan is not None and not done and is_split(run):
+        leads.append(Lead(run.plan.steps[0].question, "its first part", context.hops.width))
+    why = "; ".join(lead.reason for lead in leads) if leads else following.why
+    calls = build_calls(run, leads)
     if not done:
         dated = [given for given in step_searches(run) if len(given) > 1]
         calls += tuple(

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import numpy as np
-
 from assay.agent.context import RunContext, mark
-from assay.agent.hops import scoring
-from assay.agent.past_searches import past_searches
 from assay.agent.prompt_window import evidence_documents
 from assay.agent.steps.decide import computes
+from assay.agent.steps.sentences import FIRST, read_sentences, second_question, second_search
 from assay.agent.toolbox.read_rows import read_rows
 from assay.answer import derived, greetings
 from assay.answer import draft as drafting
 from assay.answer.extractive import completion, extract
-from assay.answer.extractive.selection import Candidate, best_places, field
 from assay.core.events import (
     RULES,
     Drafted,
@@ -24,13 +20,10 @@ from assay.core.events import (
     Route,
 )
 from assay.core.run import Run
-from assay.core.tables import header_spans
-from assay.core.types import Block, Derivation, Shape, Verdict
-from assay.evidence import weigh
+from assay.core.types import Block, Claim, Derivation, Shape, Verdict
 from assay.language import dates
 from assay.lookup import catalogue
 from assay.lookup.tables import look_up
-from assay.models.answer_model import Reading
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -112,18 +105,24 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     if not run.asked.has_model and (blocks := _computed(run, context)):
         yield Drafted(blocks, Shape.sentence)
         return
-    done = await past_searches(run, context)
-    ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
-    ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
-    evidence = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
-    weighed = evidence if run.asked.has_model else run.evidence
-    documents = {each.passage.doc_id for each in weighed[: extract.DEFAULT.passages]}
-    sources = [document for each in sorted(documents) if (document := context.document(each))]
-    headers = {each.id: header_spans(each) for each in sources if each.tables}
-    found = extract.candidates(weighed, ties, context.titles(run), headers=headers)
-    vectors = await context.tool_context.search_context.embedder.queries([run.question, *(each.said for each in found)])
-    readings = await _read(run, context, found, vectors)
-    yield extract.draft(_without_dates(run), found, vectors, readings=readings)
+    if drafted := await _draft_chain(run, context):
+        yield drafted
+        return
+    read = await read_sentences(run, context, run.question)
+    yield extract.draft(_without_dates(run), read.found, read.vectors, readings=read.readings)
+
+
+async def _draft_chain(run: Run, context: RunContext) -> Drafted | None:
+    """The answer to the second question of a split one, and the sentence that answers the first. None if the first has
+    no answer; if only the second has none, nothing is answered: the sentences are the closest ones."""
+    call = second_search(run)
+    if call is None:
+        return None
+    found = [each.passage.id for each in run.results[call.id].found]
+    question = second_question(run)
+    read = await read_sentences(run, context, question, found)
+    drafted = extract.draft(question, read.found, read.vectors, readings=read.readings)
+    return extract.join_chain(drafted, _first_found(run), run.bound[FIRST].value, read.found)
 
 
 def _without_dates(run: Run) -> str:
@@ -131,19 +130,6 @@ def _without_dates(run: Run) -> str:
     limited = run.routed is not None and (run.routed.since or run.routed.until)
     days = dates.find_date_range(run.question, run.asked.today) if limited else None
     return run.question.replace(days[1], "") if days else run.question
-
-
-async def _read(
-    run: Run, context: RunContext, found: Sequence[Candidate], vectors: np.ndarray
-) -> Mapping[int, Reading] | None:
-    """What the answer model says of the best sentences, by place; None if there is no such model."""
-    model = context.tool_context.search_context.answer_model
-    if model is None or not found:
-        return None
-    by = extract.DEFAULT
-    places = best_places(field(run.question, found, vectors, by), by)
-    readings = await model.read(run.question, [found[place].in_context for place in places])
-    return dict(zip(places, readings, strict=True))
 
 
 def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
@@ -154,8 +140,11 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     result = run.results[call.id]
     if call.tool == read_rows.name:
         document = context.document(str(call.arguments["document"]))
-        found = look_up(run.question, [document] if document else [])
-        return derived.table_claims(found, run.evidence, document) if found and document else ()
+        question = second_question(run) if second_search(run) else run.question
+        found = look_up(question, [document] if document else [])
+        blocks = derived.table_claims(found, run.evidence, document) if found and document else ()
+        led = _first_found(run)
+        return (*blocks, Block((led,))) if blocks and led else blocks
     asked = catalogue.parse(run.question)
     ids = {each.passage.id for each in result.found}
     own = [each for each in run.evidence if each.passage.id in ids]
@@ -166,3 +155,12 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     rule = Derivation(asked.wanted.value)
     claim = derived.derive(rule, [each.quote for each in chosen], [each.key for each in chosen], context.document)
     return (Block((claim,)),)
+
+
+def _first_found(run: Run) -> Claim | None:
+    """The sentence that answers the first question of a split one, if the second was searched for."""
+    if run.plan is None or second_search(run) is None:
+        return None
+    bound = run.bound[FIRST]
+    cited = [each for each in run.evidence if each.key in bound.cites]
+    return extract.sentence_with(bound.value, run.plan.steps[0].question, cited)

@@ -11,6 +11,7 @@ from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
+from assay.agent.steps.sentences import first_found
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.read_rows import read_rows
 from assay.core.errors import ModelError
@@ -178,7 +179,9 @@ async def gather_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Gathered(looked_up)
         return
     ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
-    evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in ranked], run.evidence)
+    led = first_found(run)
+    best = ranked[: weigh.KEPT] + [each for each in ranked[weigh.KEPT :] if each.hit.passage.id in led]
+    evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in best], run.evidence)
     kept = {each.passage.id for each in evidence} | {each.passage.id for each in run.evidence}
     dropped = tuple(found.passage.id for found in run.unweighed if found.passage.id not in kept)
     yield Gathered(evidence, dropped)

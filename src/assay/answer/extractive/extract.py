@@ -29,7 +29,7 @@ from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.names import find_names
 from assay.language.sentences import is_statement, split_statements
-from assay.language.terms import asking_stems, content_terms, stem_word
+from assay.language.terms import asking_stems, content_terms, fold_case, stem_word
 from assay.models.answer_model import Reading
 
 DEFAULT = Extraction()
@@ -45,13 +45,15 @@ def candidates(
     titles: Mapping[str, str] | None = None,
     by: Extraction = DEFAULT,
     headers: Mapping[str, Sequence[tuple[int, int]]] | None = None,
+    plain: Mapping[str, str] | None = None,
 ) -> list[Candidate]:
     """The sentences of the best passages. `ties` are (passage, passage it was reached from, name); `titles` and
-    `headers`, the spans of the headers of tables, by document: a header says nothing.
+    `headers`, the spans of the headers of tables, by document: a header says nothing. `plain` are titles without what
+    else identifies a document: an answer model takes a file name or an organisation for an answer.
 
     Overlapping passages of a document share sentences; each is kept once, from the passage where it scores best.
     """
-    best = _best_passages(evidence, by)
+    best = best_passages(evidence, by)
     top = max((_worth(each) for each in best), default=0.0) or 1.0
     found: dict[tuple[str, int], Candidate] = {}
     for each in best:
@@ -59,22 +61,31 @@ def candidates(
         title = (titles or {}).get(each.passage.doc_id, "")
         heading = each.passage.heading
         label = heading if heading.startswith(title) else " › ".join(part for part in (title, heading) if part)
+        above = (plain or {}).get(each.passage.doc_id, title)
+        read_under = " › ".join(dict.fromkeys(part for part in (above, *heading.split(" › ")) if part))
         opens = each.passage.start == 0
         said = [span for span in split_statements(each.passage.text) if _is_quotable(each.passage.text[slice(*span)])]
         for number, (start, end) in enumerate(said):
             words = quote(each.passage, start, end)
-            above = (headers or {}).get(words.doc_id, ())
-            if any(first <= words.start and words.end <= last for first, last in above):
+            if any(first <= words.start and words.end <= last for first, last in (headers or {}).get(words.doc_id, ())):
                 continue
             before = each.passage.text[max(0, start - BEFORE) : start]
             candidate = Candidate(
-                words, each.key, each.passage.id, _worth(each) / top, opens and number == 0, label, before, came
+                words,
+                each.key,
+                each.passage.id,
+                _worth(each) / top,
+                opens and number == 0,
+                label,
+                before,
+                came,
+                read_under,
             )
             found.setdefault((words.doc_id, words.start), candidate)
     return list(found.values())
 
 
-def _best_passages(evidence: Sequence[Evidence], by: Extraction) -> list[Evidence]:
+def best_passages(evidence: Sequence[Evidence], by: Extraction = DEFAULT) -> list[Evidence]:
     """The best passages, and the best one of each further document, so that one document does not speak for all."""
     best = list(evidence[: by.passages])
     for each in evidence[by.passages :]:
@@ -178,6 +189,57 @@ def require_complete(draft: Drafted, question: str, evidence: Sequence[Evidence]
     if not claims or not missing_words(question, evidence, claims, titles):
         return draft
     return replace(draft, blocks=(), conflicts=(), near=tuple(claims[:NEAR]))
+
+
+def name_answer(
+    question: str,
+    found: Sequence[Candidate],
+    vectors: np.ndarray,
+    readings: Mapping[int, Reading] | None,
+    by: Extraction = DEFAULT,
+) -> tuple[str, Candidate] | None:
+    """The name that answers a question, and the sentence that says it; None if there is none. Needs an answer model,
+    which marks the name."""
+    if not readings:
+        return None
+    of = with_readings(question, field(question, found, vectors, by), readings, by)
+    best = int(np.argmax(of.score))
+    if strength(question, of, [best], by) < 0 or of.readings is None:
+        return None
+    sentence, known = of.found[best], fold_case(question)
+    begins = len(sentence.in_context) - len(sentence.quote.text)
+    start, end = (place - begins for place in of.readings[best].span)
+    for name in find_names(sentence.quote.text):
+        if name.start < end and start < name.end and fold_case(name.text) not in known:
+            return name.text, sentence
+    return None
+
+
+def sentence_with(name: str, question: str, evidence: Sequence[Evidence]) -> Claim | None:
+    """The quotable sentence of the evidence that has a name and most words of a question."""
+    asked = frozenset(content_terms(question))
+    best: tuple[int, Claim] | None = None
+    for each in evidence:
+        for start, end in split_statements(each.passage.text):
+            words = each.passage.text[start:end]
+            held = len(asked & frozenset(content_terms(words)))
+            if fold_case(name) in fold_case(words) and _is_quotable(words) and (best is None or held > best[0]):
+                best = held, Claim("", (each.key,), quote=quote(each.passage, start, end))
+    return best[1] if best else None
+
+
+def join_chain(drafted: Drafted, led: Claim | None, name: str, found: Sequence[Candidate]) -> Drafted:
+    """The draft of a second question under the sentence that led to it. Its first sentence must be about the name that the
+    first question found; otherwise nothing is answered."""
+    claims = [claim for block in drafted.blocks for claim in block.claims]
+    quoted = next((claim.quote for claim in claims if claim.quote), None)
+    label = next((each.label for each in found if each.quote == quoted), "")
+    said = _all_terms([label, quoted.text if quoted else ""])
+    about = all(_has_term(term, said) for term in content_terms(name))
+    if led is None or not quoted or not about:
+        return replace(drafted, blocks=(), conflicts=(), near=tuple([led] if led else [])[:NEAR])
+    further = () if any(claim.quote == led.quote for claim in claims) else (Block((led,)),)
+    return replace(drafted, blocks=(*drafted.blocks, *further), shape=Shape.list)
 
 
 def _claim(candidate: Candidate) -> Claim:

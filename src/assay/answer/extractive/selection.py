@@ -73,20 +73,22 @@ class Candidate:
     passage: str
     worth: float
     opens: bool = False  # first of its document
-    label: str = ""  # title and headings above it
+    label: str = ""  # title and headings above it, and what else identifies the document
     before: str = ""  # what its passage says before it
     came: Mapping[str, str] | None = None
+    under: str = ""  # title and headings alone
 
     @property
     def said(self) -> str:
         """The text to embed: "It was founded in 1901" means nothing without its title."""
-        title = self.label.partition(" › ")[0]
+        title = (self.under or self.label).partition(" › ")[0]
         return self.quote.text if fold_case(title) in fold_case(self.quote.text) else f"{title}: {self.quote.text}"
 
     @property
     def in_context(self) -> str:
         """The text that an answer model reads: the sentence under its title and headings."""
-        return f"{self.label}: {self.quote.text}" if self.label else self.quote.text
+        above = self.under or self.label
+        return f"{above}: {self.quote.text}" if above else self.quote.text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,8 +165,7 @@ def _fits(question: str, candidate: Candidate, reading: Reading) -> bool:
     """Whether the answer that the model marks is of the kind that is asked for, and in the sentence itself: a date in the
     title is not when something ends."""
     inside = reading.span[1] > len(candidate.in_context) - len(candidate.quote.text)
-    valued = any(pattern.search(question) for pattern in KINDS.values())
-    return answer_fits(question, candidate.in_context[slice(*reading.span)]) and (inside or not valued)
+    return inside and answer_fits(question, candidate.in_context[slice(*reading.span)])
 
 
 def choose(question: str, of: Field, by: Extraction) -> list[int]:
@@ -362,10 +363,29 @@ NUMBER_WORD = re.compile(
 )
 
 
+# What is only ever given as a number, asked for as "what is the …".
+NUMBERED = re.compile(
+    r"\bwhat(?: is|'s| was| are| were)? (?:the |its |their )?(?:[\w-]+ ){0,2}(?:number|price|cost|fee|salary|wage|rent|budget"
+    r"|height|length|width|depth|weight|speed|age|size|area|volume|temperature|population|percentage|share|rate|code"
+    r"|turnover|revenue|profit|income|distance|duration)(?: |$|\?)(?!of (?:what|which))",
+    re.I,
+)
+AMOUNT_ASKED = re.compile(r"\bhow (?:much|high|tall|deep|wide|heavy|far)\b", re.I)
+PERIOD = re.compile(r"\b(?:second|minute|hour|day|week|month|year|decade|time)s?\b", re.I)
+DURATION = re.compile(
+    r"\W*(?:about |some |within |after |up to )?(?:[\d.,]+|[a-z]+)(?: working| calendar)? "
+    r"(?:second|minute|hour|day|week|month|year|decade)s?\W*",
+    re.I,
+)
+
+
 def answer_fits(question: str, span: str) -> bool:
     """Whether the answer that a model marks in a sentence is of the kind that the question asks for."""
     kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
-    if kind in {"number", "date"}:
+    if kind == "number" or NUMBERED.search(question):
+        lasts = DURATION.fullmatch(span.strip()) and AMOUNT_ASKED.search(question) and not PERIOD.search(question)
+        return NUMBER_WORD.search(span) is not None and not lasts
+    if kind == "date":
         return NUMBER_WORD.search(span) is not None
     if not CHOSEN.search(question):
         return True
