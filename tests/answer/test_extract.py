@@ -288,6 +288,26 @@ def read(question: str, *texts: str, marked: Sequence[tuple[float, str]]) -> tup
     return (named[0], named[1].quote.text) if named else None
 
 
+@pytest.mark.parametrize(
+    ("question", "sentence", "marked", "expected"),
+    [
+        ("When was the kiln built?", "The kiln was built in 1931.", "1931", 0.9),
+        ("When was the kiln built?", "12 May 1931", "12 May 1931", 0.27),  # a line with nothing else
+        ("By how much did the fee exceed the limit?", "The fee was 12 euros.", "12 euros", 0.27),
+        ("By how much did the fee exceed the limit?", "The fee exceeded the limit by 12 euros.", "12 euros", 0.9),
+    ],
+)
+def test_a_marked_answer_that_says_nothing_of_the_question_counts_less(
+    question: str, sentence: str, marked: str, expected: float
+):
+    candidate = selection.Candidate(Quote("d", 0, len(sentence), sentence), "k", "p", 1.0)
+    vectors = asyncio.run(WordEmbedder().queries([question, candidate.said]))
+    start = sentence.index(marked)
+    reading = Reading(0.9, (start, start + len(marked)))
+    of = selection.field(question, [candidate], vectors, Extraction())
+    assert selection.with_readings(question, of, {0: reading}, Extraction()).answers(0) == pytest.approx(expected)
+
+
 def test_the_first_of_two_questions_is_answered_by_a_name_that_is_not_in_it():
     question = "Who built the kiln at Oster Works?"
     assert read(question, KILN, IDLE, marked=[(0.9, "Mara Lindqvist"), (0.1, "coats")]) == ("Mara Lindqvist", KILN)

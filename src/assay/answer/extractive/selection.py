@@ -165,7 +165,23 @@ def _fits(question: str, candidate: Candidate, reading: Reading) -> bool:
     """Whether the answer that the model marks is of the kind that is asked for, and in the sentence itself: a date in the
     title is not when something ends."""
     inside = reading.span[1] > len(candidate.in_context) - len(candidate.quote.text)
-    return inside and answer_fits(question, candidate.in_context[slice(*reading.span)])
+    marked, said = candidate.in_context[slice(*reading.span)], candidate.quote.text
+    return inside and not _is_bare(said, marked) and _compares(question, said) and answer_fits(question, marked)
+
+
+def _is_bare(sentence: str, marked: str) -> bool:
+    """Whether a line has nothing but the answer: a date on its own says nothing of what happened then."""
+    return is_fragment(sentence) and not frozenset(content_terms(sentence)) - frozenset(content_terms(marked))
+
+
+DIFFERENCE = re.compile(r"\bby how much\b|\bhow much (?:more|less|higher|lower|longer)\b|\bdifference between\b", re.I)
+COMPARING = re.compile(r"\b(?:by|than|difference|differs?|differed)\b", re.I)
+
+
+def _compares(question: str, sentence: str) -> bool:
+    """Whether a sentence says a difference, if one is asked for: of two figures neither is the answer."""
+    shared = frozenset(content_terms(question)) & frozenset(content_terms(sentence))
+    return not DIFFERENCE.search(question) or bool(COMPARING.search(sentence) and shared)
 
 
 def choose(question: str, of: Field, by: Extraction) -> list[int]:
