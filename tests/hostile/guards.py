@@ -141,6 +141,13 @@ GUARDS = (
         f"{RULES}::test_a_calculation_that_does_not_compute_fails_whatever_a_model_says",
     ),
     Guard(
+        "a cell of a table is proved only with every word of its row",
+        "answer/checking/table_value.py",
+        "        and own <= words\n",
+        "",
+        "tests/answer/test_table_value.py::test_anything_else_is_not_proved",
+    ),
+    Guard(
         "what rests only on flagged passages repeats them",
         "answer/checking/claim_rules.py",
         "if cited and all(each.flagged for each in cited):  # no model can settle that",

@@ -188,6 +188,6 @@ def accept_clause(words: str, known: str, keys: Collection[str]) -> str:
     """What a model says is missing, if it is one sentence without a name or number that is not in `known`, and no
     instruction; empty otherwise. It must not be a way to state something unchecked."""
     clause = _tidy(extract_citations(clean_text(words), keys).words).rstrip(". ")
-    if not content_terms(clause) or len(clause) > LONGEST_GAP or len(split_sentences(clause)) > 1:
+    if len(clause) > LONGEST_GAP or len(split_sentences(clause)) > 1:
         return ""
     return "" if is_suspicious(clause) or facts.missing_facts(clause, known, facts.lowercase_stems(known)) else clause

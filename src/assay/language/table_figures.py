@@ -52,12 +52,16 @@ def plain(words: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table: its label, its figures, and the periods above its columns."""
+    """A row of a table: its label, its figures, the periods above its columns, the lines of the table's header and those
+    that stand above this row alone, and the whole line."""
 
     label: str
     numbers: tuple[Number, ...]
     years: tuple[str, ...]
     spans: tuple[str, ...]
+    header: str = ""
+    section: str = ""
+    line: str = ""
 
     def column(self, place: int) -> tuple[str, str]:
         """Year and length of the period that a figure stands under; empty where the table does not say."""
@@ -99,6 +103,9 @@ def _read(passage: str) -> tuple[tuple[Row, ...], tuple[Number, ...]]:
     years: tuple[str, ...] = ()
     spans: tuple[str, ...] = ()
     begun = False  # a header of several lines has begun
+    header: list[str] = []
+    section: list[str] = []  # lines without figures above a row, below the header
+    ended = False  # a row has ended header and section
     for line in passage.splitlines():
         figures = [each for each in numbers(APART.sub(" ; ", line)) if each.is_figure]
         found = tuple(YEAR.findall(line))
@@ -106,11 +113,18 @@ def _read(passage: str) -> tuple[tuple[Row, ...], tuple[Number, ...]]:
         if len(found) > len(figures) and (len(found) > 1 or piece):
             years = (*years, *found) if begun and piece else found
             begun = piece
+            header = [*([] if ended else header), *section, line]
+            section, ended = [], False
         elif not figures:
             spans = tuple(map(str.lower, SPAN.findall(line))) or spans
+            if stated_scales(line):
+                header.append(line)
+            else:
+                section = [*([] if ended else section), line]
+                ended = False
         elif label := _label(line):
-            rows.append(Row(label, tuple(figures), years, spans))
-            begun = False
+            rows.append(Row(label, tuple(figures), years, spans, "\n".join(header), "\n".join(section), line))
+            begun, ended = False, True
             prose = [each for each in prose if each.text not in line]
     return tuple(rows), tuple(prose)
 

@@ -22,6 +22,7 @@ from assay.answer.checking.source import (
     missing_terms,
     text_terms,
 )
+from assay.answer.checking.table_value import gives_cell
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Verdict
 from assay.language import facts
@@ -88,11 +89,12 @@ def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterabl
 
 
 def is_proved(claim: Claim, cited: Sequence[Evidence], sources: Sources) -> bool:
-    """Whether a claim with a working may be delivered without a judge: its operands also stand in rows or sentences
-    that the claim names."""
-    return claim.working is not None and working.suggests_row(
-        claim.text.removeprefix(HEDGE), claim.working, cited_texts(cited, sources)
-    )
+    """Whether an open claim may be delivered without a judge: it gives a cell of a table and nothing is noticed, or it has
+    a working whose operands also stand in rows or sentences that the claim names."""
+    words = claim.text.removeprefix(HEDGE)
+    if claim.working is None:
+        return not claim.hints and gives_cell(words, cited, sources)
+    return working.suggests_row(words, claim.working, cited_texts(cited, sources))
 
 
 # --- wording --------------------------------------------------------------------------------------------------------

@@ -119,10 +119,13 @@ class CodeThenModel:
         return own and claim.verdict in (Verdict.supported, Verdict.partial)
 
     def without_model(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
+        if claim.verdict is not Verdict.partial:
+            return claim
         cited = [each for each in evidence if each.key in claim.cites]
-        if claim.verdict is Verdict.partial and claim_rules.is_proved(claim, cited, sources):
-            return replace(claim, verdict=Verdict.supported, why="computed from what it cites")
-        if claim.verdict is Verdict.partial and claim.edited and not claim.hints:  # a person judges, and approves it
+        if claim_rules.is_proved(claim, cited, sources):
+            why = "computed from what it cites" if claim.working else "it gives a cell of a table, by row and column"
+            return replace(claim, verdict=Verdict.supported, why=why)
+        if claim.edited and not claim.hints:  # a person judges, and approves it
             return replace(claim, verdict=Verdict.supported, why="a reviewer put it so, and nothing speaks against it")
         return claim
 
