@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.answer.conflicts import question_kind
 from assay.answer.conflicts.dispute import Statement, between, between_documents, describe_dispute, statements
 from assay.answer.conflicts.sides import among_documents, minority_pairs
+from assay.language import question_kind
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. {} It is kept by the Northern Harbour Trust, founded in 1822."
 LOUISIANA = "Port Vell is a village in Marrow Parish, Louisiana. {} It is part of the Baton Rouge region."

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.answer.conflicts import pair, question_kind
+from assay.answer.conflicts import pair
 from assay.answer.extractive import extract, selection
 from assay.answer.extractive.selection import Extraction
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape
-from assay.language import sentences
+from assay.language import question_kind, sentences
 from assay.models.answer_model import Reading
 from assay.testing.word_embedder import WordEmbedder
 

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict
 from assay import prompts
 from assay.answer import claims
 from assay.answer.conflicts import pair
-from assay.answer.conflicts.question_kind import asks_for_several
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Shape, Working
 from assay.language.clean import clean_text
+from assay.language.question_kind import asks_for_several
 from assay.language.terms import content_terms
 from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
 from assay.answer import greetings
-from assay.answer.conflicts.question_kind import asks_for_several
 from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed
 from assay.core.run import Run
 from assay.language import dates
 from assay.language.names import find_names
+from assay.language.question_kind import asks_for_several
 from assay.language.terms import content_terms, fold_case
 from assay.models.llm import Role
 from assay.models.meter import NoReply

@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from assay.answer.conflicts import pair as conflict
-from assay.answer.conflicts import question_kind
-from assay.answer.conflicts.slots import Alignment, Slot, Token, align, are_incompatible, same, tokenize
+from assay.language import question_kind
 from assay.language.names import find_names
 from assay.language.negation import find_denial, find_reversal
+from assay.language.particulars import Alignment, Slot, Token, align, are_incompatible, same, tokenize
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assay.language.particulars import CLAUSE
 from assay.language.terms import content_terms, fold_case, stem_word
 from assay.language.words import stop_words
 
@@ -17,7 +18,6 @@ ASKS = re.compile(
 )
 MEASURE = re.compile(r"(\d[\d,.]{0,40}+)\s*+(%|[^\W\d_]+)")
 NUMBER = re.compile(r"\d[\d,.]*")
-CLAUSE = re.compile(r"^\W*\d+(?:\.\d+)*\.?\s+(?=[A-Z])")  # "2.1 Raw telemetry": a clause number is not a measurement
 MONTHS = frozenset(
     (
         "january february march april may june july august september october november december monday tuesday "

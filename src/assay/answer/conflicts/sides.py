@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
 from assay.answer.conflicts.dispute import Dispute, Statement, between_documents, nearness
-from assay.answer.conflicts.slots import Token, same, tokenize
 from assay.language.dates import is_date_missing
+from assay.language.particulars import Token, same, tokenize
 from assay.language.terms import content_terms
 
 HALF = 0.5  # share of the question's words in one sentence: the document addresses the question

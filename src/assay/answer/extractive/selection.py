@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.answer.conflicts import pair
-from assay.answer.conflicts.question_kind import KINDS, asks_for_several
 from assay.core.types import Quote
 from assay.evidence.weigh import rarity
 from assay.language.names import find_names
+from assay.language.question_kind import KINDS, asks_for_several
 from assay.language.sentences import COLUMN_VALUE, is_table_row
 from assay.language.terms import content_terms, fold_case
 from assay.models.answer_model import Reading

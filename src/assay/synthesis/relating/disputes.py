@@ -12,10 +12,10 @@ import numpy as np
 
 from assay.agent.context import RunContext
 from assay.answer.conflicts.dispute import Dispute, Statement, between
-from assay.answer.conflicts.pair import CLAUSE
 from assay.core.types import Document
 from assay.language.injection import is_suspicious
 from assay.language.negation import count_negations
+from assay.language.particulars import CLAUSE
 from assay.language.sentences import is_statement, is_table_row, split_sentences
 from assay.language.terms import content_terms, fold_case
 from assay.synthesis.relating.classify import are_same_template

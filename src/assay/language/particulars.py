@@ -1,5 +1,4 @@
-"""Extracts the particulars of a sentence (numbers, dates, times, names) and aligns those of two sentences. Pure;
-`dispute.py` interprets the differences."""
+"""Extracts the particulars of a sentence (numbers, dates, times, names) and aligns those of two sentences. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +9,6 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
-from assay.answer.conflicts import pair
 from assay.language import facts
 from assay.language.dates import DATED, dates
 from assay.language.names import Name, find_names
@@ -18,6 +16,7 @@ from assay.language.quantities import ORDINALS, UNIT, UNITS, numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
 
+CLAUSE = re.compile(r"^\W*\d+(?:\.\d+)*\.?\s+(?=[A-Z])")  # "2.1 Raw telemetry": a clause number is not a measurement
 YEAR = re.compile(r"(?<![\w.,$€£-])(1[0-9]{3}|20[0-9]{2})(?![\w%]|[.,:]\d|-\d)")
 TIME = re.compile(r"(?<![\w:.])([01]?\d|2[0-3]):([0-5]\d)(?![\w:])")
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -43,7 +42,7 @@ class Token:
 @lru_cache(maxsize=20_000)
 def tokenize(words: str) -> tuple[Token, ...]:
     """The words in order, each particular as one token; clause numbers are left out."""
-    words = pair.CLAUSE.sub("", words)
+    words = CLAUSE.sub("", words)
     put: list[Token] = []
     ahead = 0
     for start, end, piece in _particulars(words):

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from assay.answer.conflicts.slots import Token, tokenize
 from assay.language.names import find_names
+from assay.language.particulars import Token, tokenize
 from assay.language.terms import content_terms, stem_word
 
 DAY = re.compile(r"\b(?:year|date|day|month)\b", re.I)
