@@ -93,14 +93,14 @@ GUARDS = (
     Guard(
         "no model takes the taint away",
         "answer/checking/model_rulings.py",
-        'kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in said else ""',
+        'kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in reason else ""',
         'kept = ""',
         f"{INJECTION}::test_no_model_takes_the_taint_from_a_claim",
     ),
     Guard(
         "what a document orders is no support",
         "answer/compose.py",
-        'a passage tells its reader to say so" if told else ""',
+        'a passage tells its reader to say so" if instructed else ""',
         '" if False else ""',
         "tests/answer/test_compose.py::"
         "test_no_verdict_delivers_what_a_passage_that_was_found_and_not_kept_orders_a_model_to_say",
@@ -157,8 +157,8 @@ GUARDS = (
     Guard(
         "what turns a source round as a passage orders is an instruction obeyed",
         "answer/checking/claim_rules.py",
-        "told = added or (terms if turned else frozenset[str]())",
-        "told = added",
+        "instructed = added or (terms if turned else frozenset[str]())",
+        "instructed = added",
         "tests/hostile/test_hostile_runs.py::"
         "test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says",
     ),
