@@ -131,7 +131,9 @@ async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_de
         sheet = tool_context.sheet(run.id)
         (written,) = sheet.claims
         assert (
-            written.claim.verdict is not Verdict.supported and not written.told and written.claim.edited == "reviewer"
+            written.claim.verdict is not Verdict.supported
+            and not written.delivered
+            and written.claim.edited == "reviewer"
         )
         tool_context.decide(run.id, Decision.approve, sheet.seal)
         done = await carried(tool_context, run.id)

@@ -105,29 +105,29 @@ def _piece(each: Evidence, titles: Mapping[str, str], mark: str) -> str:
 
 def render_searches(run: Run, room: int) -> str:
     """Past searches and their results: the latest rounds in full, earlier ones summarised."""
-    told = {call for event in run.compacted for call in event.calls}
+    compacted = {call for event in run.compacted for call in event.calls}
     short = [event.summary for event in run.compacted]
     lines: list[str] = []
     results = run.results
     kept = {each.passage.id for each in run.evidence}
     by_rule = {call.id for event in run.events if isinstance(event, Decided) and event.hops for call in event.calls}
     for call in run.calls:
-        if call.id in told or call.id not in results:
+        if call.id in compacted or call.id not in results:
             continue
         result = results[call.id]
         good = sum(found.passage.id in kept for found in result.found)
         if call.id in by_rule and not good:
             continue  # the model did not choose it and learns nothing from it
         outcome = "refused" if result.error else f"{len(result.found)} passages, {good} of them useful"
-        told_by_tool = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)
-        said = f"\n  {call.tool} said: {fit_to_tokens(told_by_tool, NOTE)}" if told_by_tool else ""
-        lines.append(f"- {format_call(call)}: {outcome}{said}")
+        tool_note = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)
+        note_line = f"\n  {call.tool} said: {fit_to_tokens(tool_note, NOTE)}" if tool_note else ""
+        lines.append(f"- {format_call(call)}: {outcome}{note_line}")
     if not lines and not short:
         return "Nothing was searched yet."
     mark = fence_mark(run.id)  # fenced: a model chose the query, and tool notes contain document names
     room -= TRIED + estimate_tokens(fence(mark, SEARCHED, ""))
-    told_short = fit_to_tokens("\n".join(short), max(0, room // 2))
-    before = [told_short] if told_short else []
+    summary = fit_to_tokens("\n".join(short), max(0, room // 2))
+    before = [summary] if summary else []
     kept = before + _latest(lines, room - sum(estimate_tokens(line) + 2 for line in before))
     return "Tried so far:\n" + fence(mark, SEARCHED, "\n".join(kept)) if kept else ""
 
@@ -163,10 +163,10 @@ def reopening_request(run: Run) -> str:
 def compaction_due(run: Run, room: int) -> Compacted | None:
     """The compaction of older results that is due: after three rounds, or when the results fill the window. None
     otherwise."""
-    told = {call for event in run.compacted for call in event.calls}
+    compacted = {call for event in run.compacted for call in event.calls}
     results = run.results
-    untold = [call for call in run.calls if call.id not in told and call.id in results]
-    rounds = _rounds(run, untold)
+    uncompacted = [call for call in run.calls if call.id not in compacted and call.id in results]
+    rounds = _rounds(run, uncompacted)
     full = estimate_tokens(render_searches(run, 10**9)) > room // 3
     if len(rounds) < (2 if full else ROUNDS):
         return None

@@ -471,5 +471,5 @@ def seal_of(run: Run, answer: Answer, waited: int = 0) -> str:
     """The digest of the answer to be delivered: all text, citations and verdicts, and for a synthesis its
     translations. Costs are excluded. `waited` is how often an answer of this run has waited before: a lapsed answer
     waits under a new seal, so that no old approval matches."""
-    told = [to_json(replace(event, fallback=None)) for event in run.events if isinstance(event, Translated)]
-    return digest(dumps([run.id, waited, to_json(replace(answer, usage=Usage())), told]))
+    translations = [to_json(replace(event, fallback=None)) for event in run.events if isinstance(event, Translated)]
+    return digest(dumps([run.id, waited, to_json(replace(answer, usage=Usage())), translations]))

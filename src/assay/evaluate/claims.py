@@ -197,7 +197,7 @@ async def _judge(batch: Sequence[ClaimCase], judge: JudgeKind, ask: AskModel | N
 def _scripted(case: ClaimCase, judge: JudgeKind) -> AskModel:
     """A judge that gives the label, or calls the claim supported, and names whole passages as the words that carry it."""
     verdict = case.label if judge is JudgeKind.oracle else Verdict.supported
-    said = {
+    ruling = {
         "claim": 1,
         "why": "scripted",
         "verdict": verdict.value,
@@ -206,7 +206,7 @@ def _scripted(case: ClaimCase, judge: JudgeKind) -> AskModel:
 
     async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **_: Any) -> Any:
         build_prompt(ROOM)  # it must be possible to write it
-        return kind.model_validate({"rulings": [said]}), f"{name}@{judge}"
+        return kind.model_validate({"rulings": [ruling]}), f"{name}@{judge}"
 
     return ask
 

@@ -168,7 +168,7 @@ class ObedientModel:
                 words,
             )
         claims = [{"text": words, "cites": keys[:2]}, {"text": f"{words} {link}", "cites": keys[:1]}]
-        said: dict[str, Any] = {
+        scripted: dict[str, Any] = {
             "weigh": {
                 "passages": [
                     {
@@ -190,7 +190,7 @@ class ObedientModel:
             "check": replies.supported("approved")(shown, None),
             "revise": replies.rewrites(f"{words} [{', '.join(keys[:2])}]")(shown, None),
         }
-        return said.get(name or role) or cooperative_reply(request)
+        return scripted.get(name or role) or cooperative_reply(request)
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import AskOptions
 
 RIGHT, WRONG, ABSTAINED = "right", "wrong", "abstained"
-SHELF = "documents"  # the knowledge base
+BASE = "documents"  # the knowledge base
 CORPUS = "corpus"  # the folder beside the file, where it names no other
 
 Report = Callable[[str], None]
@@ -163,10 +163,10 @@ NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ ,’']\d{3})++(?!\d)")
 def holds(text: str, wanted: str) -> bool:
     """Whether a text contains an accepted answer as whole words; numbers are compared as numbers, and yes and no must
     come first."""
-    said, key = _normal(text), _normal(wanted)
+    answer, key = _normal(text), _normal(wanted)
     if key in {"yes", "no"}:
-        return re.match(rf"\W*{key}\b", said) is not None
-    return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w|\.\d)", said) is not None
+        return re.match(rf"\W*{key}\b", answer) is not None
+    return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w|\.\d)", answer) is not None
 
 
 def _normal(text: str) -> str:
@@ -189,10 +189,10 @@ async def measure(
         place = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-qa-")))
         opened = stack.enter_context(open_workspace(place, create=True, **flags))
         if data.documents:
-            await opened.add_sources(find_sources(list(data.documents)), SHELF)
+            await opened.add_sources(find_sources(list(data.documents)), BASE)
         cases = _spread(data.cases, limit)
         if files := _texts(cases):
-            await opened.add_sources(files, SHELF, reader=PlainTextReader())
+            await opened.add_sources(files, BASE, reader=PlainTextReader())
         for number, case in enumerate(cases, 1):
             result = judge(case, await _ask(opened, case.question))
             judged.append(result)
@@ -215,7 +215,7 @@ def _texts(cases: Iterable[QaCase]) -> list[SourceFile]:
 
 async def _ask(opened: Workspace, question: str) -> Answer:
     last = None
-    async for run, _ in opened.ask(question, AskOptions(model=False, where=SearchFilters(bases=(SHELF,)))):
+    async for run, _ in opened.ask(question, AskOptions(model=False, where=SearchFilters(bases=(BASE,)))):
         last = run
     if last is None or last.answer is None:
         raise UserError(f"The question {question!r} was not answered to its end.")

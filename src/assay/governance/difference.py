@@ -168,12 +168,12 @@ def _claims(run: Run, titles: Mapping[str, str]) -> KeyedItems:
 
 
 def _verdict(claim: Claim, from_where: Mapping[str, str]) -> str:
-    said = (
+    parts = (
         claim.verdict.value if claim.verdict else "unchecked",
         ", ".join(sorted({from_where.get(key, key) for key in claim.cites})),
         f"edited by {claim.edited}" if claim.edited else "",
     )
-    return "; ".join(filter(None, said))
+    return "; ".join(filter(None, parts))
 
 
 def _answer(run: Run) -> dict[str, str]:
@@ -207,10 +207,10 @@ def _plain(words: str) -> str:
     return " ".join(words.split()).casefold()
 
 
-def render_difference(told: Difference) -> list[str]:
+def render_difference(compared: Difference) -> list[str]:
     """For a terminal: one line for each equal part, and the differences below the others."""
-    lines = [f"a  {told.a}", f"b  {told.b}"]
-    for part in told.parts:
+    lines = [f"a  {compared.a}", f"b  {compared.b}"]
+    for part in compared.parts:
         lines.append("")
         lines.append(f"{part.name}: the same" if part.same else f"{part.name}:")
         lines += [f"  - {each}" for each in part.only_a]

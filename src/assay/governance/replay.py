@@ -286,8 +286,8 @@ async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
 def _in_order(run: Run) -> list[Event]:
     """The conclusions of a run. Claims are checked concurrently and recorded as their verdicts arrive; here they are
     sorted by position."""
-    told = [event for event in run.events if not isinstance(event, ASIDE)]
-    grouped = groupby(told, key=lambda event: isinstance(event, Checked))
+    events = [event for event in run.events if not isinstance(event, ASIDE)]
+    grouped = groupby(events, key=lambda event: isinstance(event, Checked))
     return [
         event
         for checked, group in grouped
@@ -354,9 +354,9 @@ def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], 
     """The context with the record in place of models and reviewers. Unreadable files are taken from the record too."""
     held = next((each for each in reversed(recorded.events) if isinstance(each, AwaitingReview)), None)
     own = next((each for each in expected if isinstance(each, AwaitingReview)), None)
-    told = recorded.answer or (held.answer if held else None)
-    if told is not None:
-        unread = told.unread
+    given = recorded.answer or (held.answer if held else None)
+    if given is not None:
+        unread = given.unread
         context = replace(context, unreadable=lambda: unread)
     reasons, four_eyes = (own.reasons, own.four_eyes) if own else ((), False)
     context = replace(
@@ -374,13 +374,13 @@ def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], 
         models[role] = (*models.get(role, ()), ConnectedModel(_RecordedModel(role_model.role, heard), role_model))
     known = recorded.consulted
 
-    def recalled(request: str) -> ModelReplied | None:
+    def recorded_reply(request: str) -> ModelReplied | None:
         found = known.get(request)
         if found is not None and found in heard.left:
             heard.left.remove(found)
         return found
 
-    meter = Meter(models, lambda _: None, recalled, _NoBudget(_refusal(expected)))
+    meter = Meter(models, lambda _: None, recorded_reply, _NoBudget(_refusal(expected)))
     return replace(context, meter=meter)
 
 

@@ -186,7 +186,7 @@ async def _converse(meter: Meter, connected: ConnectedModel, question: _Question
         if consulted.finish == "length":
             wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
             most *= 1 if connected.role_model.small else 2  # a small model tends to repeat itself until the limit
-        fault = _Fault(_cut(tool_calls.written(consulted)) or "(nothing)", _cut(wrong))
+        fault = _Fault(_cut(tool_calls.reply_text(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, connected, talk.temperature, most, (*talk.faults, fault))
     return NoReply(Fallback.unusable, wrong)
 
@@ -253,7 +253,7 @@ def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault
     system = "\n\n".join(part for part in (f"{first}\n{task.strip()}".strip(), frame.words) if part)
     messages = [Message("system", system), Message("user", matter.strip())]
     for fault in faults:
-        messages += [Message("assistant", fault.reply), Message("user", _told(fault, bool(frame.tools)))]
+        messages += [Message("assistant", fault.reply), Message("user", _correction_message(fault, bool(frame.tools)))]
     return Prompt(
         messages=tuple(messages),
         form=frame.form,
@@ -264,7 +264,7 @@ def _assembled(talk: _Talk[Any], task: str, matter: str, faults: Sequence[_Fault
     )
 
 
-def _told(fault: _Fault, native: bool) -> str:
+def _correction_message(fault: _Fault, native: bool) -> str:
     again = "Try again." if native else "Reply again, with the whole JSON object and nothing else."
     return f"That reply cannot be used: {fault.error}\n{again}"
 

@@ -67,7 +67,7 @@ class EndpointEmbedder:
     deadline: float = 120.0
     sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
     _seen_dim: int | None = field(default=None, init=False, repr=False)
-    _gate: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = field(default=None, init=False, repr=False)
+    _semaphore: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = field(default=None, init=False, repr=False)
     _client: EndpointClient = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,12 +109,12 @@ class EndpointEmbedder:
     async def _embed(self, texts: list[str]) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dim), np.float32)
-        gate = self._loops_gate()
+        semaphore = self._loop_semaphore()
         texts = [text if text.strip() else BLANK for text in texts]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self._batch(gate, texts[start:end]))
+                    group.create_task(self._batch(semaphore, texts[start:end]))
                     for start, end in batch_spans(
                         [len(text) for text in texts], self.batch_texts, self.batch_characters
                     )
@@ -123,12 +123,12 @@ class EndpointEmbedder:
             raise failed.exceptions[0] from None
         return np.concatenate([task.result() for task in tasks])
 
-    async def _batch(self, gate: asyncio.Semaphore, texts: list[str]) -> np.ndarray:
-        async with gate:
+    async def _batch(self, semaphore: asyncio.Semaphore, texts: list[str]) -> np.ndarray:
+        async with semaphore:
             reply = await self._post(texts)
         if reply.status == TOO_LARGE and len(texts) > 1:
             half = len(texts) // 2
-            return np.concatenate([await self._batch(gate, part) for part in (texts[:half], texts[half:])])
+            return np.concatenate([await self._batch(semaphore, part) for part in (texts[:half], texts[half:])])
         if reply.status != 200:
             raise self._client.refused(reply)
         try:
@@ -149,12 +149,12 @@ class EndpointEmbedder:
             body["dimensions"] = self.dimensions
         return await self._client.post(body, self.deadline)
 
-    def _loops_gate(self) -> asyncio.Semaphore:
+    def _loop_semaphore(self) -> asyncio.Semaphore:
         # A semaphore belongs to one event loop. A command line that runs several loops in turn gets one for each.
         loop = asyncio.get_running_loop()
-        if self._gate is None or self._gate[0] is not loop:
-            self._gate = (loop, asyncio.Semaphore(self.at_once))
-        return self._gate[1]
+        if self._semaphore is None or self._semaphore[0] is not loop:
+            self._semaphore = (loop, asyncio.Semaphore(self.at_once))
+        return self._semaphore[1]
 
     def _address(self) -> str:
         return address_of(self.url, "/embeddings", root="/v1")

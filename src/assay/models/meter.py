@@ -233,12 +233,12 @@ def _writable(reply: Reply, hide: Callable[[str], str]) -> Reply:
 
 def _counted(reply: Reply, tokens: int, seconds: float) -> Usage:
     """The usage that the endpoint reports; estimated if the report is missing or implausible."""
-    said = reply.usage
-    written = "".join((reply.text, *(call.name + call.arguments for call in reply.calls)))
+    reported = reply.usage
+    text = "".join((reply.text, *(call.name + call.arguments for call in reply.calls)))
     return Usage(
         calls=1,
-        tokens_in=said.tokens_in if 0 < said.tokens_in <= HUGE else tokens,
-        tokens_out=said.tokens_out if 0 < said.tokens_out <= HUGE else estimate_tokens(written),
+        tokens_in=reported.tokens_in if 0 < reported.tokens_in <= HUGE else tokens,
+        tokens_out=reported.tokens_out if 0 < reported.tokens_out <= HUGE else estimate_tokens(text),
         seconds=round(max(seconds, 0.0), 3),
     )
 

@@ -20,8 +20,8 @@ def parse_prices(words: str) -> dict[str, tuple[float, float]]:
     """Parses the setting `llm_prices`: `qwen=0/0, my-model=0.5/1.5`, dollars per million tokens in and out."""
     found: dict[str, tuple[float, float]] = {}
     for entry in filter(str.strip, re.split(r"[,;\n]", words)):
-        name, equals, told = entry.rpartition("=")
-        come_in, slash, come_out = told.partition("/")
+        name, equals, amounts = entry.rpartition("=")
+        come_in, slash, come_out = amounts.partition("/")
         price = (_dollars(come_in), _dollars(come_out))
         if not (name.strip() and equals and slash) or None in price:
             raise UserError(
@@ -66,9 +66,9 @@ def _readings(model: str) -> Iterator[tuple[str | None, str]]:
             yield provider, name
 
 
-def _dollars(told: str) -> float | None:
+def _dollars(price: str) -> float | None:
     try:
-        value = float(told.strip().removeprefix("$"))
+        value = float(price.strip().removeprefix("$"))
     except ValueError:
         return None
     return value if math.isfinite(value) and value >= 0 else None

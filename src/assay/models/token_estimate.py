@@ -70,10 +70,10 @@ def shorten_path(heading: str, room: int) -> str:
 
 def prompt_tokens(prompt: Prompt) -> int:
     """The estimated tokens of a whole prompt, including its tools and schema."""
-    told = [tool.name + tool.about + _spelt(tool.parameters) for tool in prompt.tools]
+    schemas = [tool.name + tool.about + _spelt(tool.parameters) for tool in prompt.tools]
     if prompt.schema is not None and prompt.form == "schema":
-        told.append(_spelt(prompt.schema))
-    words = [message.text for message in prompt.messages] + told
+        schemas.append(_spelt(prompt.schema))
+    words = [message.text for message in prompt.messages] + schemas
     return _FRAME + sum(estimate_tokens(each) + _MESSAGE for each in words)
 
 

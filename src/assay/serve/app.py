@@ -71,10 +71,10 @@ def make_app(server: Server) -> FastAPI:
         async with audit.sealing(server):  # outermost: records written during shutdown are sealed too
             async with mcp.running(app):
                 started = asyncio.create_task(_begin(server))
-                told = asyncio.create_task(server.engine.run(review_webhook.notify_reviewers(server.workspace)))
+                notifier = asyncio.create_task(server.engine.run(review_webhook.notify_reviewers(server.workspace)))
                 yield
                 started.cancel()
-                told.cancel()
+                notifier.cancel()
             await server.stop()
 
     app = FastAPI(

@@ -106,7 +106,7 @@ class RequestGuard:
         except Exception as error:
             if reply.started:
                 raise  # too late for another response: close the connection, which marks it as incomplete
-            await reply.problem(scope, receive, _said(scope, error))
+            await reply.problem(scope, receive, _as_http_error(scope, error))
 
     async def _person(self, scope: Scope, headers: Headers) -> Person | None:
         """The user of the request. None if no sign-in is needed."""
@@ -243,7 +243,7 @@ class GuardedReply:
         await JSONResponse(body, error.status_code, error.headers)(scope, receive, self.send)
 
 
-def _said(scope: Scope, error: Exception) -> HTTPException:
+def _as_http_error(scope: Scope, error: Exception) -> HTTPException:
     if isinstance(error, HTTPException):
         return error
     log.error("%s %s broke down", scope["method"], scope["path"], exc_info=error)

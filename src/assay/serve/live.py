@@ -411,7 +411,7 @@ def build_frame(
         return withheld_frame(seq, at, event)
     if isinstance(event, Asked):  # only knowledge bases that still exist are listed
         names = {base.name for base in workspace.scope().bases}
-        event = replace(event, about={name: said for name, said in event.about.items() if name in names})
+        event = replace(event, about={name: value for name, value in event.about.items() if name in names})
     plain = _unscored(to_json(event))
     if watched and isinstance(event, AwaitingReview):
         plain.pop("answer")

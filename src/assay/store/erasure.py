@@ -105,12 +105,14 @@ def _answers_naming(connection: Connection, base: Base, uris: Collection[str]) -
     people = [Principal(row.name, frozenset(row.groups)) for row in connection.execute(select(members))]
     names = {each.id for each in people if readers & each.names}
     names |= {each.removeprefix("user:") for each in readers if each.startswith("user:")}
-    said = or_(*(payloads.c.body.contains(dumps(uri), autoescape=True) for uri in sorted(uris)))
+    mentions_source = or_(*(payloads.c.body.contains(dumps(uri), autoescape=True) for uri in sorted(uris)))
     rows = connection.execute(
         select(payloads.c.run, payloads.c.seq)
         .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
         .join(runs, runs.c.id == payloads.c.run)
-        .where(recorded.c.kind.in_(stored_kinds(Answered, AwaitingReview)), runs.c.who.in_(sorted(names)), said)
+        .where(
+            recorded.c.kind.in_(stored_kinds(Answered, AwaitingReview)), runs.c.who.in_(sorted(names)), mentions_source
+        )
         .order_by(payloads.c.run, payloads.c.seq)
     )
     return {run: tuple(row.seq for row in each) for run, each in groupby(rows, key=lambda row: row.run)}
@@ -129,8 +131,8 @@ def erase_payloads(
         for part in _parts(places):
             connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))
     if gone or chosen:
-        told = {run: tuple(places) for run, places in chosen.items()}
-        records.note(connection, store, Erased(why, by, tuple(gone), told))
+        erased_places = {run: tuple(places) for run, places in chosen.items()}
+        records.note(connection, store, Erased(why, by, tuple(gone), erased_places))
     _forget_reviews(connection, chosen)
     return sum(map(len, chosen.values()))
 
@@ -175,8 +177,8 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
             key=lambda row: row.run,
         )
     }
-    if told := _access_notes(connection, name):
-        chosen[WORKSPACE] = told
+    if access_notes := _access_notes(connection, name):
+        chosen[WORKSPACE] = access_notes
     count = erase_payloads(connection, store, chosen, (), why, by)
     for part in _parts(own):
         supersede(connection, part)
@@ -197,14 +199,14 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
 
 def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
     """Records of access granted to a person, or by them."""
-    said = or_(
+    mentions_person = or_(
         payloads.c.body.contains(f'"name":{dumps(f"user:{name}")}', autoescape=True),
         payloads.c.body.contains(f'"by":{dumps(name)}', autoescape=True),
     )
     rows = (
         select(payloads.c.seq)
         .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
-        .where(payloads.c.run == WORKSPACE, recorded.c.kind == "Granted", said)
+        .where(payloads.c.run == WORKSPACE, recorded.c.kind == "Granted", mentions_person)
     )
     return tuple(sorted(connection.scalars(rows)))
 

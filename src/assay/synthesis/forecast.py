@@ -43,7 +43,7 @@ COMPARATIVE = 4  # comparative questions
 COMPARED = 20  # abstracts per comparative request
 PAIRED = 0.8  # pairs per insight
 BATCH = 9  # passages per assessment request; one for a small model
-TOLD, TOLD_BY_SMALL = 25, 4  # items per narrative request, in a window of common size
+ITEMS_PER_REQUEST, ITEMS_PER_SMALL_REQUEST = 25, 4  # items per narrative request, in a window of common size
 ROUNDS = 5  # requests of a short agent run, including assessment
 SEARCH = 0.25  # seconds per search over all documents, with reranking
 RULED = 0.15  # seconds of rule-based work per document and question: reading, pairing, checking
@@ -162,20 +162,25 @@ def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) ->
     documents, deep = len(lengths), brief.pipeline is Pipeline.synthesis
     head = sum(min(HEAD, ceil(length / CHARACTERS)) for length in lengths) / max(1, documents)
     evidence = ceil(questions * brief.top * KEPT)
-    told = ceil(evidence * APART) if deep and documents > 1 else evidence  # insights or, in a summary, quotations
-    drawn = _requests_for_insights(told, documents) if deep else 0  # each is judged once it is written
-    checked, judged = (0, 0) if small else (ceil(told / TOGETHER) + drawn, told * (2 if deep else 1))
-    revised = 0 if small else ceil(told * REVISED)
+    items = ceil(evidence * APART) if deep and documents > 1 else evidence  # insights or, in a summary, quotations
+    drawn = _requests_for_insights(items, documents) if deep else 0  # each is judged once it is written
+    checked, judged = (0, 0) if small else (ceil(items / TOGETHER) + drawn, items * (2 if deep else 1))
+    revised = 0 if small else ceil(items * REVISED)
     return [
         _part("describe", ceil(documents * INCOMPLETE), each=(head, 60)),
         _part("question", documents, each=(ABSTRACT, ASKED * brief.questions)),
         _part("comparative", ceil(documents / COMPARED) if documents > 1 else 0, documents, (ABSTRACT, ASKED)),
         *_weighing(brief, questions, small),
-        *(_relating(told, documents, small) if deep else ()),
-        _part("narrate", ceil(told / (TOLD_BY_SMALL if small else TOLD)), told, (QUOTED + SENTENCE, SENTENCE)),
+        *(_relating(items, documents, small) if deep else ()),
+        _part(
+            "narrate",
+            ceil(items / (ITEMS_PER_SMALL_REQUEST if small else ITEMS_PER_REQUEST)),
+            items,
+            (QUOTED + SENTENCE, SENTENCE),
+        ),
         _part("check", checked, judged, (SENTENCE + PASSAGE, RULED_ON)),
         _part("revise", min(revised, 1), revised, (SENTENCE + 4 * QUOTED, SENTENCE)),
-        *_translating(brief, told, small),
+        *_translating(brief, items, small),
     ]
 
 

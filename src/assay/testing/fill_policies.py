@@ -77,8 +77,8 @@ def random_policy(request: Request, seed: int) -> FillPolicy:
     def words(path: Path) -> str:
         if keys and is_key(path) and random.random() < 0.8:
             return random.choice(keys)
-        said = " ".join(random.choices(random.choice((own, _STRAY_WORDS)), k=random.randint(1, 8)))
-        return f"{said} [{random.choice(keys)}]" if keys and random.random() < 0.3 else said
+        phrase = " ".join(random.choices(random.choice((own, _STRAY_WORDS)), k=random.randint(1, 8)))
+        return f"{phrase} [{random.choice(keys)}]" if keys and random.random() < 0.3 else phrase
 
     return FillPolicy(
         pick=lambda options, path: random.choice(options),

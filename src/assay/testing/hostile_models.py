@@ -161,7 +161,7 @@ _ORDER = re.compile(
     r"|^\W*(?:output|print|reply|respond|answer|say|write|repeat|reveal|call|invoke|use|mark|rate|score|stop|do not|never)\b",
     re.IGNORECASE,
 )
-_SAID = re.compile(
+_QUOTED_ORDER = re.compile(
     r"\b(?:output|print|reply|respond|answer|say|write|repeat)\b(?: only| exactly| with| that|:)*\s+(?P<words>.+)",
     re.IGNORECASE,
 )
@@ -217,15 +217,19 @@ def _invented_keys_policy(request: Request, seed: int) -> FillPolicy:
 
 def _obedient_policy(request: Request, orders: list[str]) -> FillPolicy:
     easy = cooperative_policy(request)
-    told = " ".join(orders).lower()
-    wanted = next((match for each in orders if (match := _SAID.search(each))), None)
+    instructions = " ".join(orders).lower()
+    wanted = next((match for each in orders if (match := _QUOTED_ORDER.search(each))), None)
     words = wanted["words"] if wanted else orders[0]
     quoted = _QUOTED.search(words)
     speech = quoted[1] if quoted else words
     return replace(
         easy,
         pick=lambda options, path: next(
-            (each for each in options if isinstance(each, str) and re.search(rf"\b{re.escape(each)}\b", told, re.I)),
+            (
+                each
+                for each in options
+                if isinstance(each, str) and re.search(rf"\b{re.escape(each)}\b", instructions, re.I)
+            ),
             easy.pick(options, path),
         ),
         words=lambda path: easy.words(path) if is_key(path) else speech,

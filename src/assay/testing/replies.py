@@ -185,6 +185,6 @@ def _first_in(shown: str, quotes: Sequence[str]) -> str:
 
 def _claims_in(text: str) -> list[tuple[int, list[str]]]:
     """The claims of a request: number, and keys."""
-    told = "\n".join(words for label, words in quoted_in(text) if label == "claims")
-    found = re.findall(r"^Claim (\d+) \((?:opinion, |heading, )?cites ([^)]*)\): ", told, re.MULTILINE)
+    claims = "\n".join(words for label, words in quoted_in(text) if label == "claims")
+    found = re.findall(r"^Claim (\d+) \((?:opinion, |heading, )?cites ([^)]*)\): ", claims, re.MULTILINE)
     return [(int(number), keys.split(", ")) for number, keys in found]

@@ -49,9 +49,11 @@ def sentences(words: str) -> list[str]:
 def questions(text: str, schema: Any) -> Json:
     """As many questions as requested, each about one shown sentence, in its words."""
     shown = " ".join(match[3] for match in _FENCED.finditer(text))
-    told = [each for each in sentences(re.sub(r"^(?:Title|Abstract|Sections?):|^- ", "", shown, flags=re.M)) if each]
+    statements = [
+        each for each in sentences(re.sub(r"^(?:Title|Abstract|Sections?):|^- ", "", shown, flags=re.M)) if each
+    ]
     wanted = int((re.findall(r"Number of questions: (\d+)", text) or ["1"])[-1])
-    subjects = [each.rstrip(".?!") for each in told if len(each.split()) > 3]
+    subjects = [each.rstrip(".?!") for each in statements if len(each.split()) > 3]
     return {"questions": [f"What is known about {_subject(each)}?" for each in subjects[:wanted]]}
 
 
@@ -137,11 +139,11 @@ def spine(text: str, schema: Any) -> Json:
 
 def narrate(text: str, schema: Any) -> Json:
     """One claim for each key shown, in the words it is shown with."""
-    told: dict[str, str] = {}
+    quoted: dict[str, str] = {}
     for match in _FENCED.finditer(text):
         if key := _KEY.match(match[2]):
-            told.setdefault(key[1], first_sentence(match[3]))
-    return {"blocks": [{"claims": [{"text": words, "cites": [key]} for key, words in told.items()]}]}
+            quoted.setdefault(key[1], first_sentence(match[3]))
+    return {"blocks": [{"claims": [{"text": words, "cites": [key]} for key, words in quoted.items()]}]}
 
 
 def themes(text: str, schema: Any) -> Json:

@@ -230,16 +230,16 @@ def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
     run, delivered = draft.run, set(draft.held.answer.claims)
     checked, opinions, judges = run.checked, compose.opinions(run), claim_details.recorded_judges(run.events)
     flagged = {each.key for each in run.evidence if each.flagged}
-    for place, written in run.written.items():
-        claim, told = checked.get(place, written), checked.get(place) in delivered
+    for place, drafted in run.written.items():
+        claim, is_delivered = checked.get(place, drafted), checked.get(place) in delivered
         if draft.hidden:
-            if not told:
+            if not is_delivered:
                 continue
             claim = _without_reasons(claim)
         only_flagged = bool(claim.cites) and flagged.issuperset(claim.cites)
         basis = claim_details.basis(claim, opinion=place in opinions)
         by = claim_details.judged_by(claim, judges)
-        yield DraftedClaim(place, claim, told, only_flagged, run.asked.brief is None, basis, by)
+        yield DraftedClaim(place, claim, is_delivered, only_flagged, run.asked.brief is None, basis, by)
 
 
 def _without_reasons(claim: Claim) -> Claim:
@@ -258,7 +258,7 @@ def _hide_bases(event: Event, scope: Scope) -> Event:
     if not isinstance(event, Asked):
         return event
     known = {base.name: base.description for base in scope.bases}
-    about = {name: said for name, said in event.about.items() if known.get(name) == said}
+    about = {name: value for name, value in event.about.items() if known.get(name) == value}
     bases = tuple(name for name in event.where.bases if name in known)
     return replace(event, about=about, where=replace(event.where, bases=bases))
 

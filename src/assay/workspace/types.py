@@ -114,7 +114,7 @@ class DraftedClaim:
 
     place: int
     claim: Claim
-    told: bool
+    delivered: bool
     flagged: bool
     editable: bool
     basis: Basis

@@ -68,8 +68,8 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     accepted = _supported({place: claim for place, claim in settled.items() if place not in titles})
     for number, group in enumerate(groups, 1):
         judgement = await _judge(before, context, group, accepted, last=number == len(groups))
-        told = dict(zip((place for place, _ in group), judgement.claims, strict=True))
-        accepted += _supported({place: claim for place, claim in told.items() if place not in titles})
+        judged = dict(zip((place for place, _ in group), judgement.claims, strict=True))
+        accepted += _supported({place: claim for place, claim in judged.items() if place not in titles})
         for (place, _), claim in zip(group, judgement.claims, strict=True):
             if place in unchecked:
                 yield Checked(place, claim, judgement.by)
@@ -113,10 +113,10 @@ async def _read_claims(run: Run, context: RunContext, standing: Sequence[Claim])
     model = context.tool_context.search_context.answer_model
     titles = context.titles(run)
     doc = {each.key: each.passage.doc_id for each in run.evidence}
-    told = [f"{titles.get(doc.get(claim.cites[0], ''), '')}: {claim.words}" for claim in standing]
-    if model is None or not told:
+    statements = [f"{titles.get(doc.get(claim.cites[0], ''), '')}: {claim.words}" for claim in standing]
+    if model is None or not statements:
         return Critiqued(True, final=True)
-    readings = await model.read(run.question, [*told, " ".join(claim.words for claim in standing)])
+    readings = await model.read(run.question, [*statements, " ".join(claim.words for claim in standing)])
     answers = max(reading.answers for reading in readings) >= ANSWERS
     return Critiqued(answers, beside=not answers, final=True)
 

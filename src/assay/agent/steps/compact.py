@@ -13,6 +13,6 @@ from assay.core.run import Run
 
 
 async def compact(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    told = prompt_window.compaction_due(run, context.limits.room)
-    assert told is not None
-    yield told
+    event = prompt_window.compaction_due(run, context.limits.room)
+    assert event is not None
+    yield event

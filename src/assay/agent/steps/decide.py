@@ -50,7 +50,7 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
     if planned:
         yield Decided(planned, "as planned")
         return
-    reply = await _chosen(run, context)
+    reply = await _request_choice(run, context)
     if isinstance(reply, NoReply):
         yield Decided((), reply.detail, stop=StopReason(reply.why.value), fallback=(reply.why,))
         return
@@ -119,7 +119,7 @@ def matching_unread(run: Run) -> tuple[str, ...]:
     return tuple(each for each in matching if each not in tried)
 
 
-async def _chosen(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoReply:
+async def _request_choice(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoReply:
     titles = context.titles(run)
     known = {found.passage.doc_id for found in run.found}
 
@@ -182,11 +182,11 @@ def same_call(one: Call, other: Call) -> bool:
     search that found nothing among eight finds nothing among nine."""
     if one.tool != other.tool:
         return False
-    left, right = _said(one), _said(other)
+    left, right = _call_key(one), _call_key(other)
     return left == right
 
 
-def _said(call: Call) -> tuple[frozenset[str], str]:
+def _call_key(call: Call) -> tuple[frozenset[str], str]:
     free = {name: value for name, value in call.arguments.items() if name != "k"}
     query = str(free.pop("query", ""))
     terms = frozenset(content_terms(query)) - {"s"} or frozenset({fold_case(query)})  # "the site's" is "of the site"

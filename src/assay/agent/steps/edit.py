@@ -20,7 +20,7 @@ async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
     for each in run.edits_due:
         claim = run.written.get(each.place)
         if claim is not None and each.text.strip():
-            told = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
-            yield Revised(each.place, told, "edited in review", f"review: {reviewed.by}", RevisionCause.review)
+            edited = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
+            yield Revised(each.place, edited, "edited in review", f"review: {reviewed.by}", RevisionCause.review)
         else:
             yield Revised(each.place, None, "dropped in review", f"review: {reviewed.by}", RevisionCause.review)

@@ -24,7 +24,7 @@ from assay.store.documents import Entry
 EACH = 4  # passages per document
 
 
-class Said(BaseModel):
+class DocumentStatement(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     number: int
@@ -34,7 +34,7 @@ class Said(BaseModel):
 class Comparison(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    documents: list[Said] = Field(max_length=6)
+    documents: list[DocumentStatement] = Field(max_length=6)
     difference: str = Field(max_length=500)
 
 
@@ -56,16 +56,16 @@ async def compare_documents(context: ToolContext, documents: Annotated[list[str]
     aspect: in what respect, in a few keywords
     """
     entries = context.sources()
-    chosen = list(
+    compared = list(
         {entry.id: entry for name in documents for entry in [document_named(context, name, entries)]}.values()
     )
-    if len(chosen) < 2:
+    if len(compared) < 2:
         raise ToolError("compare_documents: 'documents' must name at least 2 different documents.")
-    hits = await asyncio.gather(*(context.retrieve(aspect, EACH, Eq("doc", each.id), deep=True) for each in chosen))
-    sides = [Side(entry, tuple(found)) for entry, found in zip(chosen, hits, strict=True)]
+    hits = await asyncio.gather(*(context.retrieve(aspect, EACH, Eq("doc", each.id), deep=True) for each in compared))
+    sides = [Side(entry, tuple(found)) for entry, found in zip(compared, hits, strict=True)]
     note = await _by_model(context, sides, aspect) or _by_rule(sides, aspect)
     found = sorted((hit for side in sides for hit in side.hits), key=lambda hit: -hit.scores.get("fused", 0.0))
-    return Result(as_found(found), note, tuple(entry.id for entry in chosen))
+    return Result(as_found(found), note, tuple(entry.id for entry in compared))
 
 
 async def _by_model(context: ToolContext, sides: Sequence[Side], aspect: str) -> str:
@@ -75,8 +75,8 @@ async def _by_model(context: ToolContext, sides: Sequence[Side], aspect: str) ->
 
     def build_prompt(room: int) -> Mapping[str, str]:
         labels = [f"document {place}" for place, _ in ranked]
-        told = fence(context.mark, "aspect", shown(aspect, 300))
-        return {"aspect": told, "passages": quoted(context, [piece for _, piece in ranked], labels, room)}
+        fenced = fence(context.mark, "aspect", shown(aspect, 300))
+        return {"aspect": fenced, "passages": quoted(context, [piece for _, piece in ranked], labels, room)}
 
     if context.consult is None or not numbered:
         return ""
@@ -93,6 +93,8 @@ async def _by_model(context: ToolContext, sides: Sequence[Side], aspect: str) ->
 def _by_rule(sides: Sequence[Side], aspect: str) -> str:
     lines = []
     for side in sides:
-        said = sentences_about(aspect, side.pieces, 1)
-        lines.append(f"- {shown(side.entry.title)}: {said[0][1] if said else 'nothing about it'}")
+        quoted_sentences = sentences_about(aspect, side.pieces, 1)
+        lines.append(
+            f"- {shown(side.entry.title)}: {quoted_sentences[0][1] if quoted_sentences else 'nothing about it'}"
+        )
     return "\n".join((f"Nearest to {shown(aspect)}, side by side:", *lines))

@@ -45,8 +45,8 @@ async def extract_entities(context: ToolContext, type: str) -> Result:
     pieces = results(context)
 
     def build_prompt(room: int) -> Mapping[str, str]:
-        told = fence(context.mark, "kind", shown(type, 300))
-        return {"type": told, "passages": quoted(context, pieces, [piece.key for piece in pieces], room)}
+        fenced = fence(context.mark, "kind", shown(type, 300))
+        return {"type": fenced, "passages": quoted(context, pieces, [piece.key for piece in pieces], room)}
 
     named: Sequence[str] | None = None
     if context.consult is not None:
@@ -73,7 +73,7 @@ def _places(found: Iterable[str], pieces: Sequence[Piece]) -> dict[str, list[str
     known: set[str] = set()
     for name in found:
         wanted = _flat(name)
-        keys = [key for key, said in words if wanted and f" {wanted} " in said]
+        keys = [key for key, text in words if wanted and f" {wanted} " in text]
         if keys and wanted not in known:
             known.add(wanted)
             places[shown(name)] = keys

@@ -71,9 +71,9 @@ def sentences_about(about: str, pieces: Sequence[Piece], most: int) -> list[tupl
     def speaks(words: str) -> float:
         return sum(rare.get(term, 0.0) for term in set(content_terms(words)))
 
-    said: dict[str, Piece] = {}
+    by_sentence: dict[str, Piece] = {}
     for piece in pieces:
         body = piece.passage.text
         all_of_it = [body[start:end] for start, end in sentences.split_statements(body)] or [body]
-        said.setdefault(max(filter(sentences.is_statement, all_of_it), key=speaks, default=all_of_it[0]), piece)
-    return [(said[words], shown(words, 300)) for words in sorted(said, key=speaks, reverse=True)[:most]]
+        by_sentence.setdefault(max(filter(sentences.is_statement, all_of_it), key=speaks, default=all_of_it[0]), piece)
+    return [(by_sentence[words], shown(words, 300)) for words in sorted(by_sentence, key=speaks, reverse=True)[:most]]

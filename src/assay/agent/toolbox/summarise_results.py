@@ -13,7 +13,7 @@ from assay.agent.toolbox.results import documents_of, quoted, results, sentences
 from assay.agent.toolbox.search import some
 from assay.prompts.fence import fence
 
-SAID = 6  # sentences in the note when there is no model
+NOTE_SENTENCES = 6  # sentences in the note when there is no model
 
 
 class Summary(BaseModel):
@@ -32,12 +32,12 @@ async def summarise_results(context: ToolContext, about: str) -> Result:
     head = f"{some(len(pieces), 'passage')} of {some(len(documents_of(pieces)), 'document')} found so far"
 
     def build_prompt(room: int) -> Mapping[str, str]:
-        told = fence(context.mark, "subject", shown(about, 300))
-        return {"about": told, "passages": quoted(context, pieces, [piece.key for piece in pieces], room)}
+        fenced = fence(context.mark, "subject", shown(about, 300))
+        return {"about": fenced, "passages": quoted(context, pieces, [piece.key for piece in pieces], room)}
 
     if context.consult is not None:
         note = await context.consult("summarise", Summary, build_prompt, documents_of(pieces))
         if note is not None:
             return Result((), f"{head}. In short: {shown(note.summary, 1500)}", documents_of(pieces))
-    lines = (f"- [{piece.key}] {words}" for piece, words in sentences_about(about, pieces, SAID))
+    lines = (f"- [{piece.key}] {words}" for piece, words in sentences_about(about, pieces, NOTE_SENTENCES))
     return Result((), "\n".join((f"{head}. The sentences nearest to it:", *lines)), documents_of(pieces))

@@ -50,8 +50,8 @@ def review(
     from assay.core.errors import UserError
     from assay.workspace.facade import open_workspace
 
-    wishes = [approve, bool(edit or drop), reject]
-    if sum(wishes) > 1 or (any(wishes) and (not run or decided)):
+    decisions = [approve, bool(edit or drop), reject]
+    if sum(decisions) > 1 or (any(decisions) and (not run or decided)):
         raise UserError("Name one run, and one decision on it: --approve, --edit and --drop, or --reject.")
     with open_workspace(workspace, review_four_eyes=four_eyes or None) as opened:
         reviews = opened.reviews()
@@ -59,16 +59,16 @@ def review(
             _print_list(reviews, decided=decided, limit=limit, json=json)
             return
         sheet = reviews.sheet(run)
-        if not any(wishes):
+        if not any(decisions):
             _show(reviews, sheet, trace=trace, json=json)
             if json or not at_terminal() or not sheet.line.may_decide:
                 return
-            chosen = _ask_decision(reviews, sheet)
-            if chosen is None:
+            decision = _ask_decision(reviews, sheet)
+            if decision is None:
                 raise typer.Exit(5)
         else:
-            chosen = (_decision(approve=approve, reject=reject), whole(note), _edits(edit or (), drop or ()))
-        raise _decide(reviews, run, chosen, seal or sheet.seal, json=json)
+            decision = (_decision(approve=approve, reject=reject), whole(note), _edits(edit or (), drop or ()))
+        raise _decide(reviews, run, decision, seal or sheet.seal, json=json)
 
 
 def _decision(*, approve: bool, reject: bool) -> Decision:
@@ -92,13 +92,13 @@ def _edits(edits: Any, drops: Any) -> list[Edit]:
 
 
 def _decide(
-    reviews: ReviewService, run: str, chosen: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
+    reviews: ReviewService, run: str, decided: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
 ) -> typer.Exit:
     """Record the decision, resume the run as its asker, and print the result."""
     from assay.core.errors import AssayError
     from assay.core.events import Decision
 
-    decision, note, edits = chosen
+    decision, note, edits = decided
     made = reviews.decide(run, decision, seal, note, edits)
     ended: Run | None = None
     if decision is not Decision.reject:
@@ -145,9 +145,9 @@ def _print_list(reviews: ReviewService, *, decided: bool, limit: int, json: bool
         return
     for each in lines:
         of = each.review
-        when, told = (of.decided, f"{of.state} by {of.by}") if decided else (of.created, "; ".join(of.reasons))
+        when, text = (of.decided, f"{of.state} by {of.by}") if decided else (of.created, "; ".join(of.reasons))
         mark = "" if each.may_decide or decided else " (not yours to decide)"
-        console().print(plain(f"{of.run}  {when[:19]}  {of.who}  {each.question}  [{told}]{mark}"), markup=False)
+        console().print(plain(f"{of.run}  {when[:19]}  {of.who}  {each.question}  [{text}]{mark}"), markup=False)
     if not lines:
         say("Nothing waits for you." if not decided else "Nothing was decided yet.")
 
@@ -199,7 +199,7 @@ def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool
 
     steps = reviews.trace(sheet.line.review.run) if trace else []
     if json:
-        told = _line(sheet.line) | {
+        data = _line(sheet.line) | {
             "seal": sheet.seal,
             "answer": render.as_json(sheet.answer, _cited(reviews, sheet)) if sheet.open else None,
             "claims": [
@@ -224,8 +224,8 @@ def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool
             "history": sheet.history,
         }
         if trace:
-            told["trace"] = [{**to_json(record), "payload": to_json(event)} for record, event in steps]
-        print_json(told)
+            data["trace"] = [{**to_json(record), "payload": to_json(event)} for record, event in steps]
+        print_json(data)
         return
     for words in (*_describe(reviews, sheet), *(f"{record.seq:>3}  {record_line(event)}" for record, event in steps)):
         console().print(plain(words), markup=False)
@@ -248,7 +248,7 @@ def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
         claim = each.claim
         marks = [f"edited by {claim.edited}"] if claim.edited else []
         marks += ["rests on nothing but a flagged passage"] if each.flagged else []
-        marks += [] if each.told else ["not in the answer"]
+        marks += [] if each.delivered else ["not in the answer"]
         why = f" ({claim.why})" if claim.why else ""
         lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {render.claim_text(claim)}")
         working = claim_details.show_working(claim, sheet.evidence, reviews.document)

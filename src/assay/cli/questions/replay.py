@@ -148,7 +148,7 @@ def diff(
     with open_workspace(workspace) as opened:
         one, other = map(opened.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-        told = difference(one, other, documents.titles(opened.store, found, opened.scope()))
+        compared = difference(one, other, documents.titles(opened.store, found, opened.scope()))
     if json:
         parts = [
             {
@@ -158,9 +158,9 @@ def diff(
                 "only_b": part.only_b,
                 "changed": part.changed,
             }
-            for part in told.parts
+            for part in compared.parts
         ]
-        print_json({"a": a, "b": b, "same": told.same, "parts": parts})
+        print_json({"a": a, "b": b, "same": compared.same, "parts": parts})
         return
-    for line in render_difference(told):
+    for line in render_difference(compared):
         console().print(plain(line), markup=False)

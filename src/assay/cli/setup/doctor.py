@@ -133,11 +133,11 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
     began = time.perf_counter()
     try:
         with tempfile.TemporaryDirectory() as place:
-            said = asyncio.run(tried(Path(place)))
+            round_trip = asyncio.run(tried(Path(place)))
     except Exception as error:  # any failure here is what the user wants to know
         return _line("a whole round", False, f"{type(error).__name__}: {error}")
     return _line(
-        "a whole round", "seven litres" in said, f"add, search and ask took {time.perf_counter() - began:.1f} s"
+        "a whole round", "seven litres" in round_trip, f"add, search and ask took {time.perf_counter() - began:.1f} s"
     )
 
 

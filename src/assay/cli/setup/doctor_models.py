@@ -105,5 +105,5 @@ def limits(settings: Settings) -> str:
         f"{settings.budget_day_tokens:,} tokens" if settings.budget_day_tokens else "",
         f"${settings.budget_day_money:g}" if settings.budget_day_money else "",
     ]
-    told = f"a question: {', '.join(part for part in question if part)}"
-    return f"{told}; a day: {', '.join(part for part in day if part) or 'no ceiling'}"
+    text = f"a question: {', '.join(part for part in question if part)}"
+    return f"{text}; a day: {', '.join(part for part in day if part) or 'no ceiling'}"

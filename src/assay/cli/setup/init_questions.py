@@ -110,11 +110,11 @@ def stops(typed: str) -> str:
     return ", ".join(dict.fromkeys(chosen))
 
 
-def to_write(wishes: SettingChanges, defaults: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
+def to_write(requested: SettingChanges, defaults: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
     """The changed lines of the settings file: a value equal to the default needs no line, and an existing line for
     it is removed."""
     changes: dict[str, Any] = {}
-    for name, value in wishes.items():
+    for name, value in requested.items():
         wanted = None if value == defaults[name] else value
         if file.get(name) != wanted:
             changes[name] = wanted

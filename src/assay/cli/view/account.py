@@ -140,8 +140,8 @@ def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None)
     from assay.synthesis.forecast import cost_in_words, lasting
 
     parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
-    said = f"It took {' · '.join(parts)}"
-    return [f"{said}; the forecast was {cost_in_words(expected)}." if expected else f"{said}."]
+    text = f"It took {' · '.join(parts)}"
+    return [f"{text}; the forecast was {cost_in_words(expected)}." if expected else f"{text}."]
 
 
 def file_lines(folder: Path, run: Run) -> list[str]:

@@ -45,14 +45,14 @@ def claim_lines(claim: Claim, basis: Basis, by: str, working: claim_details.Show
 def _rulings(reply: str) -> list[str]:
     """The verdicts of a reply, and its judgement of the whole. A reply that is not usable has none."""
     try:
-        said = read(Rulings, reply)
+        parsed = read(Rulings, reply)
     except UnreadableReply:
         return []
-    lines = [f"{each.claim}. {each.verdict}{f': {each.why}' if each.why else ''}" for each in said.rulings]
+    lines = [f"{each.claim}. {each.verdict}{f': {each.why}' if each.why else ''}" for each in parsed.rulings]
     whole = [
-        *([] if said.answers else ["they do not answer the question"]),
-        *([f"missing: {'; '.join(said.missing)}"] if said.missing else []),
-        *([f"search for: {said.search}"] if said.search else []),
+        *([] if parsed.answers else ["they do not answer the question"]),
+        *([f"missing: {'; '.join(parsed.missing)}"] if parsed.missing else []),
+        *([f"search for: {parsed.search}"] if parsed.search else []),
     ]
     return [*lines, *([f"as an answer: {', '.join(whole)}"] if whole else [])]
 

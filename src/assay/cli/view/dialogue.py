@@ -29,11 +29,11 @@ def line(prompt: str) -> str | None:
     return plain(typed).strip() if typed else None
 
 
-def ask_until_valid(question: str, present: str, read: Callable[[str], T], *, said: str = "") -> T:
+def ask_until_valid(question: str, present: str, read: Callable[[str], T], *, shown_default: str = "") -> T:
     """Prompt until the answer is valid; an empty one keeps the current value. `read` raises ValueError with the
     problem. The end of input counts as an abort."""
     while True:
-        typed = line(f"{question} [{said or present or 'none'}]: ")
+        typed = line(f"{question} [{shown_default or present or 'none'}]: ")
         if typed is None:
             raise KeyboardInterrupt
         try:
@@ -51,7 +51,7 @@ def confirm(question: str, *, present: bool = False) -> bool:
             raise ValueError("Answer y or n.")
         return words[typed.casefold()]
 
-    return ask_until_valid(question, "y" if present else "n", read, said="Y/n" if present else "y/N")
+    return ask_until_valid(question, "y" if present else "n", read, shown_default="Y/n" if present else "y/N")
 
 
 def one_of(options: Sequence[str]) -> Callable[[str], str]:

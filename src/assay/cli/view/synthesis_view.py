@@ -102,7 +102,7 @@ def _asking(run: Run) -> list[Stretch]:
 
 
 def _relating(run: Run) -> list[Stretch]:
-    drew, insights, paired, spun = (
+    has_insights, insights, paired, spine = (
         state.insights_by_question(run),
         state.insights(run),
         state.pairing(run),
@@ -113,23 +113,28 @@ def _relating(run: Run) -> list[Stretch]:
     related = f"{count_of(len(found), 'relation')} of {count_of(len(paired.pairs), 'pair')}" if paired else ""
     named = ", ".join(f"{count} {name}" for name, count in types.most_common())
     return [
-        Stretch("insights", paired is not None, count_of(len(insights), "insight") if drew else "", "drawing insights"),
-        Stretch("relate", spun is not None, f"{related}: {named}" if named else related, "comparing documents"),
-        Stretch("spine", spun is not None, spun.theme if spun else "", "finding the thread"),
+        Stretch(
+            "insights",
+            paired is not None,
+            count_of(len(insights), "insight") if has_insights else "",
+            "drawing insights",
+        ),
+        Stretch("relate", spine is not None, f"{related}: {named}" if named else related, "comparing documents"),
+        Stretch("spine", spine is not None, spine.theme if spine else "", "finding the thread"),
     ]
 
 
 def _telling(run: Run) -> list[Stretch]:
     draft, checked, written = run.draft, run.checked, run.written
     wanted = [name for name in state.brief(run).audiences if name != EXPERT]
-    told = state.translations(run)
+    translations = state.translations(run)
     passed = sum(claim.verdict is Verdict.supported for claim in checked.values())
     sound = draft is not None and len(checked) == len(written)
     here = [Stretch("narrate", draft is not None, count_of(len(written), "claim") if draft else "", "writing")]
     here.append(Stretch("check", sound, f"{passed} of {len(written)} hold" if draft else "", "checking claims"))
     if wanted:
-        far = ", ".join(name for name in wanted if name in told)
-        here.append(Stretch("translate", len(told) == len(wanted), far, "telling it for other readers"))
+        far = ", ".join(name for name in wanted if name in translations)
+        here.append(Stretch("translate", len(translations) == len(wanted), far, "telling it for other readers"))
     return here
 
 

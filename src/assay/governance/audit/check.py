@@ -206,12 +206,14 @@ def _quotations(files, payloads):
     references = {_reference(each) for each in objects if {"doc_id", "start", "end", "digest"} <= each.keys()}
     words = {}
     for line in files[QUOTATIONS].splitlines():
-        told = json.loads(line)
-        if _reference(told) not in references:
-            raise InvalidBundle(f"no record refers to {told['doc_id']} {told['start']}–{told['end']}")
-        if sha(told["text"]) != told["digest"]:
-            raise InvalidBundle(f"the words of {told['doc_id']} {told['start']}–{told['end']} were changed")
-        words[_reference(told)] = told["text"]
+        quotation = json.loads(line)
+        if _reference(quotation) not in references:
+            raise InvalidBundle(f"no record refers to {quotation['doc_id']} {quotation['start']}–{quotation['end']}")
+        if sha(quotation["text"]) != quotation["digest"]:
+            raise InvalidBundle(
+                f"the words of {quotation['doc_id']} {quotation['start']}–{quotation['end']} were changed"
+            )
+        words[_reference(quotation)] = quotation["text"]
     for each in objects:
         if isinstance(each.get("quote"), dict) and isinstance(each.get("passage"), dict):
             _check_inside(each["quote"], each["passage"], words)

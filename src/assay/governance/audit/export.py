@@ -111,12 +111,12 @@ def _name(row: RecordRow) -> str:
 
 def _files(context: AuditContext, seen: ExportView, rows: list[RecordRow]) -> Iterator[tuple[str, bytes]]:
     run = seen.run
-    told = [row for row in rows if row.seq < len(run.events) and _may_export(row, run.events[row.seq], seen.texts)]
+    exported = [row for row in rows if row.seq < len(run.events) and _may_export(row, run.events[row.seq], seen.texts)]
     line = ("run", "seq", "at", "kind", "digest", "prev", "hash", "n")
     yield RECORDS, _lines({name: getattr(row, name) for name in line} for row in rows)
-    for row in told:
+    for row in exported:
         yield _name(row), (row.body or "").encode()
-    yield QUOTATIONS, _lines(_quotations([json.loads(row.body or "") for row in told], seen.texts))
+    yield QUOTATIONS, _lines(_quotations([json.loads(row.body or "") for row in exported], seen.texts))
     yield PROOF, (dumps(_proof(context, rows[-1])) + "\n").encode()
     for name in sorted({event.prompt for event in run.events if isinstance(event, ModelReplied)}):
         try:

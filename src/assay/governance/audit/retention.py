@@ -93,9 +93,9 @@ def _batches(store: Store, before: str) -> Iterator[list[str]]:
 
 def _clear_titles(connection: Connection, batch: list[str]) -> None:
     """Clear the titles of conversations without turns: a title is the first question."""
-    told = exists().where(turns.c.thread == threads.c.id, turns.c.run == payloads.c.run)
+    has_kept_turns = exists().where(turns.c.thread == threads.c.id, turns.c.run == payloads.c.run)
     own = select(turns.c.thread).where(turns.c.run.in_(batch))
-    connection.execute(update(threads).where(threads.c.id.in_(own), ~told).values(title=""))
+    connection.execute(update(threads).where(threads.c.id.in_(own), ~has_kept_turns).values(title=""))
 
 
 def _flush(store: Store) -> None:

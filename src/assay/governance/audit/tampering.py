@@ -35,9 +35,9 @@ def classify_difference(
     since their numbers may have changed."""
     if (here.n, here.run, here.seq, here.mark) == (line.n, line.run, line.seq, line.mark):
         return RecordFault(line.run, line.seq, FaultKind.changed, line.n)
-    told = _in_witness(place, size, line, here) if place else (1, 0)
-    ours = _in_store(connection, line.run, line.mark, line.n) >= told[0]
-    theirs = told[1] > 0 and told[1] >= _in_store(connection, here.run, here.mark, line.n)
+    counts = _in_witness(place, size, line, here) if place else (1, 0)
+    ours = _in_store(connection, line.run, line.mark, line.n) >= counts[0]
+    theirs = counts[1] > 0 and counts[1] >= _in_store(connection, here.run, here.mark, line.n)
     if type(here.n) is not int or here.n < line.n:
         return RecordFault(str(here.run), _int(here.seq), FaultKind.reordered if theirs else FaultKind.inserted, line.n)
     if not ours and not _any_left(connection, line.run):

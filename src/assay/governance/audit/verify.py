@@ -157,10 +157,10 @@ def _lenient_text(connection: Connection) -> Iterator[None]:
 
 def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[RecordFault]:
     """The first record that differs from the witness or, after the end of the witness, from its link."""
-    told = witness.read_records(place, size) if place else iter(())
+    witnessed = witness.read_records(place, size) if place else iter(())
     link, before = START, 0
     for row in _stored_records(connection):
-        line = next(told, None)
+        line = next(witnessed, None)
         if line is not None and (row.n, row.run, row.seq, row.hash) != line[:4]:
             yield classify_difference(connection, row, line, place, size)
             return
@@ -174,7 +174,7 @@ def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterat
             yield RecordFault(row.run, row.seq, FaultKind.changed, row.n, "its link does not fit")
             return
         before = row.n
-    line = next(told, None)
+    line = next(witnessed, None)
     if line is not None:
         yield RecordFault(line.run, line.seq, FaultKind.cut_off, line.n)
 
@@ -316,10 +316,10 @@ def _check_heads(
 
 
 def _last_valid_seal(
-    connection: Connection, told: Iterator[Seal], workspace: str, key: str, wrong: list[str], where: str
+    connection: Connection, stored_seals: Iterator[Seal], workspace: str, key: str, wrong: list[str], where: str
 ) -> Seal | None:
     last = None
-    for seal in told:
+    for seal in stored_seals:
         expected = key or (last.key if last and where != "in the workspace" else seal.key)
         found = seals.record_at(connection, seal.n)
         if seal.workspace != workspace:

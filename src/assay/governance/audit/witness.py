@@ -82,14 +82,14 @@ def _parse_line(line: bytes) -> WitnessLine | Seal | None:
     if not line.endswith(b"\n"):
         return None
     try:
-        told = _parsed(line.decode())
-        if isinstance(told, list):
-            n, run, seq, hash, mark = told
+        parsed = _parsed(line.decode())
+        if isinstance(parsed, list):
+            n, run, seq, hash, mark = parsed
             right = (
                 type(n) is int and 0 < n < MOST and type(run) is type(hash) is type(mark) is str and type(seq) is int
             )
             return WitnessLine(n, run, seq, hash, mark) if right and 0 <= seq < MOST else None
-        return Seal(**told)
+        return Seal(**parsed)
     except (ValueError, TypeError):
         return None
 
@@ -108,11 +108,11 @@ def read_end(file: Path) -> WitnessEnd:
             tail.seek(max(size - back, 0))
             block = tail.read(size - max(size - back, 0))
         read_records = block.splitlines(keepends=True)
-        said = [
+        parsed = [
             each for each in map(_parse_line, read_records if back >= size else read_records[1:]) if each is not None
         ]
-        line = next((each for each in reversed(said) if isinstance(each, WitnessLine)), None)
-        seal = next((each for each in reversed(said) if isinstance(each, Seal)), None)
+        line = next((each for each in reversed(parsed) if isinstance(each, WitnessLine)), None)
+        seal = next((each for each in reversed(parsed) if isinstance(each, Seal)), None)
         if back >= size or (line and seal):
             return WitnessEnd(line, seal, bool(block) and not block.endswith(b"\n"))
         back *= 4
@@ -125,8 +125,8 @@ def format_records(read_records: Iterable[tuple[int, str, int, str, str]]) -> It
 
 
 def format_head(seal: Seal) -> bytes:
-    told = {name: getattr(seal, name) for name in ("workspace", "n", "link", "at", "key", "signature")}
-    return dumps(told).encode() + b"\n"
+    fields = {name: getattr(seal, name) for name in ("workspace", "n", "link", "at", "key", "signature")}
+    return dumps(fields).encode() + b"\n"
 
 
 def append(file: Path, read_records: Iterable[bytes], seal: Seal, *, torn: bool) -> None:

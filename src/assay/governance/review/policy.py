@@ -124,8 +124,8 @@ def _topic_reasons(run: Run, answer: Answer, policy: Policy) -> list[str]:
         return []
     headings = [block.heading for block in answer.blocks]
     claims = [claim.words for claim in (*answer.claims, *answer.near)]
-    said = [run.asked.question, run.question, answer.said, *answer.gaps, *headings, *claims]
-    words = normalise_words("\n".join(said))
+    texts = [run.asked.question, run.question, answer.said, *answer.gaps, *headings, *claims]
+    words = normalise_words("\n".join(texts))
     found = [f"it is about a {name} matter" for name in policy.classes if mentions_any(words, CLASSES[name])]
     return found + [f"it speaks of {word!r}" for word in policy.words if mentions_any(words, (word,))]
 

@@ -46,7 +46,7 @@ def _agent(run: Run, times: Sequence[str], since: int, trace: str, root: str) ->
     asked, own = run.asked, run.events[since:]
     usage = sum((event.usage for event in own if isinstance(event, ModelReplied)), Usage())
     failed = own[-1] if own and isinstance(own[-1], Failed) else None
-    told: dict[str, Value] = {
+    attributes: dict[str, Value] = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": AGENT,
         "gen_ai.agent.name": AGENT,
@@ -60,11 +60,13 @@ def _agent(run: Run, times: Sequence[str], since: int, trace: str, root: str) ->
         "assay.stopped": run.stopped.reason.value if run.stopped else "",
     }
     if asked.thread:
-        told["gen_ai.conversation.id"] = asked.thread
+        attributes["gen_ai.conversation.id"] = asked.thread
     if asked.seats:
-        told["gen_ai.request.model"] = asked.seats[0].model
+        attributes["gen_ai.request.model"] = asked.seats[0].model
     begun, ended = _nanos(times[max(since - 1, 0)] if since else times[0]), _nanos(times[len(run.events) - 1])
-    return Span(trace, root, "", f"invoke_agent {AGENT}", INTERNAL, begun, ended, told, failed.error if failed else "")
+    return Span(
+        trace, root, "", f"invoke_agent {AGENT}", INTERNAL, begun, ended, attributes, failed.error if failed else ""
+    )
 
 
 def _steps(run: Run, times: Sequence[int], since: int, trace: str, root: str) -> Iterator[Span]:
@@ -87,7 +89,7 @@ def _steps(run: Run, times: Sequence[int], since: int, trace: str, root: str) ->
 
 def _chat(event: ModelReplied, at: int, trace: str, own: str, root: str) -> Span:
     provider, _, model = event.model.rpartition(":")
-    told: dict[str, Value] = {
+    attributes: dict[str, Value] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider or "openai",  # the protocol in use
         "gen_ai.request.model": model,
@@ -97,14 +99,14 @@ def _chat(event: ModelReplied, at: int, trace: str, own: str, root: str) -> Span
         "assay.role": event.role,
         "assay.prompt": event.prompt,
     }
-    return Span(trace, own, root, f"chat {model}", CLIENT, at - int(event.usage.seconds * 1e9), at, told)
+    return Span(trace, own, root, f"chat {model}", CLIENT, at - int(event.usage.seconds * 1e9), at, attributes)
 
 
 FINISHED = frozenset({"stop", "length", "tool_calls", "content_filter"})  # an endpoint may return anything else
 
 
 def _called(event: ToolRan, tool: str, begun: int, at: int, trace: str, own: str, root: str) -> Span:
-    told: dict[str, Value] = {
+    attributes: dict[str, Value] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool,
         "gen_ai.tool.type": "function",
@@ -112,7 +114,7 @@ def _called(event: ToolRan, tool: str, begun: int, at: int, trace: str, own: str
         "assay.found": len(event.found),
     }
     error = "tool_error" if event.error else ""
-    return Span(trace, own, root, f"execute_tool {tool}", INTERNAL, min(begun, at), at, told, error)
+    return Span(trace, own, root, f"execute_tool {tool}", INTERNAL, min(begun, at), at, attributes, error)
 
 
 def _decided(events: Sequence[Event], place: int) -> int:
@@ -143,7 +145,7 @@ def to_otlp(made: Sequence[Span], version: str) -> dict[str, object]:
 
 
 def _plain(span: Span) -> dict[str, object]:
-    told = {name: value for name, value in span.attributes.items() if value != ""}
+    attributes = {name: value for name, value in span.attributes.items() if value != ""}
     return {
         "traceId": span.trace,
         "spanId": span.id,
@@ -152,13 +154,13 @@ def _plain(span: Span) -> dict[str, object]:
         "kind": span.kind,
         "startTimeUnixNano": str(span.begun),
         "endTimeUnixNano": str(span.ended),
-        "attributes": _attributes({**told, **({"error.type": span.error} if span.error else {})}),
+        "attributes": _attributes({**attributes, **({"error.type": span.error} if span.error else {})}),
         "status": {"code": 2} if span.error else {},
     }
 
 
-def _attributes(told: Mapping[str, Value]) -> list[dict[str, object]]:
-    return [{"key": name, "value": _value(value)} for name, value in told.items()]
+def _attributes(attributes: Mapping[str, Value]) -> list[dict[str, object]]:
+    return [{"key": name, "value": _value(value)} for name, value in attributes.items()]
 
 
 def _value(value: Value) -> dict[str, object]:

@@ -161,12 +161,14 @@ def office_properties(archive: Archive) -> OfficeProperties:
     """The properties that an Office file declares, as far as they are plausible."""
     part = archive.linked("", "core-properties") or "docProps/core.xml"
     root = archive.side_xml(part)
-    said = {local_name(field): (field.text or "") for field in root} if root is not None else {}
+    fields = {local_name(field): (field.text or "") for field in root} if root is not None else {}
     return OfficeProperties(
-        title=file_fields.plausible_title(said.get("title", "")),
-        authors=file_fields.parse_authors(said.get("creator", "")),
-        date=_dated(file_fields.parse_date(said.get("created", "")), file_fields.parse_date(said.get("modified", ""))),
-        language=(said.get("language", "").split("-")[0].lower() or None),
+        title=file_fields.plausible_title(fields.get("title", "")),
+        authors=file_fields.parse_authors(fields.get("creator", "")),
+        date=_dated(
+            file_fields.parse_date(fields.get("created", "")), file_fields.parse_date(fields.get("modified", ""))
+        ),
+        language=(fields.get("language", "").split("-")[0].lower() or None),
     )
 
 

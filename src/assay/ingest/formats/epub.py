@@ -32,13 +32,13 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         root = archive.xml(package)
         if root is None:
             raise Refused(Status.corrupt, "It holds no book; fetch it again from where it came from.")
-        said = _said(root)
+        fields = _metadata_fields(root)
         _write_chapters(archive, package, root, out)
     return out.parsed(
-        title=file_fields.plausible_title(next(iter(said.get("title", [])), "")),
-        authors=file_fields.parse_authors(*said.get("creator", [])),
-        date=next(filter(None, map(file_fields.parse_date, said.get("date", []))), None),
-        language=next(iter(said.get("language", [])), "").split("-")[0].lower() or None,
+        title=file_fields.plausible_title(next(iter(fields.get("title", [])), "")),
+        authors=file_fields.parse_authors(*fields.get("creator", [])),
+        date=next(filter(None, map(file_fields.parse_date, fields.get("date", []))), None),
+        language=next(iter(fields.get("language", [])), "").split("-")[0].lower() or None,
         empty="Its chapters hold no text; if its pages are pictures, convert it to PDF and read that with OCR.",
     )
 
@@ -59,7 +59,7 @@ def _package(archive: Archive) -> str:
     return next((stored for stored in archive.names.values() if stored.lower().endswith(".opf")), "")
 
 
-def _said(root: Element) -> dict[str, list[str]]:
+def _metadata_fields(root: Element) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for part in root.iter():
         if local_name(part) in {"title", "creator", "date", "language"} and part.text:

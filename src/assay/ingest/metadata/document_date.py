@@ -95,7 +95,7 @@ PERIODICAL = re.compile(
     rf"(?:\s+no\.?\s*\d+)?\s*[,:–—-]?\s+(?:{WEEKDAY},?\s+)?",
     re.IGNORECASE,
 )
-TOLD = re.compile(r"\s+(?:was|were|is|are|has|have|had)\b", re.IGNORECASE)
+VERB = re.compile(r"\s+(?:was|were|is|are|has|have|had)\b", re.IGNORECASE)
 UP_TO = re.compile(r"(?:\b(?:to|until|till|bis|through|au|and|or)|\d\s*[-–—])\s*$", re.IGNORECASE)
 # Words beside a date that is not the document's own.
 OTHERS = re.compile(
@@ -165,7 +165,7 @@ def _named(text: str) -> list[tuple[int, int, str]]:
     ]
     for line in LINE.finditer(text):
         if (held := MEETING.search(line[0])) and (dated := ANY.search(line[0], held.end())):
-            other = UP_TO.search(line[0][: dated.start()]) or TOLD.match(line[0], dated.end())
+            other = UP_TO.search(line[0][: dated.start()]) or VERB.match(line[0], dated.end())
             if dated.start() - held.end() <= 100 and not other and (iso := to_iso(dated)):
                 found.append((1, line.start(), iso))
     return found

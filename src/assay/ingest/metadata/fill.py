@@ -178,8 +178,8 @@ def find_title_lines(lines: Sequence[FrontLine]) -> list[FrontLine]:
     )
     for size in sorted({line.size for line in upper if line.size > 1.1 * body}, reverse=True):
         group = _together([line for line in upper if abs(line.size - size) < 0.06 * size])
-        told = _told(lines, group[0])
-        if told >= 3 or (told and headed and first.size <= 1.1 * body):
+        running_lines = _running_text_above(lines, group[0])
+        if running_lines >= 3 or (running_lines and headed and first.size <= 1.1 * body):
             continue  # larger text below the first sentences is a section heading
         words = " ".join(line.text for line in group).split()
         more = [line for line in upper if 1.1 * body < line.size < size and len(line.text.split()) >= 4]
@@ -190,7 +190,7 @@ def find_title_lines(lines: Sequence[FrontLine]) -> list[FrontLine]:
     return _together([line for line in upper if line.bold and line.size == first.size]) if headed else []
 
 
-def _told(lines: Sequence[FrontLine], below: FrontLine) -> int:
+def _running_text_above(lines: Sequence[FrontLine], below: FrontLine) -> int:
     """The number of lines of running text above this one."""
     over = (line.text.split() for line in lines if line.start < below.start and line.y < below.y)
     return sum(len(words) >= 8 and 2 * sum(word[:1].islower() for word in words) > len(words) for words in over)

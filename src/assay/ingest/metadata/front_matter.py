@@ -47,8 +47,8 @@ def text_above_prose(text: str) -> str:
 
 def lines_before_sentence(lines: Sequence[str]) -> list[str]:
     """The lines of a paragraph before its first sentence, if no blank line separates them: capitals, or a date."""
-    told = (number for number, line in enumerate(lines[:5]) if not _is_date(line) and not _capitalised(line))
-    return list(lines[: next(told, 5)])
+    sentence_lines = (number for number, line in enumerate(lines[:5]) if not _is_date(line) and not _capitalised(line))
+    return list(lines[: next(sentence_lines, 5)])
 
 
 def _capitalised(line: str) -> bool:

@@ -221,13 +221,13 @@ def build_document(pages: Sequence[Sequence[OcrWord]], limits: FileLimits) -> Pa
     if length > limits.characters:
         return Unreadable(Status.too_large, f"It holds more than {limits.characters:,} characters; split it.")
     sure = [word.confidence for seen in pages for word in seen]
-    told = f"Read by OCR, {sum(sure) / len(sure):.0f}% sure on average; quotations may be misspelled."
+    warning = f"Read by OCR, {sum(sure) / len(sure):.0f}% sure on average; quotations may be misspelled."
     parsed = Parsed(
         whole,
         "pdf",
         pages=tuple(min(at, length) for at in offsets),
         language=identify_language(whole),
-        warnings=(told,),
+        warnings=(warning,),
     )
     return fill_metadata(parsed)
 

@@ -72,15 +72,15 @@ def read_reply(data: object, prompt: Prompt, model: str, seconds: float = 0.0) -
     message = choice.get("message") if isinstance(choice, Mapping) else None
     if not isinstance(message, Mapping):
         raise ValueError("the first choice has no `message`")
-    written = _text(message.get("content")) or _text(message.get("refusal"))
+    text = _text(message.get("content")) or _text(message.get("refusal"))
     calls = _calls(message)
     finish = choice.get("finish_reason")
     return Reply(
-        text=without_thoughts(written),
+        text=without_thoughts(text),
         calls=calls,
         finish=clean(finish)[:LONGEST_NAME] if isinstance(finish, str) and finish else _finish(calls),
-        usage=_usage(data.get("usage"), prompt, written, calls, seconds),
-        model=clean(said)[:LONGEST_NAME] if isinstance(said := data.get("model"), str) and said else model,
+        usage=_usage(data.get("usage"), prompt, text, calls, seconds),
+        model=clean(name)[:LONGEST_NAME] if isinstance(name := data.get("model"), str) and name else model,
     )
 
 
@@ -95,12 +95,12 @@ def without_thoughts(text: str) -> str:
     return text
 
 
-def usage_or_estimate(told_in: object, told_out: object, prompt: Prompt, written: str, seconds: float) -> Usage:
+def usage_or_estimate(reported_in: object, reported_out: object, prompt: Prompt, text: str, seconds: float) -> Usage:
     """The reported usage; missing or implausible counts are estimated."""
     return Usage(
         calls=1,
-        tokens_in=_count(told_in) or prompt_tokens(prompt),
-        tokens_out=_count(told_out) or estimate_tokens(written),
+        tokens_in=_count(reported_in) or prompt_tokens(prompt),
+        tokens_out=_count(reported_out) or estimate_tokens(text),
         seconds=seconds,
     )
 
@@ -112,10 +112,10 @@ def as_arguments(value: object) -> str:
     return "{}" if value is None else clean(_dumped(value))
 
 
-def _usage(told: object, prompt: Prompt, written: str, calls: tuple[ToolCall, ...], seconds: float) -> Usage:
-    said: Mapping[str, object] = told if isinstance(told, Mapping) else {}
-    everything = written + "".join(f" {call.name} {call.arguments}" for call in calls)
-    return usage_or_estimate(said.get("prompt_tokens"), said.get("completion_tokens"), prompt, everything, seconds)
+def _usage(reported: object, prompt: Prompt, text: str, calls: tuple[ToolCall, ...], seconds: float) -> Usage:
+    counts: Mapping[str, object] = reported if isinstance(reported, Mapping) else {}
+    everything = text + "".join(f" {call.name} {call.arguments}" for call in calls)
+    return usage_or_estimate(counts.get("prompt_tokens"), counts.get("completion_tokens"), prompt, everything, seconds)
 
 
 def _count(value: object) -> int:
@@ -137,8 +137,8 @@ def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     return tuple(_call(place, each) for place, each in enumerate(found[:MOST_CALLS], 1))
 
 
-def _call(place: int, told: Mapping[str, Any]) -> ToolCall:
-    asked, own = told["function"], told.get("id")
+def _call(place: int, call: Mapping[str, Any]) -> ToolCall:
+    asked, own = call["function"], call.get("id")
     name = asked.get("name")
     return ToolCall(
         id=clean(own)[:LONGEST_NAME] if isinstance(own, str) and own else f"call_{place}",
@@ -166,7 +166,7 @@ def _part(part: object) -> str:
     if isinstance(part, str):
         return clean(part)
     if isinstance(part, Mapping) and part.get("type", "text") in ("text", "output_text"):
-        return clean(said) if isinstance(said := part.get("text"), str) else ""
+        return clean(text) if isinstance(text := part.get("text"), str) else ""
     return ""  # reasoning or an image
 
 

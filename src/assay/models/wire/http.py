@@ -116,30 +116,30 @@ class EndpointClient:
         is_final: whether a response with a usually transient status (500, 429) would not change on a retry
         """
         attempts = absent = 0
-        problem, said = "", ""
+        problem, response_text = "", ""
 
         async def attempt(_: float) -> T:
-            nonlocal attempts, absent, problem, said
+            nonlocal attempts, absent, problem, response_text
             attempts += 1
             wait = None
             response = await self._send(address or self.address, body())
             if isinstance(response, ConnectionFailure):
-                problem, said = response.problem, ""
+                problem, response_text = response.problem, ""
                 absent += response.absent
                 if absent == self.connect_attempts > 0:
                     raise self.error(f"{problem}; gave up after {attempts} tries")
             elif response.status in RETRIED and not is_final(response):
-                problem, said = self._refusal(response.status), response.text
+                problem, response_text = self._refusal(response.status), response.text
                 wait = retry_after(response.headers, datetime.now(UTC))
             else:
                 return read(response)
             raise TransientFailure(
-                self.error(f"{problem}; gave up after {attempts} tries in {seconds:.3g} s", said), wait
+                self.error(f"{problem}; gave up after {attempts} tries in {seconds:.3g} s", response_text), wait
             )
 
         def late() -> str:
             before = f"; before that it {problem}" if problem else ""
-            return str(self.error(f"did not answer in {max(seconds, 0):.3g} s{before}", said))
+            return str(self.error(f"did not answer in {max(seconds, 0):.3g} s{before}", response_text))
 
         return await with_retries(attempt, seconds, late=late, sleep=self.sleep)
 
@@ -152,9 +152,9 @@ class EndpointClient:
         """The error for a failure status."""
         return self.error(self._refusal(response.status), response.text)
 
-    def error(self, words: str, said: str = "") -> ModelError:
-        said = " ".join(self._hidden(said)[: EXCERPT * 50].split())
-        quoted = f" It said: {said[:EXCERPT]}" if said else ""
+    def error(self, words: str, response_text: str = "") -> ModelError:
+        response_text = " ".join(self._hidden(response_text)[: EXCERPT * 50].split())
+        quoted = f" It said: {response_text[:EXCERPT]}" if response_text else ""
         return ModelError(f"The {self.names.kind} endpoint {public_address(self.address)} {words}.{quoted}")
 
     async def _send(self, address: str, body: Mapping[str, Any] | None) -> Response | ConnectionFailure:

@@ -192,6 +192,6 @@ def _what(kind: str, words: str, given: Any) -> str:
         return "is missing"
     if kind == "extra_forbidden":
         return "is not one of the fields"
-    said = words.removeprefix("Input ").removeprefix("Value error, ")
+    message = words.removeprefix("Input ").removeprefix("Value error, ")
     shown = json.dumps(given, ensure_ascii=False, default=str)
-    return f"{said} (given: {shown if len(shown) <= 60 else shown[:60] + '…'})"
+    return f"{message} (given: {shown if len(shown) <= 60 else shown[:60] + '…'})"

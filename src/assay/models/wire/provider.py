@@ -183,11 +183,11 @@ class ProviderModel:
                 return ModelError(f"The model {self.name} failed ({type(error).__name__}). It said: {words}")
 
     def _words(self, error: Exception) -> str:
-        said = str(error)
+        text = str(error)
         kept = [value for name, value in os.environ.items() if name.endswith(SECRETS) and len(value) >= SHORTEST_SECRET]
         for secret in filter(None, (self.api_key, *kept)):
-            said = said.replace(secret, "…")
-        return " ".join(said[: EXCERPT * 50].split())[:EXCERPT]
+            text = text.replace(secret, "…")
+        return " ".join(text[: EXCERPT * 50].split())[:EXCERPT]
 
 
 def is_transient(error: Exception) -> bool:
@@ -241,15 +241,15 @@ def request_parameters(prompt: Prompt, profile: Mapping[str, Any]) -> ModelReque
 def read_response(response: ModelResponse, prompt: Prompt, name: str, seconds: float) -> Reply:
     from pydantic_ai.messages import TextPart, ToolCallPart
 
-    written = clean("".join(part.content for part in response.parts if isinstance(part, TextPart)))
+    text = clean("".join(part.content for part in response.parts if isinstance(part, TextPart)))
     calls = tuple(
         ToolCall(clean(part.tool_call_id), clean(part.tool_name), as_arguments(part.args))
         for part in [part for part in response.parts if isinstance(part, ToolCallPart)][:MOST_CALLS]
     )
-    everything = written + "".join(f" {call.name} {call.arguments}" for call in calls)
+    everything = text + "".join(f" {call.name} {call.arguments}" for call in calls)
     finish = response.finish_reason
     return Reply(
-        text=without_thoughts(written),
+        text=without_thoughts(text),
         calls=calls,
         finish="tool_calls" if calls and finish is None else FINISHES.get(finish, finish or "stop"),
         usage=usage_or_estimate(response.usage.input_tokens, response.usage.output_tokens, prompt, everything, seconds),

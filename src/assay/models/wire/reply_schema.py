@@ -13,7 +13,7 @@ from assay.models.schemas import object_schema
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_SAID_ELSEWHERE = frozenset({"title", "default", "$defs", "examples"})
+_NOT_CONSTRAINING = frozenset({"title", "default", "$defs", "examples"})
 
 
 @cache
@@ -45,7 +45,7 @@ def _tidied(schema: Any, named: Mapping[str, Any], complete: bool, inside: tuple
             made[word] = {name: _tidied(each, named, complete, inside) for name, each in value.items()}
         elif word in ("enum", "const", "required"):
             made[word] = list(value) if isinstance(value, (list, tuple)) else value
-        elif word not in _SAID_ELSEWHERE:
+        elif word not in _NOT_CONSTRAINING:
             made[word] = _tidied(value, named, complete, inside)
     if "properties" in made:
         made["additionalProperties"] = False

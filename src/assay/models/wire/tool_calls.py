@@ -41,7 +41,7 @@ def parse_choice(consulted: ModelReplied, native: bool) -> ToolChoice:
         return ToolChoice(
             _words(consulted.text),
             tuple(
-                _wish({"tool": call.tool, "arguments": call.arguments}, f"calls.{place}")
+                _requested_call({"tool": call.tool, "arguments": call.arguments}, f"calls.{place}")
                 for place, call in enumerate(consulted.calls)
             ),
         )
@@ -51,16 +51,16 @@ def parse_choice(consulted: ModelReplied, native: bool) -> ToolChoice:
     if native and text[0] != "{" and not _CALL_LIKE.search(text):
         return ToolChoice(text)
     if blocks := list(_BLOCK.finditer(text)):
-        wishes = [wish for block in blocks for wish in _wishes(extract_json(block[2]))]
-        return ToolChoice(text[: blocks[0].start()].strip(), tuple(wishes))
+        calls = [requested for block in blocks for requested in _requested_calls(extract_json(block[2]))]
+        return ToolChoice(text[: blocks[0].start()].strip(), tuple(calls))
     value = extract_json(text)
     why = value.get("why", "") if isinstance(value, dict) else ""
     if not isinstance(why, str):
         raise UnreadableReply(f"why: should be a string (given: {_short(why)})")
-    return ToolChoice(why.strip(), tuple(_wishes(value)))
+    return ToolChoice(why.strip(), tuple(_requested_calls(value)))
 
 
-def written(consulted: ModelReplied) -> str:
+def reply_text(consulted: ModelReplied) -> str:
     """A reply as one text, including its native calls."""
     calls = [{"tool": call.tool, "arguments": call.arguments} for call in consulted.calls]
     return "\n".join(part for part in (consulted.text, json.dumps(calls, ensure_ascii=False) if calls else "") if part)
@@ -73,7 +73,7 @@ def _words(text: str) -> str:
         return ""  # reasoning beside complete calls
 
 
-def _wishes(value: Any) -> Iterator[RequestedCall]:
+def _requested_calls(value: Any) -> Iterator[RequestedCall]:
     if isinstance(value, dict) and not any(name in value for name in ("calls", "tool_calls")):
         if not any(name in value for name in ("tool", "name", "function")):
             raise UnreadableReply(f'calls: is missing (given: {_short(value)}); write {{"why": …, "calls": […]}}')
@@ -82,10 +82,10 @@ def _wishes(value: Any) -> Iterator[RequestedCall]:
     if not isinstance(calls, list):
         raise UnreadableReply(f"calls: should be a list (given: {_short(calls)})")
     for place, call in enumerate(calls):
-        yield _wish(call, f"calls.{place}")
+        yield _requested_call(call, f"calls.{place}")
 
 
-def _wish(call: Any, where: str) -> RequestedCall:
+def _requested_call(call: Any, where: str) -> RequestedCall:
     if isinstance(call, dict) and isinstance(call.get("function"), dict):
         call = call["function"]
     if not isinstance(call, dict):

@@ -78,7 +78,7 @@ def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
     one, other = map(workspace.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-    told = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
+    compared = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
     parts = tuple(
         DifferencePartView(
             name=part.name,
@@ -87,6 +87,6 @@ def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
             only_b=part.only_b,
             changed=tuple(ChangeView(what=each.what, a=each.a, b=each.b) for each in part.changed),
         )
-        for part in told.parts
+        for part in compared.parts
     )
-    return DifferenceResponse(a=a, b=b, same=told.same, parts=parts)
+    return DifferenceResponse(a=a, b=b, same=compared.same, parts=parts)

@@ -101,13 +101,13 @@ async def _decided(server: Server, workspace: Workspace, who: Person, run: str, 
     service = reviews_of(server, workspace, who)
     edits = [Edit(each.place, each.text) for each in given.edits]
     made = service.decide(run, given.decision, given.seal, given.note, edits)
-    told = _whole(workspace, service.sheet(run))
+    detail = _whole(workspace, service.sheet(run))
     if made.decision is Decision.reject:
         underway.end(workspace.store, run)
     else:
-        asker = told.who
+        asker = detail.who
         await server.live.go_on(server.for_principal(service.principal_of(run, asker)), run)
-    return told
+    return detail
 
 
 def _line(line: ReviewItem) -> ReviewSummary:
@@ -133,11 +133,11 @@ def _summary_fields(line: ReviewItem) -> dict[str, Any]:
 
 
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
-    told = _summary_fields(sheet.line)
+    fields = _summary_fields(sheet.line)
     judges = {each.claim.words: each.by for each in sheet.claims}
     cited = render.citations(sheet.answer, sheet.evidence, workspace.document)
     return ReviewView(
-        **told,
+        **fields,
         seal=sheet.seal,
         answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.document, judges) if sheet.open else None,
         claims=tuple(_claim(each, sheet, workspace.document, cited) for each in sheet.claims),
@@ -156,23 +156,23 @@ def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
 
 
 def _claim(
-    written: DraftedClaim, sheet: ReviewSheet, document: run_views.Library, cited: render.Cited
+    drafted: DraftedClaim, sheet: ReviewSheet, document: run_views.Library, cited: render.Cited
 ) -> DraftClaimView:
-    claim = written.claim
+    claim = drafted.claim
     working = claim_details.show_working(claim, sheet.evidence, document)
     return DraftClaimView(
-        basis=written.basis,
-        by=written.by,
+        basis=drafted.basis,
+        by=drafted.by,
         hints=claim_details.hints_of(claim),
         dispute=claim_details.dispute(claim),
         working=run_views.working_view(working, claim, cited),
-        citations=tuple(each.number for each in render.cited_by(claim, cited)) if written.told else (),
-        place=written.place,
+        citations=tuple(each.number for each in render.cited_by(claim, cited)) if drafted.delivered else (),
+        place=drafted.place,
         text=claim.words,
         verdict=claim.verdict,
         why=claim.why,
         cites=claim.cites,
         edited=claim.edited,
-        rests_on_flagged=written.flagged,
-        editable=written.editable,
+        rests_on_flagged=drafted.flagged,
+        editable=drafted.editable,
     )

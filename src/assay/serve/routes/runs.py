@@ -185,19 +185,19 @@ def _events(workspace: Workspace, run: str, after: int = -1) -> tuple[EventView,
 
 def chain_entry(record: Record) -> dict[str, Any]:
     """A record in the chain of its run."""
-    return {name: told for name, told in to_json(record).items() if name not in HIDDEN_FIELDS}
+    return {name: value for name, value in to_json(record).items() if name not in HIDDEN_FIELDS}
 
 
 @router.get("/runs/{run}/trace", response_model=TraceResponse)
 def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
     chain = records.chain(workspace.store, run, workspace.principal.id)
-    told = _events(workspace, run)
+    events = _events(workspace, run)
     if download:
         response.headers["Content-Disposition"] = f'attachment; filename="assay-{re.sub("[^a-z0-9]", "", run)}.json"'
     return TraceResponse(
         run=run,
-        events=told,
+        events=events,
         chain=tuple(map(chain_entry, chain)),
         faults=tuple(records.faults(workspace.store, run)),
         usage=run_views.usage_view(budgets.spent_by_run(workspace.store, run)),

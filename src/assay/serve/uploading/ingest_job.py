@@ -48,14 +48,23 @@ class RunningJob:
     def hear(self, progress: Progress) -> None:
         """Called by the pipeline; does not write to the store."""
         self.passages = max(self.passages, self.job.passages + progress.passages)
-        told = progress.report
-        if told is None or told.path not in self.left:
+        file_report = progress.report
+        if file_report is None or file_report.path not in self.left:
             return
-        numbers = self.left[told.path]
-        report = {"status": told.status, "why": told.why, "title": told.title, "pages": told.pages}
-        self.ended.append(JobFile(numbers.pop(0), told.path, 0, told.outcome, {**report, "passages": told.passages}))
+        numbers = self.left[file_report.path]
+        report = {
+            "status": file_report.status,
+            "why": file_report.why,
+            "title": file_report.title,
+            "pages": file_report.pages,
+        }
+        self.ended.append(
+            JobFile(
+                numbers.pop(0), file_report.path, 0, file_report.outcome, {**report, "passages": file_report.passages}
+            )
+        )
         if not numbers:
-            del self.left[told.path]
+            del self.left[file_report.path]
 
     @property
     def seconds(self) -> float:

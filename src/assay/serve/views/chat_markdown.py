@@ -25,9 +25,9 @@ def number_notes(markdown: str) -> str:
     footnotes."""
     body = markdown.partition("\n")[2].strip("\n")
     first = LISTED.search(body)
-    said, notes = (body[: first.start()], body[first.start() :]) if first else (body, "")
-    told = NOTE.sub(r"[\1]", said).strip()
-    return told + LIST + LISTED.sub(r"- [\1] ", notes) if notes else told
+    text, notes = (body[: first.start()], body[first.start() :]) if first else (body, "")
+    answer = NOTE.sub(r"[\1]", text).strip()
+    return answer + LIST + LISTED.sub(r"- [\1] ", notes) if notes else answer
 
 
 def strip_notes(text: str) -> str:

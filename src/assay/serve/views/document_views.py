@@ -94,14 +94,14 @@ def _left(job: Job) -> float | None:
 
 
 def file_report(file: JobFile) -> FileReportView:
-    told = file.report
+    report = file.report
     return FileReportView(
         name=file.name,
         bytes=file.bytes,
         outcome=file.outcome,
-        status=str(told.get("status", "")),
-        why=str(told.get("why", "")),
-        title=str(told.get("title", "")),
-        pages=int(told.get("pages", 0)),
-        passages=int(told.get("passages", 0)),
+        status=str(report.get("status", "")),
+        why=str(report.get("why", "")),
+        title=str(report.get("title", "")),
+        pages=int(report.get("pages", 0)),
+        passages=int(report.get("passages", 0)),
     )

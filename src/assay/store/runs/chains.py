@@ -66,8 +66,8 @@ class RecordFault:
     @property
     def words(self) -> str:
         """The message without the run, for displays of a single run."""
-        told = FAULT_TEXTS[self.what].format(record=f"record {self.seq}")
-        return f"{told} ({self.detail})" if self.detail else told
+        text = FAULT_TEXTS[self.what].format(record=f"record {self.seq}")
+        return f"{text} ({self.detail})" if self.detail else text
 
 
 class RecordRow(NamedTuple):
@@ -158,18 +158,18 @@ def erasures(connection: Connection, run: str = "") -> Erasures:
         named = _object(body).get("records")
         for each, places in (named if isinstance(named, dict) else {}).items():
             if not run or each == run:
-                told = sorted(place for place in places if type(place) is int) if isinstance(places, list) else []
-                spans[each] = (*spans.get(each, ()), *_spans(told))
+                numbers = sorted(place for place in places if type(place) is int) if isinstance(places, list) else []
+                spans[each] = (*spans.get(each, ()), *_spans(numbers))
     return Erasures(spans, doubtful)
 
 
 def _object(body: str) -> dict[str, Any]:
     """The JSON object of a payload; empty if it is malformed."""
     try:
-        told = json.loads(body)
+        value = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _spans(places: list[int]) -> Iterator[tuple[int, int]]:
@@ -201,13 +201,13 @@ def run_faults(run: str, rows: Iterable[RecordRow], entry: RunFlags | None, eras
         elif over:
             yield RecordFault(run, place, FaultKind.inserted, n, over)
         elif (kind := current_kind(row.kind)) in ("AwaitingReview", "Reviewed", "Answered") and row.body is not None:
-            told = _object(row.body)
+            payload = _object(row.body)
             gated |= kind == "AwaitingReview"
-            if row.kind == "Reviewed" and told.get("decision") == Decision.approve:
-                approved.add(told.get("seal", ""))
-            elif row.kind == "Reviewed" and told.get("decision") == Decision.reject:
+            if row.kind == "Reviewed" and payload.get("decision") == Decision.approve:
+                approved.add(payload.get("seal", ""))
+            elif row.kind == "Reviewed" and payload.get("decision") == Decision.reject:
                 over = "the run was rejected before"
-            elif row.kind == "Answered" and gated and told.get("seal") not in approved and not erased.spans.get(run):
+            elif row.kind == "Answered" and gated and payload.get("seal") not in approved and not erased.spans.get(run):
                 yield RecordFault(run, place, FaultKind.unapproved, n)
         if row.kind == "Answered" and not over:
             over = "the run was delivered before"

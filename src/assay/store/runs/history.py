@@ -165,7 +165,7 @@ def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Sc
     )
     newest = select(func.max(records.c.seq)).where(records.c.run == chosen.c.id).correlate(chosen).scalar_subquery()
     asked, ended = payloads.alias("asked"), payloads.alias("ended")
-    told = and_(
+    last_event = and_(
         ended.c.run == chosen.c.id, ended.c.seq == last.c.seq, last.c.kind.in_(("Answered", "Failed", "Reviewed"))
     )
     rows = (
@@ -173,7 +173,7 @@ def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Sc
         .select_from(chosen)
         .join(last, and_(last.c.run == chosen.c.id, last.c.seq == newest))
         .outerjoin(asked, and_(asked.c.run == chosen.c.id, asked.c.seq == 0))
-        .outerjoin(ended, told)
+        .outerjoin(ended, last_event)
         .order_by(chosen.c.started.desc(), chosen.c.id)
     )
     with store.read() as connection:

@@ -127,10 +127,12 @@ def _check_approved(connection: Connection, run: str, answered: Answered) -> Non
         return
     own = (records.c.run == run) & (records.c.kind.in_(stored_kinds(AwaitingReview)))
     same = (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq)
-    told = [json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))]
+    payloads_ = [
+        json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))
+    ]
     free = {"usage": None}
     given = to_json(answered.answer, words=False) | free
-    if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in told):
+    if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in payloads_):
         raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
 
 
@@ -182,8 +184,8 @@ def documents_in(body: Any) -> set[str]:
     if isinstance(body, dict):
         named = body.get("doc_id")  # empty if it concerns several documents
         own = {named} if isinstance(named, str) and named else set()
-        told = body.get("documents")  # ids, unless it is just a count
-        own.update(each for each in (told if isinstance(told, list) else ()) if isinstance(each, str))
+        listed = body.get("documents")  # ids, unless it is just a count
+        own.update(each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, str))
         # Tool arguments contain documents in the model's own words: those are not ids and refer to nothing.
         return own.union(*(documents_in(each) for name, each in body.items() if name != "arguments"))
     if isinstance(body, list):

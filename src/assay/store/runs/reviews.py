@@ -190,8 +190,8 @@ def latest(store: Store, run: str) -> Review | None:
 
 
 def _review(row: Row[Any]) -> Review:
-    told = dict(row._mapping)
-    return Review(**told | {"state": ReviewState(told["state"]), "reasons": tuple(told["reasons"])})
+    fields = dict(row._mapping)
+    return Review(**fields | {"state": ReviewState(fields["state"]), "reasons": tuple(fields["reasons"])})
 
 
 def undelivered(store: Store) -> list[tuple[str, str]]:

@@ -132,13 +132,13 @@ def _asked(connection: Connection, asked: Asked, scope: Scope) -> Asked:
     named = {each for turn in turns for each in turn.documents} | set(brief.documents if brief else ())
     may = readable(connection, named, scope)
     hidden = hidden_runs(connection, {turn.run for turn in turns}, scope)
-    told = tuple(
+    history = tuple(
         Exchange(turn.run, "", WITHHELD_TURN) if turn.run in hidden or not may.issuperset(turn.documents) else turn
         for turn in turns
     )
     if brief is not None:
         brief = replace(brief, documents=tuple(each for each in brief.documents if each in may))
-    return replace(asked, history=told, brief=brief)
+    return replace(asked, history=history, brief=brief)
 
 
 def readable(connection: Connection, ids: Iterable[str], scope: Scope) -> set[str]:

@@ -31,7 +31,7 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
     document = cache(document)
     answer = run.answer
     assert answer is not None, "a synthesis that is not delivered has no account"
-    brief, spun, paired = state.brief(run), state.spine(run), state.pairing(run)
+    brief, spine, paired = state.brief(run), state.spine(run), state.pairing(run)
     known = state.portraits(run)
     words = "\n\n".join(claim.words for claim in answer.claims)
     return Account(
@@ -49,9 +49,9 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
         insights=tuple(state.insights(run).values()),
         relations=tuple(each for each in state.relations(run) if is_quoted_on_both_sides(each, document)),
         pairing=paired.how if paired else "",
-        theme=spun.theme if spun else "",
-        spine=spun.spine if spun else (),
-        themes=spun.themes if spun else (),
+        theme=spine.theme if spine else "",
+        spine=spine.spine if spine else (),
+        themes=spine.themes if spine else (),
         narrative=answer,
         readability=readability(words),
         translations=tuple(rewrite.align_with_answer(each, run) for each in state.translations(run).values()),
@@ -70,9 +70,9 @@ def is_quoted_on_both_sides(relation: Relation, document: Callable[[str], Docume
 def notes(run: Run) -> tuple[str, ...]:
     """Notes for the reader on how the account was made: that there was no model, or where one could not be used."""
     brief = state.brief(run)
-    said: list[str] = []
+    notes: list[str] = []
     if not run.asked.has_model:
-        said.append(
+        notes.append(
             "Made without a language model: what stands here are quotations, chosen and ordered by rule. "
             + (
                 "Of relations only contradictions, close parallels and shared subjects are recognised."
@@ -81,20 +81,20 @@ def notes(run: Run) -> tuple[str, ...]:
             )
         )
         if set(brief.audiences) != {"expert"}:
-            said.append("Texts for other readers need a model; they hold the same quotations.")
+            notes.append("Texts for other readers need a model; they hold the same quotations.")
     for why in sorted({why for event in run.events for why in fallbacks(event)}):
         what = OF_WHAT.get(why, "")
-        said.append(
+        notes.append(
             f"A limit on {what.removeprefix('the ')} was reached: from there on it went by rule."
             if what
             else "Some replies of the model could not be used: there it went by rule."
         )
     inexact = sum(len(event.inexact) for event in state.gathered_evidence(run).values())
     if inexact:
-        said.append(
+        notes.append(
             f"{inexact} quotations that a model gave were not in the passage; its best sentence stands instead."
         )
-    return tuple(each.strip() for each in said)
+    return tuple(each.strip() for each in notes)
 
 
 def _deep(run: Run) -> bool:

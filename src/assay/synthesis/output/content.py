@@ -210,7 +210,7 @@ def method(account: Account) -> list[tuple[str, str]]:
         ("Cost", f"{spent}; {usage.seconds:,.0f} seconds"),
         ("Run", printable(account.run)),
     ]
-    return [(term, said) for term, said in lines if said]
+    return [(term, text) for term, text in lines if text]
 
 
 def readability(found: Readability) -> str:

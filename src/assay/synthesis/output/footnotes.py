@@ -94,12 +94,12 @@ def footnotes(account: Account) -> Footnotes:
 
 def abstract(portrait: Portrait) -> str:
     """The abstract of a document as one paragraph, with an ellipsis where its sentences are not adjacent."""
-    said = ""
+    text = ""
     end = 0
     for quote in portrait.abstract:
-        said += (" " if quote.start - end <= NEXT else " … ") * bool(said) + printable(quote.text)
+        text += (" " if quote.start - end <= NEXT else " … ") * bool(text) + printable(quote.text)
         end = quote.end
-    return said
+    return text
 
 
 def printable(words: str) -> str:
@@ -138,8 +138,8 @@ def _numbered(
 
 
 def _in_order(account: Account, evidence: Mapping[str, Evidence]):
-    told = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
-    for claim in told:
+    claims = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
+    for claim in claims:
         yield from _quoted(claim, evidence)
     for relation in account.relations:
         yield from ((side.key, side.quote) for side in (relation.left, relation.right))

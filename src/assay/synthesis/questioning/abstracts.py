@@ -231,6 +231,6 @@ def _bonus(words: str, place: int, count: int) -> float:
         (0.2, PURPOSE.search),
         (-0.2, DANGLING.match),
         (-0.15, ADDRESSES.search),
-        (-0.1, lambda said: said.endswith("?") or len(said) > LONGEST * 2 // 3 or len(said) < 50),
+        (-0.1, lambda sentence: sentence.endswith("?") or len(sentence) > LONGEST * 2 // 3 or len(sentence) < 50),
     )
     return early + sum(weight for weight, holds in marks if holds(words))

@@ -128,7 +128,7 @@ def schema(count: int) -> dict[str, Any]:
 
 
 def sift_questions(
-    said: Sequence[str], about: str, known: Sequence[str] = ()
+    proposed: Sequence[str], about: str, known: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """The usable questions, and the others with their faults. Text that instructs a model is dropped without being
     reported."""
@@ -136,7 +136,7 @@ def sift_questions(
     seen = {question_key(each) for each in known}
     usable: list[str] = []
     wrong: list[tuple[str, str]] = []
-    for each in said:
+    for each in proposed:
         words = one_line(each).strip("\"'“”-•* ")
         if is_suspicious(words):
             continue

@@ -100,8 +100,8 @@ def comparative_questions(abstracts: Sequence[str], count: int, known: Sequence[
     spelled = {key: with_article(form, body) for each in reversed(found) for key, (form, _) in each.items()}
     shared: list[str] = []
     used: set[str] = set()
-    said = Counter({key: sum(each[key][1] for each in found if key in each) for key in held})
-    for key in sorted(held, key=lambda key: (-held[key] - 0.5 * len(key), -said[key], key)):
+    mentions = Counter({key: sum(each[key][1] for each in found if key in each) for key in held})
+    for key in sorted(held, key=lambda key: (-held[key] - 0.5 * len(key), -mentions[key], key)):
         if held[key] > 1 and not used & set(key):
             shared.append(spelled[key])
             used |= set(key)

@@ -42,10 +42,10 @@ ELSEWHERE = re.compile(
 def stands_alone(question: str) -> bool:
     """Whether a question names what it asks about. "The passage", "the authors", "this study", a document label or a
     pronoun without an antecedent all need a text beside them."""
-    said = " ".join(question.split())
-    if len(content_terms(said)) < 2 - (len(find_names(said)) > 0):
+    text = " ".join(question.split())
+    if len(content_terms(text)) < 2 - (len(find_names(text)) > 0):
         return False
-    if LOOSE.match(said) or any(needs.search(said) for needs in (TEXTS, WORKS, LABEL, ELSEWHERE)):
+    if LOOSE.match(text) or any(needs.search(text) for needs in (TEXTS, WORKS, LABEL, ELSEWHERE)):
         return False
-    back = BACK.search(said)
-    return back is None or len(content_terms(said[: back.start()])) >= BEFORE
+    back = BACK.search(text)
+    return back is None or len(content_terms(text[: back.start()])) >= BEFORE

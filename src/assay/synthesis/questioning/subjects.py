@@ -106,8 +106,8 @@ def beside(focus: str, document: Document, others: Sequence[str]) -> list[Subjec
     wanted = frozenset(content_terms(focus))
     common = spread(others)
     body = body_of(document)
-    said = (body[slice(*span)] for span in split_sentences(body))
-    near = [each for each in said if len(wanted & frozenset(content_terms(each))) * 2 > len(wanted)]
+    sentences = (body[slice(*span)] for span in split_sentences(body))
+    near = [each for each in sentences if len(wanted & frozenset(content_terms(each))) * 2 > len(wanted)]
     found = _of_terms(phrases("\n".join(near), 1, body), body)
     rated = [Subject(each.words, each.weight * own(each.terms, common, len(others))) for each in found]
     return sorted((each for each in rated if not each.terms & wanted), key=lambda each: -each.weight)
@@ -213,14 +213,14 @@ def phrases(words: str, least: int, body: str) -> dict[Key, tuple[str, int]]:
     """Names and terms that occur at least `least` times, by stems, with spelling and count. Of a term and a longer
     one that contains it, the longer one counts if it occurs nearly as often. `body` is the surrounding text, which
     shows what is a name."""
-    said: Counter[Key] = Counter()
+    mentions: Counter[Key] = Counter()
     spelled: dict[Key, Counter[str]] = {}
     for form in (*_names(words, body), *_terms(words)):
         key = tuple(content_terms(form))
         if 0 < len(key) <= KEYED and not all(term.isdigit() for term in key):
-            said[key] += 1
+            mentions[key] += 1
             spelled.setdefault(key, Counter())[form] += 1
-    kept = {key: count for key, count in said.items() if count >= least}
+    kept = {key: count for key, count in mentions.items() if count >= least}
     whole = [
         key
         for key in kept

@@ -30,7 +30,7 @@ PARALLEL = 0.8  # cosine from which two sentences say the same, if no figure dif
 LONG = 2  # sentences per side
 SHARED = 4  # words that a reason names
 REASON, TITLE = 400, 120  # characters
-TOLD = 0.4  # share of the words of a reason that the two sides must have
+REASON_SHARE = 0.4  # share of the words of a reason that the two sides must have
 OPENING = 5  # lines in which a document identifies itself
 SENTENCES = 12  # sentences of a passage that are compared with another
 Documents = Callable[[str], Document | None]
@@ -72,19 +72,19 @@ class ProposedRelation:
 
 
 def verify_proposal(
-    couple: InsightPair, said: ProposedRelation, document: Documents, by: str, *, small: bool
+    couple: InsightPair, proposed: ProposedRelation, document: Documents, by: str, *, small: bool
 ) -> Relation | str:
     """The relation, if words of both documents support it; otherwise the reason why it is dropped. With a small
     model the rules take precedence: contradictions and reasons come from them."""
     if small and (ruled := find_contradiction(couple, document)) is not None:
         return ruled
-    about = f"{said.type} between {couple.name}"
+    about = f"{proposed.type} between {couple.name}"
     if couple.left.doc_id == couple.right.doc_id:
         return f"{about}: both are of the same document"
     sides: list[RelationSide] = []
     for label, words, insight, evidence in (
-        (couple.labels[0], said.left, couple.left, couple.ours),
-        (couple.labels[1], said.right, couple.right, couple.theirs),
+        (couple.labels[0], proposed.left, couple.left, couple.ours),
+        (couple.labels[1], proposed.right, couple.right, couple.theirs),
     ):
         side = _locate_side(words, insight, evidence, document)
         if isinstance(side, str):
@@ -93,12 +93,12 @@ def verify_proposal(
     left, right = _shorten_side(sides[0], sides[1]), _shorten_side(sides[1], sides[0])
     if small and not shared_words(left.quote.text, right.quote.text):
         return f"{about}: a small model says so, and the two have no word in common"
-    at_odds = _disagreement(left, right, couple, document) if said.type is RelationType.contradiction else ""
-    if said.type is RelationType.contradiction and small and not at_odds:
+    at_odds = _disagreement(left, right, couple, document) if proposed.type is RelationType.contradiction else ""
+    if proposed.type is RelationType.contradiction and small and not at_odds:
         return f"{about}: a small model says so, and no rule bears it out"
-    given = "" if small else _usable_reason(couple, said)
-    reason = given or write_reason(couple, _trusted_type(said.type, small=small), left, right, at_odds)
-    return Relation(left, right, _trusted_type(said.type, small=small), reason, by)
+    given = "" if small else _usable_reason(couple, proposed)
+    reason = given or write_reason(couple, _trusted_type(proposed.type, small=small), left, right, at_odds)
+    return Relation(left, right, _trusted_type(proposed.type, small=small), reason, by)
 
 
 def _trusted_type(tie: RelationType, *, small: bool) -> RelationType:
@@ -182,16 +182,18 @@ RELATING = re.compile(
 )
 
 
-def _usable_reason(couple: InsightPair, said: ProposedRelation) -> str:
+def _usable_reason(couple: InsightPair, proposed: ProposedRelation) -> str:
     """The given reason, if it states nothing that neither side says. The reason for a contradiction may negate one
     side."""
-    reason = " ".join(clean_text(said.reason).split())
+    reason = " ".join(clean_text(proposed.reason).split())
     stated = " ".join(RELATING.sub(" ", reason).split())
     evidence = (*couple.ours, *couple.theirs)
     words = "\n".join(f"{each.passage.above}\n{each.passage.text}" for each in evidence)
-    told = share(claim_terms(stated), text_terms(words)) >= TOLD and not facts.missing_facts(stated, words)
+    is_grounded = share(claim_terms(stated), text_terms(words)) >= REASON_SHARE and not facts.missing_facts(
+        stated, words
+    )
     holds = len(reason) <= REASON and not is_suspicious(reason) and not _misattributes(couple, reason)
-    return reason if holds and told else ""
+    return reason if holds and is_grounded else ""
 
 
 LABELLED = re.compile(r"\b(D[1-9]\d*)\b((?:(?!\bD[1-9]\d*\b).)*)")
@@ -240,7 +242,7 @@ def by_rule(couple: InsightPair, document: Documents) -> Relation | None:
                 write_reason(couple, RelationType.contradiction, one, other, about),
             )
     if couple.pair.alike >= NEAR and (named := _shared_name(left.quote.text, right.quote.text)):
-        reason = f"{couple.labels[0]} and {couple.labels[1]} both speak of {named}; {SAID[RelationType.complement]}."
+        reason = f"{couple.labels[0]} and {couple.labels[1]} both speak of {named}; {RELATION_TEXT[RelationType.complement]}."
         return Relation(left, right, RelationType.complement, reason)
     return None
 
@@ -301,7 +303,7 @@ def _agree(left: str, right: str) -> bool:
     return ours == theirs and not find_denial(left, right) and not find_reversal(left, right)
 
 
-SAID = {
+RELATION_TEXT = {
     RelationType.contradiction: "they cannot both be right",
     RelationType.extension: "one goes further than the other",
     RelationType.improvement: "one betters the other",
@@ -333,4 +335,4 @@ def write_reason(
         return f"{first}; {ours} says {mine}, {theirs} says {other}."
     if about:
         return f"{first}; one of them denies what the other says."
-    return f"{first}; {SAID[tie]}."
+    return f"{first}; {RELATION_TEXT[tie]}."

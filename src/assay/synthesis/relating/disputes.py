@@ -41,15 +41,17 @@ class DisputableSentence:
 async def questions(context: RunContext, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
     """One question for each of the clearest disputes, at most one per pair of documents."""
     each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
-    told = [one for doc in documents if (found := context.document(doc)) for one in disputable_sentences(found, each)]
-    if len({one.doc_id for one in told}) < 2:
+    sentences = [
+        one for doc in documents if (found := context.document(doc)) for one in disputable_sentences(found, each)
+    ]
+    if len({one.doc_id for one in sentences}) < 2:
         return ()
-    vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in told])
-    chosen: dict[frozenset[str], str] = {}
-    found = await asyncio.to_thread(lambda: list(_disputes(told, vectors)))
+    vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in sentences])
+    questions: dict[frozenset[str], str] = {}
+    found = await asyncio.to_thread(lambda: list(_disputes(sentences, vectors)))
     for left, right, dispute in sorted(found, key=lambda each: -each[2].weight):
-        chosen.setdefault(frozenset((left.doc_id, right.doc_id)), question_about(dispute))
-    return tuple(dict.fromkeys(chosen.values()))[:most]
+        questions.setdefault(frozenset((left.doc_id, right.doc_id)), question_about(dispute))
+    return tuple(dict.fromkeys(questions.values()))[:most]
 
 
 def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
@@ -75,12 +77,12 @@ def _disputable(words: str) -> bool:
 
 
 def _disputes(
-    told: Sequence[DisputableSentence], vectors: np.ndarray
+    sentences: Sequence[DisputableSentence], vectors: np.ndarray
 ) -> Iterable[tuple[DisputableSentence, DisputableSentence, Dispute]]:
-    for one, other, alike in nearest([one.doc_id for one in told], vectors):
-        found = between(told[one].statement, told[other].statement, alike)
-        if found is not None and not are_same_template(told[one].around, told[other].around):
-            yield told[one], told[other], found
+    for one, other, alike in nearest([one.doc_id for one in sentences], vectors):
+        found = between(sentences[one].statement, sentences[other].statement, alike)
+        if found is not None and not are_same_template(sentences[one].around, sentences[other].around):
+            yield sentences[one], sentences[other], found
 
 
 def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, float]]:

@@ -66,12 +66,12 @@ def describe_choice(pairs: Sequence[Pair], count_possible: int, documents: int) 
     if not pairs:
         return "Nothing was compared: fewer than two documents have an insight."
     same, near = (sum(pair.why == why for pair in pairs) for why in (SAME, NEAR))
-    told = [f"{same:,} that answer the same question", f"{near:,} that are near each other in meaning"]
+    parts = [f"{same:,} that answer the same question", f"{near:,} that are near each other in meaning"]
     if rest := len(pairs) - same - near:
-        told.append(f"{rest:,} so that no document is left out")
+        parts.append(f"{rest:,} so that no document is left out")
     return (
         f"Of {count_possible:,} possible pairs of insights from {documents:,} documents, {len(pairs):,} were compared: "
-        f"{', '.join(told[:-1])} and {told[-1]}. An insight is in at most {OF_INSIGHT} pairs, two documents share at most "
+        f"{', '.join(parts[:-1])} and {parts[-1]}. An insight is in at most {OF_INSIGHT} pairs, two documents share at most "
         f"{OF_DOCUMENTS}, and a document is compared with at most {PARTNERS} others, unless it would be left out."
     )
 
@@ -92,17 +92,17 @@ class _PairSelection:
     used: Counter[int] = field(default_factory=Counter)
     couples: Counter[tuple[int, int]] = field(default_factory=Counter)
     partners: Counter[int] = field(default_factory=Counter)
-    said: set[tuple[int, int, str, str]] = field(default_factory=set)
+    seen_texts: set[tuple[int, int, str, str]] = field(default_factory=set)
 
     def add(self, left: int, right: int, near: float, why: str, *, always: bool = False) -> None:
         one, other = self.items[left], self.items[right]
         couple = one.document, other.document
         if (left, right) in self.pairs or not (always or self._free(left, right)):
             return
-        if (said := (*couple, one.words, other.words)) in self.said:
+        if (key := (*couple, one.words, other.words)) in self.seen_texts:
             return  # the same two quotations already form a pair for another question
         self.pairs[left, right] = why, near
-        self.said.add(said)
+        self.seen_texts.add(key)
         self.used.update((left, right))
         self.couples[couple] += 1
         if self.couples[couple] == 1:

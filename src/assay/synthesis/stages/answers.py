@@ -180,8 +180,8 @@ def build_weigh_prompt(
 def _weigh_by_words(question: Question, found: Sequence[Found], cutoff: float) -> Weighed:
     """Score by the words of the question that occur in some passage. Words that only frame the question ("how do
     they compare") would otherwise weigh most, since they are the rarest."""
-    said = frozenset(term for each in found for term in content_terms(each.passage.text))
-    asked = " ".join(word for word in question.text.split() if said.intersection(content_terms(word)))
+    passage_terms = frozenset(term for each in found for term in content_terms(each.passage.text))
+    asked = " ".join(word for word in question.text.split() if passage_terms.intersection(content_terms(word)))
     weighed = assess.weigh_by_words(asked, (), found, cutoff)
     evidence = tuple(replace(each, question=question.text) for each in weighed.evidence)
     return Weighed(evidence, weighed.dropped, ())

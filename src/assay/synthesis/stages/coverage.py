@@ -17,7 +17,7 @@ from assay.synthesis import state
 THIN = 2  # a readable document with fewer pieces of evidence gets follow-up questions
 NOT_FOUND = "nothing in it was found to bear on the questions"
 ORDERS = "what was found in it reads like an instruction to a model"
-NOT_TOLD = "what it says could not be told in words that hold"
+NO_CLAIM_HELD = "what it says could not be told in words that hold"
 
 
 async def cover(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -38,16 +38,18 @@ def ledger(run: Run) -> tuple[Coverage, ...]:
     drawn = Counter(insight.doc_id for insight in state.insights(run).values())
     related = Counter(side.doc_id for each in state.relations(run) for side in (each.left, each.right))
     passed = [claim for claim in run.checked.values() if claim.verdict is Verdict.supported]
-    told = Counter(doc for claim in passed for doc in {evidence[key] for key in claim.cites if key in evidence})
+    claims_per_document = Counter(
+        doc for claim in passed for doc in {evidence[key] for key in claim.cites if key in evidence}
+    )
     return tuple(
         Coverage(
             doc,
             asked[doc],
             gathered[doc],
             drawn[doc],
-            told[doc],
+            claims_per_document[doc],
             related[doc],
-            _reason(run, doc, gathered[doc], told[doc]),
+            _reason(run, doc, gathered[doc], claims_per_document[doc]),
         )
         for doc in state.brief(run).documents
     )
@@ -61,4 +63,4 @@ def _reason(run: Run, doc: str, evidence: int, claims: int) -> str:
     if not evidence:
         found = [each.passage for each in run.found if each.passage.doc_id == doc]
         return ORDERS if found and all(is_suspicious(passage.text) for passage in found) else NOT_FOUND
-    return NOT_TOLD if run.checked and not claims else ""
+    return NO_CLAIM_HELD if run.checked and not claims else ""

@@ -53,7 +53,7 @@ class InsightTask:
     evidence: tuple[Evidence, ...]
 
     @property
-    def told(self) -> tuple[Evidence, ...]:
+    def unflagged(self) -> tuple[Evidence, ...]:
         """The evidence shown to a model. Text that looks like an instruction is only quoted, never shown."""
         return tuple(each for each in self.evidence if not each.flagged)
 
@@ -104,7 +104,7 @@ def group_by_document(items: Sequence[InsightTask], together: int) -> list[Seque
     same requests."""
     own: dict[str, list[InsightTask]] = {}
     for each in items:
-        if each.told:
+        if each.unflagged:
             own.setdefault(each.doc_id, []).append(each)
     return [block for group in own.values() for block in state.batches(group, together)]
 
@@ -171,7 +171,7 @@ async def _draw_by_model(
     run: Run, context: RunContext, block: Sequence[InsightTask], document: Documents
 ) -> list[_InsightResult]:
     """Let a model draw the insights of a block. Missing ones, and only those, are requested once more."""
-    said: dict[str, tuple[InsightReply, str]] = {}
+    replies: dict[str, tuple[InsightReply, str]] = {}
     left: Sequence[InsightTask] = block
     refused: Maker | None = None
     again = False
@@ -180,16 +180,16 @@ async def _draw_by_model(
         if isinstance(reply, NoReply):
             refused = stand_in(reply.why)
         else:
-            said |= {id: (each, reply[1]) for id, each in _by_number(reply[0], left).items()}
-            left = [] if again else [each for each in block if each.id not in said]
+            replies |= {id: (each, reply[1]) for id, each in _by_number(reply[0], left).items()}
+            left = [] if again else [each for each in block if each.id not in replies]
             again = True
-    tried = {item.id: _ruled_claims(item, said[item.id][0], block, document) for item in block if item.id in said}
+    tried = {item.id: _ruled_claims(item, replies[item.id][0], block, document) for item in block if item.id in replies}
     judged = await _judge(run, context, block, [claim for own in tried.values() for claim in own])
     return [
         _InsightResult(
-            _choose_claim(item, [judged[each] for each in tried[item.id]], document), Maker(said[item.id][1])
+            _choose_claim(item, [judged[each] for each in tried[item.id]], document), Maker(replies[item.id][1])
         )
-        if item.id in said
+        if item.id in replies
         else _by_rule(item, document, refused or BY_RULES, missing=not refused)
         for item in block
     ]
@@ -204,12 +204,12 @@ async def _judge(
     if context.small(Role.check):
         return judged
     open_ = tuple(dict.fromkeys(claim for claim in claims if context.judge.needs_model(claim)))
-    told = tuple({each.key: each for item in block for each in item.told}.values())
+    evidence = tuple({each.key: each for item in block for each in item.unflagged}.values())
     documents = sorted({each.doc_id for each in block})
-    for batch in batches(open_, told, judge_window(run)):
+    for batch in batches(open_, evidence, judge_window(run)):
         own = open_[batch.start : batch.stop]
         judgement = await context.judge.by_model(
-            JudgeRequest(own), told, NOWHERE, context.ask, mark=mark(run), documents=documents
+            JudgeRequest(own), evidence, NOWHERE, context.ask, mark=mark(run), documents=documents
         )
         judged |= dict(zip(own, judgement.claims, strict=True))
     return judged
@@ -243,7 +243,7 @@ def build_prompt(items: Sequence[InsightTask], mark: str, room: int, *, again: b
         # A question may use the words of a document, so it is data too.
         asked = fence(mark, "question", fit_to_tokens(" ".join(item.question.text.split()), max(own // 4, 16)))
         head = f"Number {place + 1}\n{asked}"
-        part = f"{head}\n{quotations(item.told, NOWHERE, mark, own - estimate_tokens(head) - 4)[0]}"
+        part = f"{head}\n{quotations(item.unflagged, NOWHERE, mark, own - estimate_tokens(head) - 4)[0]}"
         left -= estimate_tokens(part) + 2
         parts.append(part)
     return {"pairs": "\n\n".join(parts), "count": str(len(items)), "again": AGAIN if again else ""}
@@ -251,7 +251,7 @@ def build_prompt(items: Sequence[InsightTask], mark: str, room: int, *, again: b
 
 def schema(items: Sequence[InsightTask]) -> dict[str, Any]:
     """JSON schema of the reply. Only keys that were shown can be cited."""
-    keys = dict.fromkeys(each.key for item in items for each in item.told)
+    keys = dict.fromkeys(each.key for item in items for each in item.unflagged)
     insight = object_schema(
         number={"type": "integer", "enum": list(range(1, len(items) + 1))},
         text={"type": "string"},
@@ -282,21 +282,21 @@ def _choose_claim(item: InsightTask, judged: Sequence[Claim], document: Document
 
 
 def _ruled_claims(
-    item: InsightTask, said: InsightReply, block: Sequence[InsightTask], document: Documents
+    item: InsightTask, reply: InsightReply, block: Sequence[InsightTask], document: Documents
 ) -> list[Claim]:
     """The sentences that were written, with the verdicts of the rules. They are compared with all evidence of the
     request: a sentence that one passage orders a writer to say is not accepted as an insight of another."""
-    own = unchanged_evidence(item.told, document)
+    own = unchanged_evidence(item.unflagged, document)
     shown = tuple({each.key: each for task in block for each in task.evidence}.values())
-    written, _ = claims.split_claims(said.text, said.cites, {each.key for each in own})
+    sentences, _ = claims.split_claims(reply.text, reply.cites, {each.key for each in own})
     return [
         JUDGE.by_rule(revise.correct_citations(claim, own, NOWHERE) or claim, shown, NOWHERE)
-        for claim in written[:SENTENCES]
+        for claim in sentences[:SENTENCES]
     ]
 
 
 def _closest_quotation(item: InsightTask, tried: Sequence[Claim], document: Documents) -> Claim | None:
-    own = unchanged_evidence(item.told, document)
+    own = unchanged_evidence(item.unflagged, document)
     for claim in tried:
         nearest = revise.closest_sentence(claim, own, item.question.text, NOWHERE)
         found = JUDGE.verify(nearest, own, document) if nearest else None
@@ -313,16 +313,16 @@ def quote_best_sentence(item: InsightTask) -> Claim:
     if _is_whole_statement(best.quote.text):
         return Claim("", (best.key,), quote=best.quote)
     asked = frozenset(content_terms(item.question.text))
-    said = [
+    candidates = [
         (len(asked & frozenset(content_terms(each.passage.text[slice(*span)]))), each, span)
         for each in ranked
         if each.flagged == best.flagged
         for span in split_statements(each.passage.text)
         if _is_whole_statement(each.passage.text[slice(*span)])
     ]
-    if not said:
+    if not candidates:
         return Claim("", (best.key,), quote=best.quote)
-    _, each, span = max(said, key=lambda one: one[0])  # the first of equals
+    _, each, span = max(candidates, key=lambda one: one[0])  # the first of equals
     return Claim("", (each.key,), quote=quote(each.passage, *span))
 
 

@@ -41,7 +41,7 @@ class _Opening:
     all_: tuple[Claim, ...]
     of_theme: Mapping[int, tuple[Claim, ...]]
 
-    def told(self, of: Material) -> list[Claim]:
+    def claims(self, of: Material) -> list[Claim]:
         """The claims of the spine about one document. Naming several documents together does not count as covering
         any of them."""
         both = (*self.all_, *(claim for own in self.of_theme.values() for claim in own))
@@ -57,18 +57,18 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     conflicts: list[Conflict] = []
     makers = [BY_RULES]
     if items and run.asked.has_model:
-        written = await _write_parts(run, context, of, items, opening)
-        for theme, drafted in written:
+        drafts = await _write_parts(run, context, of, items, opening)
+        for theme, drafted in drafts:
             themes = {**themes, theme: (*themes[theme], *drafted.blocks)}
             conflicts += drafted.conflicts
-        left = telling.missing_items(run, items, [*_deliverable_claims(of, themes, context), *opening.told(of)])
+        left = telling.missing_items(run, items, [*_deliverable_claims(of, themes, context), *opening.claims(of)])
         more = await _write_parts(run, context, of, left, opening, again=True) if left else []
         for theme, drafted in more:
             for claim in (claim for block in drafted.blocks for claim in block.claims):
                 themes = _with_item(themes, NarrativeItem(of.of(claim.cites)[0], claim.cites, claim, theme), of)
-        makers = [Maker(each.by, each.fallback) for _, each in (*written, *more)]
+        makers = [Maker(each.by, each.fallback) for _, each in (*drafts, *more)]
     elif items:
-        themes = {**themes, **_quote_items(run, of, telling.missing_items(run, items, opening.told(of)))}
+        themes = {**themes, **_quote_items(run, of, telling.missing_items(run, items, opening.claims(of)))}
     themes = _with_missing_items(run, context, of, items, themes, opening)
     for conflict, sides in telling.conflicts(of):
         themes = _with_both_sides(of, sides, items, themes, opening)
@@ -86,13 +86,13 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
 def _spine_opening(run: Run, of: Material) -> _Opening:
     """The beats of the spine as claims, each under its theme. Beats that only list documents are left out: they
     state nothing."""
-    spun = state.spine(run)
-    if spun is None:
+    spine = state.spine(run)
+    if spine is None:
         return _Opening((), {})
     all_: list[Claim] = []
     of_theme: dict[int, tuple[Claim, ...]] = {}
-    for beat in (beat for beat in spun.spine if beat.claim.why != spine_by_rule.LISTED):
-        number = _theme_of(beat, [frozenset(theme.documents) for theme in spun.themes])
+    for beat in (beat for beat in spine.spine if beat.claim.why != spine_by_rule.LISTED):
+        number = _theme_of(beat, [frozenset(theme.documents) for theme in spine.themes])
         if number is None:
             all_.append(spine_by_rule.as_claim(of, beat))
         else:
@@ -132,10 +132,10 @@ def _with_missing_items(
     run: Run, context: RunContext, of: Material, items: Sequence[NarrativeItem], themes: Themes, opening: _Opening
 ) -> Themes:
     """Quote every item that no claim covers, and make sure that each document has a claim of its own."""
-    for item in telling.missing_items(run, items, [*_deliverable_claims(of, themes, context), *opening.told(of)]):
+    for item in telling.missing_items(run, items, [*_deliverable_claims(of, themes, context), *opening.claims(of)]):
         themes = _with_item(themes, item, of)
     for item in telling.documents_without_own_claim(
-        of, items, [*_deliverable_claims(of, themes, context), *opening.told(of)]
+        of, items, [*_deliverable_claims(of, themes, context), *opening.claims(of)]
     ):
         themes = _with_item(themes, item, of)
     return themes
@@ -146,7 +146,7 @@ def _with_both_sides(
 ) -> Themes:
     """Make sure that both sides of a contradiction are stated, each by a claim that cites its words."""
     where = {item.doc_id: item.theme for item in items}
-    cited = {key for claim in (*_claims(themes), *opening.told(of)) for key in claim.cites}
+    cited = {key for claim in (*_claims(themes), *opening.claims(of)) for key in claim.cites}
     for side in sides:
         if side.doc_id in where and side.keys[0] not in cited and is_repeatable(side.claim):
             themes = _with_item(themes, replace(side, theme=where[side.doc_id]), of)
@@ -156,7 +156,7 @@ def _with_both_sides(
 def _join_blocks(run: Run, of: Material, opening: _Opening, themes: Themes) -> tuple[Block, ...]:
     """The opening, then each theme, under its name if there are several. Duplicate claims are dropped. A summary has
     no headings."""
-    spun = state.spine(run)
+    spine = state.spine(run)
     first = {_claim_identity(claim, of): claim for claim in opening.all_}
     found = [Block(tuple(first.values()))] if first else []
     known = set(first)
@@ -169,7 +169,7 @@ def _join_blocks(run: Run, of: Material, opening: _Opening, themes: Themes) -> t
             }
             known |= new.keys()
             own += [replace(block, claims=tuple(new.values()))] if new else []
-        name = spun.themes[number].name if spun and len(spun.themes) > 1 else ""
+        name = spine.themes[number].name if spine and len(spine.themes) > 1 else ""
         if own and name and not own[0].heading:
             own[0] = replace(own[0], heading=name)
         found += own
@@ -216,8 +216,8 @@ async def _write_parts(
         _write_part(run, context, of, part, opening, _instructions(run, place, len(parts), again))
         for place, part in enumerate(parts)
     )
-    told = [each async for each in state.run_in_order(work)]
-    return [(part[0].theme, drafted) for part, drafted in zip(parts, told, strict=True)]
+    drafts = [each async for each in state.run_in_order(work)]
+    return [(part[0].theme, drafted) for part, drafted in zip(parts, drafts, strict=True)]
 
 
 def _instructions(run: Run, place: int, count: int, again: bool) -> str:
@@ -283,9 +283,9 @@ def _quote_instead_of_dropping(run: Run, dropped: Revised, context: RunContext) 
     failed = dict(run.unsupported)
     others = [claim for place, claim in run.written.items() if place not in failed]
     cited = {key for claim in others for key in claim.cites}
-    said = {claim.quote for claim in others}
+    quoted = {claim.quote for claim in others}
     cites = failed[dropped.place].cites
-    alone = [each for each in run.evidence if each.key in cites and each.key not in cited and each.quote not in said]
+    alone = [each for each in run.evidence if each.key in cites and each.key not in cited and each.quote not in quoted]
     for each in unchanged_evidence(alone, cache(context.document)):
         claim = Claim("", (each.key,), quote=each.quote)
         if is_repeatable(claim) and each.quote != failed[dropped.place].quote:
@@ -324,11 +324,11 @@ async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     narrative does not cover is listed as a gap, and any uncovered document makes the outcome partial."""
     answer = compose.answer(run, context.document, context.titles(run), context.unreadable())
     where = {each.key: each.quote.doc_id for each in run.evidence}
-    told = {where[key] for claim in answer.claims for key in claim.cites}
+    cited_documents = {where[key] for claim in answer.claims for key in claim.cites}
     called = titles.document_titles(run, context.titles(run))
-    silent = [doc for doc in state.brief(run).documents if doc in set(where.values()) - told]
+    silent = [doc for doc in state.brief(run).documents if doc in set(where.values()) - cited_documents]
     gaps = tuple(f"nothing that “{called.get(doc, '')}” says could be told" for doc in silent)
-    whole = answer.outcome is not Outcome.answered or told.issuperset(state.brief(run).documents)
+    whole = answer.outcome is not Outcome.answered or cited_documents.issuperset(state.brief(run).documents)
     answer = replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
     if wrong := compose.find_faults(answer, run, context.document):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")

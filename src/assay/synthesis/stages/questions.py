@@ -159,20 +159,20 @@ def comparative_count(documents: int) -> int:
 async def _ask_comparative(run: Run, context: RunContext, pass_: int) -> Questioned:
     portraits = state.portraits(run)
     documents = _readable(run)
-    told = [abstract_of(portraits[doc]) for doc in documents]
+    abstracts = [abstract_of(portraits[doc]) for doc in documents]
     count = comparative_count(len(documents))
     found: list[str] = []
     made: list[Maker] = []
     blocks = _blocks(run, context, documents) if run.asked.has_model else []
-    async for some, said in state.run_in_order(
+    async for some, questions in state.run_in_order(
         propose_questions(run, context, _comparative_request(run, context, block, count)) for block in blocks
     ):
         found += (each for each in some if each not in found)
-        made.append(said)
+        made.append(questions)
     if len(found) > count:
         vectors = await context.tool_context.search_context.embedder.queries(found)
         found = [found[place] for place in merging.most_different(vectors, count)]
-    more = asking_by_rule.comparative_questions(told, count - len(found), found)
+    more = asking_by_rule.comparative_questions(abstracts, count - len(found), found)
     more += tuple(each for each in await disputes.questions(context, documents) if each not in (*found, *more))
     maker = combine_makers([*made, BY_RULES] if found and more else made)
     return Questioned((*found, *more), "", pass_, maker.by, documents, maker.fallback)

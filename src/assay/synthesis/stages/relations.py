@@ -78,9 +78,9 @@ async def pair(run: Run, context: RunContext) -> AsyncIterator[Paired]:
 
     embedder = context.tool_context.search_context.embedder
     rows = [await embedder.queries([item.words for item in block]) for block in state.batches(items, EMBEDDED)]
-    chosen = await asyncio.to_thread(pairs.choose_pairs, items, np.concatenate(rows))
+    selected = await asyncio.to_thread(pairs.choose_pairs, items, np.concatenate(rows))
     possible = pairs.count_possible(items)
-    yield Paired(chosen, pairs.describe_choice(chosen, possible, documents), possible - len(chosen))
+    yield Paired(selected, pairs.describe_choice(selected, possible, documents), possible - len(selected))
 
 
 # --- classification -------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ async def _relate_block(
 ) -> Related:
     """Classify one block by model. Pairs missing from the reply are requested once more. Pairs that it never
     classifies, or must not see, are classified by rule."""
-    said: dict[int, Relation | None] = {}  # by position in the block
+    relations: dict[int, Relation | None] = {}  # by position in the block
     dropped: list[str] = []
     made: list[Maker] = []
     shown = [place for place, couple in enumerate(insight_pairs) if not couple.odd and couple.ours and couple.theirs]
@@ -154,13 +154,13 @@ async def _relate_block(
         ):
             if place is None:
                 dropped.append(str(found))
-            elif left[place] not in said:
-                said[left[place]] = found if isinstance(found, Relation) else None
+            elif left[place] not in relations:
+                relations[left[place]] = found if isinstance(found, Relation) else None
                 dropped += [found] if isinstance(found, str) and found else []
-        left = [] if again else [place for place in shown if place not in said]
+        left = [] if again else [place for place in shown if place not in relations]
         again = True
     kept = [
-        said[place] if place in said else classify.by_rule(couple, document)
+        relations[place] if place in relations else classify.by_rule(couple, document)
         for place, couple in enumerate(insight_pairs)
     ]
     maker = combine_makers(made)
@@ -197,7 +197,7 @@ def build_prompt(insight_pairs: Sequence[InsightPair], mark: str, room: int, *, 
             asked = fit_to_tokens(" ".join(couple.question.split()), max(left // (4 * sides), 12))
             head += "\n" + fence(mark, "the question that both answer", asked)
         left -= estimate_tokens(head) + 2
-        told = [head]
+        lines = [head]
         for name, insight, evidence, label in (
             ("Left", couple.left, couple.ours, couple.labels[0]),
             ("Right", couple.right, couple.theirs, couple.labels[1]),
@@ -205,8 +205,8 @@ def build_prompt(insight_pairs: Sequence[InsightPair], mark: str, room: int, *, 
             part = _side(f"{name}, {label}:", insight, evidence, mark, left // sides)
             left -= estimate_tokens(part) + 1
             sides -= 1
-            told.append(part)
-        parts.append("\n".join(told))
+            lines.append(part)
+        parts.append("\n".join(lines))
     return {"pairs": "\n\n".join(parts), "count": str(len(insight_pairs)), "again": AGAIN if again else ""}
 
 
@@ -262,6 +262,6 @@ def _read_reply(
             found.append((place, ""))
         else:
             done.add(place)
-            said = ProposedRelation(RelationType(each.type), each.reason, each.left, each.right)
-            found.append((place, classify.verify_proposal(insight_pairs[place], said, document, by, small=small)))
+            proposed = ProposedRelation(RelationType(each.type), each.reason, each.left, each.right)
+            found.append((place, classify.verify_proposal(insight_pairs[place], proposed, document, by, small=small)))
     return found

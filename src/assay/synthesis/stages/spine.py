@@ -65,21 +65,21 @@ async def write_spine(run: Run, context: RunContext) -> AsyncIterator[Event]:
     documents."""
     of = gather_material(run, context)
     docs = [doc for doc in state.brief(run).documents if of.insights.get(doc)]
-    said = {doc: of.said(doc) for doc in docs}
+    words_of = {doc: of.words(doc) for doc in docs}
     parts = await _group_documents(of, docs, context)
-    told = themes.name_by_rule(parts, said)
+    named_by_rule = themes.name_by_rule(parts, words_of)
     if not run.asked.has_model or not docs:
-        yield SpineWritten(themes.overall_theme("", said), beats.write_by_rule(of, told), told)
+        yield SpineWritten(themes.overall_theme("", words_of), beats.write_by_rule(of, named_by_rule), named_by_rule)
         return
-    named, who = await _name_themes(run, context, of, told) if len(told) > 1 else (told, [])
-    work = (_write_part(run, context, of, theme.documents, alone=len(told) == 1) for theme in named)
-    written = [part async for part in state.run_in_order(work)]
+    named, who = await _name_themes(run, context, of, named_by_rule) if len(named_by_rule) > 1 else (named_by_rule, [])
+    work = (_write_part(run, context, of, theme.documents, alone=len(named_by_rule) == 1) for theme in named)
+    parts_written = [part async for part in state.run_in_order(work)]
     if len(named) > 1:
-        written.insert(0, await _write_opening(run, context, of, named))
-    maker = combine_makers([*(part.maker for part in written), *who])
+        parts_written.insert(0, await _write_opening(run, context, of, named))
+    maker = combine_makers([*(part.maker for part in parts_written), *who])
     yield SpineWritten(
-        themes.overall_theme(written[0].theme, said),
-        tuple({(beat.claim.words, beat.documents): beat for part in written for beat in part.beats}.values()),
+        themes.overall_theme(parts_written[0].theme, words_of),
+        tuple({(beat.claim.words, beat.documents): beat for part in parts_written for beat in part.beats}.values()),
         named,
         maker.by,
         maker.fallback,
@@ -105,14 +105,14 @@ async def _group_documents(of: Material, docs: Sequence[str], context: RunContex
 
 
 async def _name_themes(
-    run: Run, context: RunContext, of: Material, told: Sequence[Theme]
+    run: Run, context: RunContext, of: Material, named_by_rule: Sequence[Theme]
 ) -> tuple[tuple[Theme, ...], list[Maker]]:
     """The themes with names from a model, and the makers of the names."""
     first = {doc: own[0].claim.words for doc, own in of.insights.items()}
     evidence = {doc: [of.known[key] for each in own for key in each.claim.cites] for doc, own in of.insights.items()}
     found: list[Theme] = []
     who: list[Maker] = []
-    for block in state.batches(told, themes.TOGETHER):
+    for block in state.batches(named_by_rule, themes.TOGETHER):
 
         def build_prompt(room: int, block: Sequence[Theme] = block) -> Mapping[str, str]:
             return themes.build_prompt(block, first, mark(run), room)
@@ -162,11 +162,11 @@ def _wanted_sentences(alone: bool) -> str:
     return f"Write {f'3 to {SENTENCES}' if alone else '1 to 3'} sentences that name every document"
 
 
-async def _write_opening(run: Run, context: RunContext, of: Material, told: Sequence[Theme]) -> _SpinePart:
+async def _write_opening(run: Run, context: RunContext, of: Material, named: Sequence[Theme]) -> _SpinePart:
     """The sentences over all themes, written from one document of each. The sentences of each theme name its
     documents."""
-    step = max(1, -(-len(told) // REPRESENTED))
-    docs = [max(theme.documents, key=lambda doc: (_best_score(of, doc), doc)) for theme in told[::step]]
+    step = max(1, -(-len(named) // REPRESENTED))
+    docs = [max(theme.documents, key=lambda doc: (_best_score(of, doc), doc)) for theme in named[::step]]
     wanted = f"Write 3 to {SENTENCES} sentences on what these documents come to together, and name those you speak of."
     reply = await _ask_model(run, context, of, docs, wanted, SENTENCES)
     if isinstance(reply, NoReply):
@@ -243,10 +243,13 @@ async def _supported_sentences(
     for sentence in sentences:
         split, _ = claims.split_claims(sentence.text, sentence.cites, of.known.keys())
         for claim in split:
-            told = not context.small(Role.write) or is_close_to_a_sentence(
+            titled_allowed = not context.small(Role.write) or is_close_to_a_sentence(
                 titles.LABEL.sub("", claim.text), claim.cites, of.evidence
             )
-            if told and (titled := titles.replace_labels(claim, of.documents, of.called, of.known)) is not None:
+            if (
+                titled_allowed
+                and (titled := titles.replace_labels(claim, of.documents, of.called, of.known)) is not None
+            ):
                 beat = _with_title(of, SpineSentence(*titled))
                 found.append(replace(beat, claim=context.judge.by_rule(beat.claim, of.evidence, of.sources)))
     asks = [beat for beat in found if not context.small(Role.check) and context.judge.needs_model(beat.claim)]

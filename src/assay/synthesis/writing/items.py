@@ -39,8 +39,8 @@ def items(run: Run, of: Material) -> tuple[NarrativeItem, ...]:
     """All items in narrative order. Synthesis: every insight, by theme and document. Summary: the evidence of every
     question, without duplicates."""
     if state.brief(run).pipeline is Pipeline.synthesis:
-        spun = state.spine(run)
-        split_into_parts = [theme.documents for theme in spun.themes] if spun else [tuple(of.insights)]
+        spine = state.spine(run)
+        split_into_parts = [theme.documents for theme in spine.themes] if spine else [tuple(of.insights)]
         return tuple(
             NarrativeItem(doc, insight.claim.cites, spine_by_rule.without_verdict(insight.claim), number)
             for number, docs in enumerate(split_into_parts)
@@ -57,13 +57,13 @@ def items(run: Run, of: Material) -> tuple[NarrativeItem, ...]:
     return tuple(found.values())
 
 
-def split_into_parts(told: Sequence[NarrativeItem], window: int, most: int = 0) -> list[tuple[NarrativeItem, ...]]:
+def split_into_parts(items: Sequence[NarrativeItem], window: int, most: int = 0) -> list[tuple[NarrativeItem, ...]]:
     """Split items into requests: of one theme, limited in number and length. Every item is in exactly one part."""
     most = most or max(2, min(ITEMS, window // AN_ITEM))
     room = max(200, window // 2 - 400)
     found: list[tuple[NarrativeItem, ...]] = []
-    for theme in dict.fromkeys(item.theme for item in told):
-        own = [item for item in told if item.theme == theme]
+    for theme in dict.fromkeys(item.theme for item in items):
+        own = [item for item in items if item.theme == theme]
         even = -(-len(own) // -(-len(own) // most))  # parts of equal size
         part: list[NarrativeItem] = []
         for item in own:
@@ -78,35 +78,35 @@ def split_into_parts(told: Sequence[NarrativeItem], window: int, most: int = 0) 
 # --- coverage -------------------------------------------------------------------------------------------------------
 
 
-def missing_items(run: Run, told: Sequence[NarrativeItem], said: Sequence[Claim]) -> tuple[NarrativeItem, ...]:
+def missing_items(run: Run, items: Sequence[NarrativeItem], claims: Sequence[Claim]) -> tuple[NarrativeItem, ...]:
     """The items that no claim covers. Synthesis: every insight whose evidence is not cited. Summary: the best
     piece of each question without a cited piece, and one item of each document that is not cited."""
-    cited = {key for claim in said for key in claim.cites}
+    cited = {key for claim in claims for key in claim.cites}
     if state.brief(run).pipeline is Pipeline.synthesis:
-        spans = {claim.quote for claim in said if claim.quote}
-        return tuple(item for item in told if not cited & set(item.keys) and item.claim.quote not in spans)
-    best = {item.keys[0]: item for item in told}
+        spans = {claim.quote for claim in claims if claim.quote}
+        return tuple(item for item in items if not cited & set(item.keys) and item.claim.quote not in spans)
+    best = {item.keys[0]: item for item in items}
     found: dict[str, NarrativeItem] = {}
     for evidence in state.evidence_by_question(run).values():
         own = [each.key for each in evidence if each.key in best]
         if own and not cited & set(own) and not found.keys() & set(own):
             found[own[0]] = best[own[0]]
-    spoken = {item.doc_id for item in told if item.keys[0] in cited or item.keys[0] in found}
-    for item in told:
+    spoken = {item.doc_id for item in items if item.keys[0] in cited or item.keys[0] in found}
+    for item in items:
         if item.doc_id not in spoken:
             spoken.add(item.doc_id)
             found[item.keys[0]] = item
-    return tuple(item for item in told if item.keys[0] in found)
+    return tuple(item for item in items if item.keys[0] in found)
 
 
 def documents_without_own_claim(
-    of: Material, told: Sequence[NarrativeItem], said: Sequence[Claim]
+    of: Material, items: Sequence[NarrativeItem], claims: Sequence[Claim]
 ) -> tuple[NarrativeItem, ...]:
     """The first item of each document that has no claim of its own. Without one, the document would disappear if the
     claims that it shares with others turn out to be unsupported."""
-    alone = {docs[0] for claim in said if len(docs := of.of(claim.cites)) == 1}
+    alone = {docs[0] for claim in claims if len(docs := of.of(claim.cites)) == 1}
     found: dict[str, NarrativeItem] = {}
-    for item in told:
+    for item in items:
         if item.doc_id not in alone:
             found.setdefault(item.doc_id, item)
     return tuple(found.values())

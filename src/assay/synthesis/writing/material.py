@@ -36,7 +36,7 @@ class Material:
         """Label → document."""
         return {label: doc for doc, label in self.labels.items()}
 
-    def said(self, doc: str) -> str:
+    def words(self, doc: str) -> str:
         """All insights of a document as one text."""
         return "\n".join(insight.claim.words for insight in self.insights.get(doc, ()))
 

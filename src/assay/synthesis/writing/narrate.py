@@ -47,10 +47,10 @@ def build_prompt(
     """The values of the prompt `narrate`, in at most `room` tokens. Every item is shown, shortened if there are
     many. Spine and relations get what they need, up to a fixed share."""
     docs = list(dict.fromkeys(item.doc_id for item in part))
-    told = fence(mark, "spine", fit_to_tokens(" ".join(_labelled(claim, of) for claim in spine), room // 6)) + "\n\n"
-    told = told if spine else ""
+    opening = fence(mark, "spine", fit_to_tokens(" ".join(_labelled(claim, of) for claim in spine), room // 6)) + "\n\n"
+    opening = opening if spine else ""
     ties = render_relations(of, docs, mark, room // 8)
-    left = room - sum(estimate_tokens(words) for words in (told, ties, wanted)) - 4
+    left = room - sum(estimate_tokens(words) for words in (opening, ties, wanted)) - 4
     shown: list[str] = []
     question = ""
     for place, item in enumerate(part):
@@ -63,7 +63,7 @@ def build_prompt(
             )
         shown.append(asked + _shown(item, of, mark, share - estimate_tokens(asked) - 1))
         left -= estimate_tokens(shown[-1]) + 1
-    return {"spine": told, "relations": ties, "evidence": "\n".join(shown), "wanted": wanted}
+    return {"spine": opening, "relations": ties, "evidence": "\n".join(shown), "wanted": wanted}
 
 
 def _shown(item: NarrativeItem, of: Material, mark: str, room: int) -> str:

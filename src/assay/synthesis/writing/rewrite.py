@@ -37,7 +37,7 @@ SHOWN, LITTLE = 1200, 500  # tokens of those claims
 SENTENCES = 3  # maximum sentences per claim
 DESCRIBED = 300  # characters of the description of an audience
 ANALOGY = 300  # characters
-WISHES = {
+READER_GUIDANCE = {
     PLAIN: "has no background. Keep the order of the argument. Short sentences of one thought each, in the active voice "
     "and in everyday words; explain what is abstract by what the claims say of it. One analogy may help.",
     EXECUTIVE: "has to decide. Say briefly what matters for a decision. Claims may be merged, and those that make no "
@@ -145,14 +145,14 @@ def _key(place: int) -> str:
     return f"told-{place}"
 
 
-def groups(told: VerifiedNarrative, *, small: bool) -> Iterator[tuple[int, ...]]:
+def groups(narrative: VerifiedNarrative, *, small: bool) -> Iterator[tuple[int, ...]]:
     """Claims that share a request: of one block, limited in number and length. The split is deterministic."""
     most, room = (FEW, LITTLE) if small else (TOGETHER, SHOWN)
-    for block in told.blocks:
+    for block in narrative.blocks:
         group: list[int] = []
         used = 0
         for place in block:
-            cost = estimate_tokens(told.claims[place].words)
+            cost = estimate_tokens(narrative.claims[place].words)
             if group and (len(group) == most or used + cost > room):
                 yield tuple(group)
                 group, used = [], 0
@@ -184,34 +184,38 @@ def schema(count: int, *, spares: bool) -> dict[str, Any]:
 
 
 def build_prompt(
-    told: VerifiedNarrative, audience: str, group: Sequence[int], mark: str, room: int, note: str = ""
+    narrative: VerifiedNarrative, audience: str, group: Sequence[int], mark: str, room: int, note: str = ""
 ) -> dict[str, str]:
     """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, one per line. The
     description of the audience is user input, so it is fenced and limited to `DESCRIBED` characters."""
-    said = " ".join(clean_text(audience).split())[:DESCRIBED]
-    reader = WISHES.get(audience) or "\n" + fence(mark, "who the reader is", said)
+    described = " ".join(clean_text(audience).split())[:DESCRIBED]
+    reader = READER_GUIDANCE.get(audience) or "\n" + fence(mark, "who the reader is", described)
     note = f"\n{note}" if note else ""
     left = room - estimate_tokens(reader) - estimate_tokens(note) - 40
     each = max(left // len(group) - 12, 8)
-    shown = _labelled(told, group)
+    shown = _labelled(narrative, group)
     lines = [
-        f"{number}{_from(told, place, shown)}: {fit_to_tokens(' '.join(told.claims[place].words.split()), each)}"
+        f"{number}{_from(narrative, place, shown)}: {fit_to_tokens(' '.join(narrative.claims[place].words.split()), each)}"
         for number, place in enumerate(group, 1)
     ]
     return {"claims": fence(mark, "claims", "\n".join(lines)), "reader": reader, "note": note}
 
 
-def _labelled(told: VerifiedNarrative, group: Sequence[int]) -> dict[str, str]:
+def _labelled(narrative: VerifiedNarrative, group: Sequence[int]) -> dict[str, str]:
     """Label → title of the documents behind these claims. Labels that occur in the claims themselves are not used
     (vitamin D3)."""
-    words = " ".join(told.pieces[place].passage.text for place in group)
-    docs = dict.fromkeys(doc for place in group for doc in told.documents[place])
-    titles = {told.labels[doc]: told.titles[doc][0] for doc in docs if doc in told.labels and told.titles[doc]}
+    words = " ".join(narrative.pieces[place].passage.text for place in group)
+    docs = dict.fromkeys(doc for place in group for doc in narrative.documents[place])
+    titles = {
+        narrative.labels[doc]: narrative.titles[doc][0]
+        for doc in docs
+        if doc in narrative.labels and narrative.titles[doc]
+    }
     return {own: name for own, name in titles.items() if not re.search(rf"\b{own}\b", words)}
 
 
-def _from(told: VerifiedNarrative, place: int, shown: Mapping[str, str]) -> str:
-    own = [told.labels[doc] for doc in told.documents[place] if told.labels.get(doc) in shown]
+def _from(narrative: VerifiedNarrative, place: int, shown: Mapping[str, str]) -> str:
+    own = [narrative.labels[doc] for doc in narrative.documents[place] if narrative.labels.get(doc) in shown]
     return f" ({', '.join(own)})" if own else ""
 
 
@@ -220,17 +224,17 @@ def _from(told: VerifiedNarrative, place: int, shown: Mapping[str, str]) -> str:
 Tried = tuple[Claim, tuple[int, ...]]  # a sentence as a claim, and the positions of the claims it covers
 
 
-def read(reply: TranslationReply, told: VerifiedNarrative, group: Sequence[int]) -> tuple[Tried, ...]:
+def read(reply: TranslationReply, narrative: VerifiedNarrative, group: Sequence[int]) -> tuple[Tried, ...]:
     """The sentences, each citing the claims it covers. A sentence that covers none is dropped, and a claim counts as
     covered only if the sentence shares a word with it. Labels are replaced by titles."""
-    titles = _labelled(told, group)
+    titles = _labelled(narrative, group)
     found: dict[str, Tried] = {}
     for sentence in reply.sentences[: SENTENCES * len(group)]:
         named = sorted({group[number - 1] for number in sentence.claims if 0 < number <= len(group)})
-        for said in stating.split_claims(sentence.text, (), ())[0]:
-            places = _claims_in(said.text, named, told)
-            own = {told.labels.get(doc, "") for place in places for doc in told.documents[place]}
-            words = _in_titles(said.text, {label: title for label, title in titles.items() if label in own})
+        for claim in stating.split_claims(sentence.text, (), ())[0]:
+            places = _claims_in(claim.text, named, narrative)
+            own = {narrative.labels.get(doc, "") for place in places for doc in narrative.documents[place]}
+            words = _in_titles(claim.text, {label: title for label, title in titles.items() if label in own})
             if places:
                 found.setdefault(words, (Claim(words, tuple(map(_key, places))), places))
     return tuple(found.values())
@@ -246,9 +250,9 @@ def _in_titles(words: str, titles: Mapping[str, str]) -> str:
     )
 
 
-def _claims_in(words: str, named: Sequence[int], told: VerifiedNarrative) -> tuple[int, ...]:
+def _claims_in(words: str, named: Sequence[int], narrative: VerifiedNarrative) -> tuple[int, ...]:
     """Of the claims that a sentence refers to, those with which it shares a word that the others lack."""
-    terms = {place: frozenset(content_terms(told.claims[place].words)) for place in named}
+    terms = {place: frozenset(content_terms(narrative.claims[place].words)) for place in named}
     there = frozenset(content_terms(words))
     found: list[int] = []
     for place in named:
@@ -258,26 +262,26 @@ def _claims_in(words: str, named: Sequence[int], told: VerifiedNarrative) -> tup
     return tuple(found)
 
 
-def judge_by_rule(tried: Tried, told: VerifiedNarrative) -> Claim:
+def judge_by_rule(tried: Tried, narrative: VerifiedNarrative) -> Claim:
     """The sentence with its verdict: grounded in the verified claims like any claim. It must not name another document,
     nor drop the uncertainty of its claims."""
     claim, places = tried
     first = re.match(r"[^\W\d_]+", claim.text)
-    opens = first is not None and first[0].istitle() and stem_word(fold_case(first[0])) in told.ordinary
+    opens = first is not None and first[0].istitle() and stem_word(fold_case(first[0])) in narrative.ordinary
     words = claim.text[:1].lower() + claim.text[1:] if opens else claim.text
-    evidence = (*told.pieces.values(), *told.commands)
-    ruled = replace(JUDGE.by_rule(replace(claim, text=words), evidence, told.sources), text=claim.text)
-    labels = set(LABEL.findall(claim.text)) & set(told.labels.values())
-    if labels - set(LABEL.findall(" ".join(told.pieces[place].passage.text for place in places))):
+    evidence = (*narrative.pieces.values(), *narrative.commands)
+    ruled = replace(JUDGE.by_rule(replace(claim, text=words), evidence, narrative.sources), text=claim.text)
+    labels = set(LABEL.findall(claim.text)) & set(narrative.labels.values())
+    if labels - set(LABEL.findall(" ".join(narrative.pieces[place].passage.text for place in places))):
         return replace(ruled, verdict=Verdict.unsupported, why="it names a document that its claims do not cite")
-    doubtful = any(OPEN.search(told.claims[place].words) for place in places)
+    doubtful = any(OPEN.search(narrative.claims[place].words) for place in places)
     if ruled.verdict in (Verdict.supported, Verdict.partial) and doubtful and not OPEN.search(claim.text):
         return replace(ruled, verdict=Verdict.unsupported, why="it states what the claim leaves open")
     return ruled
 
 
 def settle_group(
-    ruled: Sequence[Tried], told: VerifiedNarrative, group: Sequence[int], *, spares: bool
+    ruled: Sequence[Tried], narrative: VerifiedNarrative, group: Sequence[int], *, spares: bool
 ) -> tuple[TranslatedSentence, ...]:
     """The translation of a group: the supported sentences, and the original words of each claim that they do not
     cover. With `spares`, claims that no sentence tried to cover are omitted. A document that the claims name must be
@@ -286,63 +290,63 @@ def settle_group(
     failed: dict[int, str] = {}
     named: set[str] = set()
     for claim, places in ruled:
-        titles = {title for place in places for title in _titles_in(told, place)}
+        titles = {title for place in places for title in _titles_in(narrative, place)}
         lost = sorted(title for title in titles - named if title not in claim.text)
         if claim.verdict is not Verdict.supported or lost:
             why = claim.why if claim.verdict is not Verdict.supported else f"it no longer names “{lost[0]}”"
             failed |= {place: why for place in places if place not in failed}
             continue
         named |= titles
-        cites = dict.fromkeys(key for place in places for key in told.claims[place].cites)
+        cites = dict.fromkeys(key for place in places for key in narrative.claims[place].cites)
         sentences.append(TranslatedSentence(claim.text, places, tuple(cites)))
     heard = {place for each in sentences for place in each.claims}
     for place in group:
         if place not in heard and (place in failed or not spares):
-            sentences.append(keep_claim(told, place, failed.get(place, "what was written does not tell it")))
+            sentences.append(keep_claim(narrative, place, failed.get(place, "what was written does not tell it")))
     return tuple(sentences)
 
 
-def _titles_in(told: VerifiedNarrative, place: int) -> list[str]:
+def _titles_in(narrative: VerifiedNarrative, place: int) -> list[str]:
     """The titles of its documents that a claim mentions."""
-    titles = (title for doc in told.documents[place] for title in told.titles[doc])
-    return [title for title in titles if f"“{title}”" in told.claims[place].words]
+    titles = (title for doc in narrative.documents[place] for title in narrative.titles[doc])
+    return [title for title in titles if f"“{title}”" in narrative.claims[place].words]
 
 
-def keep_claim(told: VerifiedNarrative, place: int, why: str) -> TranslatedSentence:
+def keep_claim(narrative: VerifiedNarrative, place: int, why: str) -> TranslatedSentence:
     """The claim as in the expert text; a quotation is marked as one."""
-    claim = told.claims[place]
+    claim = narrative.claims[place]
     words = f"“{claim.words.strip()}”" if claim.quote else claim.words
     return TranslatedSentence(words, (place,), claim.cites, kept=True, why=why)
 
 
-def owed_sentences(told: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSentence, ...]:
+def owed_sentences(narrative: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSentence, ...]:
     """Claims that are never omitted: one of each document, and the other side of a conflict whose first side is
     included."""
     more: dict[int, str] = {}
-    known = {doc for place in heard for doc in told.documents[place]}
-    for place, docs in told.documents.items():
+    known = {doc for place in heard for doc in narrative.documents[place]}
+    for place, docs in narrative.documents.items():
         if place not in heard and not known.issuperset(docs):
             more[place] = "no document is left out"
             known.update(docs)
-    for conflict in told.conflicts:
+    for conflict in narrative.conflicts:
         sides = [
-            [place for place, claim in told.claims.items() if key in claim.cites]
+            [place for place, claim in narrative.claims.items() if key in claim.cites]
             for key in (conflict.left, conflict.right)
         ]
         lost = [side for side in sides if not (heard | more.keys()).intersection(side)]
         if len(lost) == 1 and lost[0]:
             more[lost[0][0]] = "it is the other side of a conflict"
-    return tuple(keep_claim(told, place, why) for place, why in more.items())
+    return tuple(keep_claim(narrative, place, why) for place, why in more.items())
 
 
 def analogy(words: str) -> str:
     """An analogy that states no fact: one or two sentences without a name, number or date; otherwise empty."""
-    said = " ".join(stating.extract_citations(clean_text(words), ()).words.split())
-    if not said or len(said) > ANALOGY or len(split_sentences(said)) > 2 or not COMPARES.search(said):
+    text = " ".join(stating.extract_citations(clean_text(words), ()).words.split())
+    if not text or len(text) > ANALOGY or len(split_sentences(text)) > 2 or not COMPARES.search(text):
         return ""
-    if numbers(said) or dates(said) or facts.names(said, BEGINS | facts.lowercase_stems(said)):
+    if numbers(text) or dates(text) or facts.names(text, BEGINS | facts.lowercase_stems(text)):
         return ""
-    return "" if is_suspicious(said) else said
+    return "" if is_suspicious(text) else text
 
 
 # --- delivery -------------------------------------------------------------------------------------------------------
@@ -360,7 +364,7 @@ def align_with_answer(made: Translation, run: Run) -> Translation:
     for part in made.paragraphs:
         own = [each for each in part.sentences if at.keys() >= set(each.claims)]
         if own:
-            told = tuple(replace(each, claims=tuple(at[place] for place in each.claims)) for each in own)
-            paragraphs.append(replace(part, sentences=told))
+            renumbered = tuple(replace(each, claims=tuple(at[place] for place in each.claims)) for each in own)
+            paragraphs.append(replace(part, sentences=renumbered))
     left_out = tuple(at[place] for place in made.left_out if place in at)
     return replace(made, paragraphs=tuple(paragraphs), left_out=left_out)

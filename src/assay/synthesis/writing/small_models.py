@@ -34,17 +34,17 @@ def is_close_to_a_sentence(words: str, cites: Sequence[str], evidence: Sequence[
 def keep_close_claims(blocks: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Block, ...]:
     """The blocks with only such claims. Other claims are replaced by a quotation of the sentence they are based on,
     if there is one."""
-    found = (replace(block, claims=tuple(_said(block.claims, evidence))) for block in blocks)
+    found = (replace(block, claims=tuple(_closest_claims(block.claims, evidence))) for block in blocks)
     return tuple(block for block in found if block.claims)
 
 
-def _said(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> list[Claim]:
-    said: list[Claim] = []
+def _closest_claims(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> list[Claim]:
+    claims_kept: list[Claim] = []
     for claim in claims:
         if claim.quote is not None or is_close_to_a_sentence(claim.text, claim.cites, evidence):
-            said.append(claim)
+            claims_kept.append(claim)
             continue
         cited = [each for each in evidence if each.key in claim.cites]
         if meant := revise.closest_sentence(claim, cited, claim.text, Sources()):
-            said.append(meant)
-    return said
+            claims_kept.append(meant)
+    return claims_kept

@@ -72,7 +72,7 @@ def _several_documents(of: Material, docs: Sequence[str]) -> SpineSentence | Non
             for key in insight.claim.cites:
                 for stem in themes.subject_stems(of.known[key].quote.text):
                     where.setdefault(stem, {}).setdefault(doc, key)
-    spread = Counter(stem for doc in of.insights for stem in themes.subject_stems(of.said(doc)))
+    spread = Counter(stem for doc in of.insights for stem in themes.subject_stems(of.words(doc)))
 
     def rank(stem: str) -> tuple[float, str]:
         return -(len(where[stem]) ** 2) / max(spread[stem], len(where[stem])), stem

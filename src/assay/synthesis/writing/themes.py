@@ -91,31 +91,31 @@ def join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 
 
-def name_by_rule(parts: Sequence[Sequence[str]], said: Mapping[str, str]) -> tuple[Theme, ...]:
+def name_by_rule(parts: Sequence[Sequence[str]], words_of: Mapping[str, str]) -> tuple[Theme, ...]:
     """Themes named by their distinctive words. A single theme needs no name. Names are unique."""
     if len(parts) == 1:
         return (Theme("", tuple(parts[0])),)
     found: list[Theme] = []
     for number, docs in enumerate(parts, 1):
-        others = [words for doc, words in said.items() if doc not in docs]
-        tried = [join_words(shared_words([said[doc] for doc in docs], others, most)) for most in (2, 3, 4)]
+        others = [words for doc, words in words_of.items() if doc not in docs]
+        tried = [join_words(shared_words([words_of[doc] for doc in docs], others, most)) for most in (2, 3, 4)]
         taken = {theme.name.casefold() for theme in found}
         free = next((name for name in tried if name and name.casefold() not in taken), f"theme {number}")
         found.append(Theme(free[:1].upper() + free[1:], tuple(docs)))
     return tuple(found)
 
 
-def overall_theme(words: str, said: Mapping[str, str]) -> str:
+def overall_theme(words: str, words_of: Mapping[str, str]) -> str:
     """The overall theme, if it states nothing that the documents do not say; otherwise the words that most of them
     use."""
     tidy = " ".join(clean_text(words).split()).strip("“”\"' ")
-    known = "\n".join(said.values())
+    known = "\n".join(words_of.values())
     terms = frozenset(content_terms(tidy))
     new = terms - frozenset(content_terms(known)) - REPORTING_STEMS - claims.PLAIN
     fits = 1 < len(tidy.split()) <= WORDS and len(split_sentences(tidy)) == 1 and terms and not new
     if fits and not (is_suspicious(tidy) or facts.missing_facts(tidy, known)):
         return tidy
-    made = join_words(shared_words(list(said.values()), most=3))
+    made = join_words(shared_words(list(words_of.values()), most=3))
     return made[:1].upper() + made[1:]
 
 

@@ -44,14 +44,14 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         body = child(root, "body")
         if root is None or body is None:
             raise Refused(Status.corrupt, "It holds no document; open it in Word and save it again.")
-        said = office_properties(archive)
+        properties = office_properties(archive)
         reader = _reader(archive, part, root, out)
         reader.blocks(body)
     return out.parsed(
-        title=reader.title or said.title,
-        authors=said.authors,
-        date=said.date,
-        language=said.language,
+        title=reader.title or properties.title,
+        authors=properties.authors,
+        date=properties.date,
+        language=properties.language,
         empty="There is no text in it; if its pages are pictures, save it as PDF and read that with OCR.",
     )
 
@@ -225,12 +225,20 @@ def _hidden(run: Element, shaded: bool) -> bool:
     looks = child(run, "rPr")
     if looks is None:
         return False
-    said = {local_name(look): attribute(look, "val") for look in looks}
-    if any(said.get(switch, "0") not in {"0", "false", "off"} for switch in ("vanish", "webHidden") if switch in said):
-        return "webHidden" not in said or "vanish" in said
-    if said.get("color", "").upper() == "FFFFFF" and not shaded and not {"shd", "highlight"} & said.keys():
+    run_properties = {local_name(look): attribute(look, "val") for look in looks}
+    if any(
+        run_properties.get(switch, "0") not in {"0", "false", "off"}
+        for switch in ("vanish", "webHidden")
+        if switch in run_properties
+    ):
+        return "webHidden" not in run_properties or "vanish" in run_properties
+    if (
+        run_properties.get("color", "").upper() == "FFFFFF"
+        and not shaded
+        and not {"shd", "highlight"} & run_properties.keys()
+    ):
         return True
-    size = said.get("sz", "")
+    size = run_properties.get("sz", "")
     return size.isdigit() and int(size) <= 3  # half points
 
 

@@ -37,12 +37,12 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         root = archive.xml(part)
         if root is None:
             raise Refused(Status.corrupt, "It holds no presentation; open it in PowerPoint and save it again.")
-        said = office_properties(archive)
+        properties = office_properties(archive)
         titled = _write_slides(archive, part, root, out)
     return out.parsed(
-        title=said.title or titled,
-        authors=said.authors,
-        date=said.date,
+        title=properties.title or titled,
+        authors=properties.authors,
+        date=properties.date,
         empty="Its slides hold no text; if they are pictures, save it as PDF and read that with OCR.",
     )
 

@@ -37,22 +37,22 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("xlsx", limits)
     with refuse_damaged("XLSX"):
         archive = open_archive(data, limits, "XLSX")
-        said = office_properties(archive)
-        book = archive.linked("", "officeDocument") or "xl/workbook.xml"
-        root = archive.xml(book)
+        properties = office_properties(archive)
+        workbook = archive.linked("", "officeDocument") or "xl/workbook.xml"
+        root = archive.xml(workbook)
         if root is None:
             raise Refused(Status.corrupt, "It holds no workbook; open it in Excel and save it again.")
-        _write_book(archive, book, root, out)
+        _write_workbook(archive, workbook, root, out)
     return out.parsed(
-        title=said.title,
-        authors=said.authors,
-        date=said.date,
+        title=properties.title,
+        authors=properties.authors,
+        date=properties.date,
         empty="Its sheets are empty; check that this is the file you meant.",
     )
 
 
-def _write_book(archive: Archive, book: str, root: Element, out: TextBuilder) -> None:
-    links = archive.links(book)
+def _write_workbook(archive: Archive, workbook: str, root: Element, out: TextBuilder) -> None:
+    links = archive.links(workbook)
     kinds = dict(links.values())
     styles = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
     strings = _strings(archive, kinds.get("sharedStrings", "xl/sharedStrings.xml"))
