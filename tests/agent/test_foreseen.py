@@ -52,7 +52,7 @@ def test_low_is_never_above_likely_nor_likely_above_high(count: int):
 
 def came(tokens: float) -> PastWork:
     guess = Amount(10, 1_000, 0.01, 10.0)
-    return PastWork(forecast.foreseen(guess, ()), Amount(10, tokens, 0.01, 10.0))
+    return PastWork(forecast.estimate_work(guess, ()), Amount(10, tokens, 0.01, 10.0))
 
 
 def test_the_error_is_the_share_inside_the_range_and_the_middle_of_how_far_off_it_was():
@@ -63,7 +63,7 @@ def test_the_error_is_the_share_inside_the_range_and_the_middle_of_how_far_off_i
 
 
 def test_the_ceilings_in_the_way_are_named_those_that_will_be_met_before_those_that_may():
-    expected = forecast.foreseen(Amount(10, 1_000, 0.01, 10.0), ())
+    expected = forecast.estimate_work(Amount(10, 1_000, 0.01, 10.0), ())
     ceilings = [
         Ceiling("a", "tokens", "run", 2_000, 2_000),
         Ceiling("b", "calls", "day", 100, 5),
@@ -135,7 +135,7 @@ async def test_what_others_asked_changes_nothing_in_a_forecast(folder: Path):
         how = AskOptions(mode=Mode.thorough, model=False)
         other = workspace.for_principal(Principal("somebody"))
         before = other.forecast_question(how)
-        expected = forecast.foreseen(Amount(seconds=1.0), ())
+        expected = forecast.estimate_work(Amount(seconds=1.0), ())
         forecasts.add_forecast(
             workspace.store, "r-x", WorkKind.ask, "local", before.alike, expected, Amount(seconds=50.0)
         )
@@ -175,7 +175,7 @@ def test_files_that_are_there_cost_nothing_and_new_ones_are_counted(folder: Path
 
 
 def test_a_forecast_survives_being_written_down(folder: Path):
-    expected = forecast.foreseen(Amount(3, 400, None, 2.0), (), {"documents": 2})
+    expected = forecast.estimate_work(Amount(3, 400, None, 2.0), (), {"documents": 2})
     with opened(folder) as workspace:
         forecasts.add_forecast(workspace.store, "r-y", WorkKind.ask, "me", "x", expected, Amount(3, 380, None, 1.5))
         assert forecasts.past_work(workspace.store, WorkKind.ask, "me", "x") == (

@@ -63,7 +63,7 @@ def column(
 
 
 def read_text(data: bytes) -> str:
-    return read(data, FileLimits()).written.text
+    return read(data, FileLimits()).built.text
 
 
 def refused(data: bytes, limits: FileLimits | None = None) -> Refused:
@@ -513,7 +513,7 @@ SAMPLES = {
 def test_every_word_of_the_text_is_found_in_its_box(sample: str) -> None:
     data = SAMPLES[sample]()
     reading = read(data, FileLimits())
-    text = reading.written.text
+    text = reading.built.text
     matches = list(re.finditer(r"\S+", text))
     assert len(matches) > 30
     for match in matches:
@@ -554,7 +554,7 @@ def test_boxes_come_from_the_page_they_are_on() -> None:
 
 def test_reading_twice_gives_the_same_text() -> None:
     data = pdf(lambda canvas: two_columns(canvas, prose(1, 60), prose(2, 60)))
-    assert read(data, FileLimits()).written == read(data, FileLimits()).written
+    assert read(data, FileLimits()).built == read(data, FileLimits()).built
 
 
 def test_a_page_becomes_a_picture() -> None:

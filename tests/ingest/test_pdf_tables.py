@@ -59,7 +59,7 @@ class Page:
 
     def read(self) -> PdfText:
         self.canvas.save()
-        written = read(self.out.getvalue(), FileLimits()).written
+        written = read(self.out.getvalue(), FileLimits()).built
         check_tables(written.tables, len(written.text))
         return written
 

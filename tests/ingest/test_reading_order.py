@@ -22,7 +22,7 @@ def broken_pages(seeds: range) -> dict[int, list[str]]:
     broken: dict[int, list[str]] = {}
     for seed in seeds:
         page = draw_page(seed)
-        written = read(page.data, FileLimits()).written
+        written = read(page.data, FileLimits()).built
         if found := broken_sentences(page, written.text, written.seams):
             broken[seed] = [*page.features, *found[:2]]
     return broken
@@ -57,7 +57,7 @@ def test_text_that_may_be_read_in_two_ways_is_parted_by_seams() -> None:
             canvas.drawString(330, 760 - 13 * row, words.replace("river", "lake").replace("hour", "week"))
 
     reading = read(drawn(draw), FileLimits())
-    assert reading.written.seams == (reading.written.text.index("the level of the lake"),)
+    assert reading.built.seams == (reading.built.text.index("the level of the lake"),)
     assert "uncertain (page 1)" in " ".join(reading.warnings)
 
 
@@ -66,7 +66,7 @@ def test_lines_printed_over_each_other_are_parted_by_seams() -> None:
         canvas.drawString(60, 760, "The first text stands here on the page.")
         canvas.drawString(62, 758, "Another text was printed over the first.")
 
-    written = read(drawn(draw), FileLimits()).written
+    written = read(drawn(draw), FileLimits()).built
     assert any("Another" in written.text[seam:] or "first text" in written.text[seam:] for seam in written.seams)
 
 
@@ -79,4 +79,4 @@ def drawn(draw: Callable[[Canvas], None]) -> bytes:
 
 
 def read_text(draw: Callable[[Canvas], None]) -> str:
-    return read(drawn(draw), FileLimits()).written.text
+    return read(drawn(draw), FileLimits()).built.text

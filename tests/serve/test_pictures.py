@@ -159,7 +159,7 @@ async def test_a_span_of_a_book_stands_where_it_does_when_all_of_it_is_read(
 ):
     data = book.read_bytes()
     whole = parser.read(data, FileLimits())
-    text, starts = whole.written.text, whole.written.pages
+    text, starts = whole.built.text, whole.built.pages
     assert "The log of Carrow Point" not in text  # what stands on every page belongs to none
     page_images = PageImages(FileLimits())
     try:

@@ -123,7 +123,7 @@ def test_a_synthesis_goes_on_after_a_restart(folder: Path, monkeypatch: pytest.M
 def test_documents_are_chosen_in_the_order_in_which_they_are_named(at: Served):
     ids = [entry.id for entry in at.server.workspace.sources()][::-1]
     wish = synthesis.CreateSynthesisRequest(documents=tuple(ids), bases=("default",))
-    assert synthesis.chosen(at.server.workspace, wish) == ids
+    assert synthesis.selected_documents(at.server.workspace, wish) == ids
 
 
 def test_syntheses_can_be_listed_apart_from_questions_that_only_speak_of_a_brief(client: httpx.Client):

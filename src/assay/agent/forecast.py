@@ -78,7 +78,7 @@ def question(mode: Mode, role_models: Sequence[RoleModel]) -> Work:
     return Work(ceil(sum(many for many, _ in asked)) + weighings, ceil(tokens_in), ceil(tokens_out))
 
 
-def foreseen(guess: Amount, past: Sequence[PastWork], counts: Mapping[str, int] | None = None) -> WorkEstimate:
+def estimate_work(guess: Amount, past: Sequence[PastWork], counts: Mapping[str, int] | None = None) -> WorkEstimate:
     """The estimate as ranges: multiplied by past errors, where all past work of this kind has equal weight."""
 
     def ranged(name: str, prior: tuple[float, float, float]) -> EstimateRange:

@@ -159,7 +159,7 @@ def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revis
     if claim.quote is not None:
         return Revised(place, None, claim.why, RULES)
     known = [each for each in run.evidence if each.key in claim.cites] or list(run.evidence)
-    quoted = {other.quote for own, other in run.written.items() if own != place and other.quote}
+    quoted = {other.quote for own, other in run.claims_by_place.items() if own != place and other.quote}
     best = closest_sentence(claim, known, run.question, sources)
     if best is None or best.quote in quoted:
         return Revised(place, None, claim.why, RULES)

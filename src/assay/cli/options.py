@@ -189,8 +189,8 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
     """JSON that is lossless and safe for a terminal: all control characters are escaped."""
     from assay.core.codec import to_json
 
-    written = json.dumps(to_json(value), ensure_ascii=False, indent=indent)
-    return re.sub("[\x7f-\x9f\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", written)
+    text = json.dumps(to_json(value), ensure_ascii=False, indent=indent)
+    return re.sub("[\x7f-\x9f\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def console() -> Console:

@@ -59,5 +59,5 @@ class Scope:
 
     def narrowed(self, names: Iterable[str]) -> Scope:
         """The scope restricted to these bases; it can never be widened this way."""
-        chosen = tuple(self.named(name) for name in dict.fromkeys(names))
-        return replace(self, bases=chosen) if chosen else self
+        selected = tuple(self.named(name) for name in dict.fromkeys(names))
+        return replace(self, bases=selected) if selected else self

@@ -98,9 +98,9 @@ class Run:
     def readings(self) -> tuple[str, ...]:
         """The possible meanings of the question: the one the user chose, or all of them."""
         routed = self.routed
-        chosen = self.choices.get(Checkpoint.reading)
+        resumed = self.choices.get(Checkpoint.reading)
         readings = routed.readings if routed else ()
-        return (chosen.choice,) if chosen and chosen.choice in readings else readings
+        return (resumed.choice,) if resumed and resumed.choice in readings else readings
 
     @property
     def where(self) -> SearchFilters:
@@ -141,11 +141,11 @@ class Run:
     @property
     def choices(self) -> dict[Checkpoint, Resumed]:
         """The users' choices, by checkpoint."""
-        chosen: dict[Checkpoint, Resumed] = {}
+        resumptions: dict[Checkpoint, Resumed] = {}
         for before, event in pairwise(self.events):
             if isinstance(before, Paused) and isinstance(event, Resumed):
-                chosen[before.at] = event
-        return chosen
+                resumptions[before.at] = event
+        return resumptions
 
     def chose(self, at: Checkpoint, choice: str) -> bool:
         """Whether the user made this choice at a checkpoint."""
@@ -341,7 +341,7 @@ class Run:
         return ()
 
     @property
-    def written(self) -> dict[int, Claim]:
+    def claims_by_place(self) -> dict[int, Claim]:
         """The draft's current claims by index: with revisions applied and dropped claims removed."""
         draft = self.draft
         claims = dict(enumerate(claim for block in draft.blocks for claim in block.claims)) if draft else {}
@@ -367,7 +367,7 @@ class Run:
     @property
     def unchecked(self) -> tuple[tuple[int, Claim], ...]:
         done = self.checked
-        return tuple((place, claim) for place, claim in self.written.items() if place not in done)
+        return tuple((place, claim) for place, claim in self.claims_by_place.items() if place not in done)
 
     @property
     def revised(self) -> dict[int, Revised]:

@@ -229,8 +229,8 @@ def table_context(document: Document, start: int, end: int, heading: str) -> str
         titled = [name for name in _title(table) if name not in shown and name not in heading]
         columns = [name for name in table.columns if name]
         first = _unpack(table.layout, table.start).starts[0]
-        written = start <= table.start < first  # the header is in this part
-        missing = not written and any(name not in shown for name in columns)
+        has_header = start <= table.start < first  # the header is in this part
+        missing = not has_header and any(name not in shown for name in columns)
         group = rows[0].label.removesuffix(rows[0].cells[0].text).removesuffix(BETWEEN)
         lines += [
             _short(LINES.join(titled)),

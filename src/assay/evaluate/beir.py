@@ -50,12 +50,12 @@ def load(folder: Path, split: str = "") -> BeirCollection:
 
 def _qrels_file(folder: Path, split: str) -> Path:
     names = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
-    chosen = split or ("test" if "test" in names else next(iter(names), ""))
-    if chosen not in names:
+    selected = split or ("test" if "test" in names else next(iter(names), ""))
+    if selected not in names:
         raise UserError(
-            f"{str(folder / 'qrels')!r} has no split {chosen!r}. There is: {', '.join(names) or 'nothing'}."
+            f"{str(folder / 'qrels')!r} has no split {selected!r}. There is: {', '.join(names) or 'nothing'}."
         )
-    return names[chosen]
+    return names[selected]
 
 
 def _read_jsonl(file: Path, *needed: str) -> Iterator[dict[str, Any]]:

@@ -155,15 +155,15 @@ async def measure(
     report: Report = lambda _: None,
 ) -> dict[str, Any]:
     """Judge every claim, deliver what passes, and count. `workspace` names the model of the judge `endpoint`."""
-    chosen = _spread(cases, limit)
+    sample = _spread(cases, limit)
     judged: list[JudgedClaim] = []
     with ExitStack() as stack:
         ask = await _endpoint(stack, workspace) if judge is JudgeKind.endpoint else None
         size = TOGETHER if ask is not None else 1
-        for batch in (chosen[at : at + size] for at in range(0, len(chosen), size)):
+        for batch in (sample[at : at + size] for at in range(0, len(sample), size)):
             for each in await _judge(batch, judge, ask):
                 judged.append(each)
-                report(f"{len(judged)} of {len(chosen)}: {_line(each)}")
+                report(f"{len(judged)} of {len(sample)}: {_line(each)}")
     return figures(judged, judge)
 
 

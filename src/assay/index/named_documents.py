@@ -186,13 +186,13 @@ def _words(question: str) -> Iterator[tuple[str, str]]:
     for size in (1, 2, 3):
         for first in range(len(shown) - size + 1):
             word = "".join(folded[first : first + size])
-            written = " ".join(shown[first : first + size])
+            phrase = " ".join(shown[first : first + size])
             if word in seen or (size == 1 and (word in ignored or (YEARS.fullmatch(word) is not None))):
                 continue
-            if size > 1 and not written[:1].isalnum():
+            if size > 1 and not phrase[:1].isalnum():
                 continue
             seen.add(word)
-            yield word, written
+            yield word, phrase
             for part in re.split(r"[.'’-]", shown[first]) if size == 1 and re.search(r"[.'’-]", shown[first]) else ():
                 if (piece := fold_case(part)) not in seen and piece not in ignored and len(piece) > 1:
                     seen.add(piece)

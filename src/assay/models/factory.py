@@ -40,35 +40,35 @@ def _here(host: str) -> bool:
         return host == "localhost"
 
 
-def resolve_bundled(chosen: str, in_use: Collection[str]) -> str:
+def resolve_bundled(configured: str, in_use: Collection[str]) -> str:
     """The setting of the embedder, `bundled` replaced by the model: gte-small, unless all vectors are of MiniLM.
 
     in_use: the names of the embedders of the vectors that exist
     """
-    if chosen != BUNDLED:
-        return chosen
+    if configured != BUNDLED:
+        return configured
     from assay.models.local.bundled import GTE_SMALL, MINILM
 
     return (MINILM if set(in_use) == {MINILM.name} else GTE_SMALL).setting
 
 
-def embedder_for(settings: Settings, chosen: str = "") -> Embedder:
+def embedder_for(settings: Settings, configured: str = "") -> Embedder:
     """The embedder of the settings: a bundled model, a model folder, or an endpoint.
 
-    chosen: the value of the setting with `bundled` resolved; empty to resolve it as for a new workspace
+    configured: the value of the setting with `bundled` resolved; empty to resolve it as for a new workspace
     """
-    chosen = chosen or resolve_bundled(settings.embedder, ())
+    configured = configured or resolve_bundled(settings.embedder, ())
     from assay.models.local.bundled import MODELS, BundledEmbedder
 
-    if chosen in MODELS:
-        return BundledEmbedder(MODELS[chosen])
-    if is_endpoint(chosen):
+    if configured in MODELS:
+        return BundledEmbedder(MODELS[configured])
+    if is_endpoint(configured):
         from assay.models.embedder import EndpointEmbedder
 
         if not settings.embedder_model:
             raise UserError("The embedder is an endpoint: set `embedder_model` to the name of its model.")
         return EndpointEmbedder(
-            chosen,
+            configured,
             settings.embedder_model,
             secret(settings.embedder_api_key),
             query_prefix=settings.embedder_query_prefix,
@@ -76,9 +76,9 @@ def embedder_for(settings: Settings, chosen: str = "") -> Embedder:
             proxy=settings.proxy,
             ca_bundle=settings.ca_bundle,
         )
-    folder = Path(chosen).expanduser()
+    folder = Path(configured).expanduser()
     if not folder.is_dir():
-        raise UserError(f"The embedder {chosen!r} is neither a bundled model, a folder, nor an http(s) address.")
+        raise UserError(f"The embedder {configured!r} is neither a bundled model, a folder, nor an http(s) address.")
     from assay.models.local.onnx_folder import OnnxFolder
 
     return OnnxFolder(
@@ -99,29 +99,29 @@ def embedder_languages(settings: Settings) -> Sequence[str]:
 def reranker_for(settings: Settings, embedder: Embedder, answer_model: AnswerModel | None = None) -> Reranker | None:
     """The reranker of the settings: None, late interaction over the bundled embedder, the answer model, a cross-encoder
     folder, or an endpoint. The language model (`llm`) reranks within a run, not in a search."""
-    chosen = settings.reranker
-    if chosen in ("none", "llm"):
+    configured = settings.reranker
+    if configured in ("none", "llm"):
         return None
     from assay.models import reranker
 
-    if chosen == "late":
+    if configured == "late":
         return reranker.late_interaction(embedder)
-    if chosen == "answer":
+    if configured == "answer":
         if answer_model is None:
             raise UserError("The reranker is `answer`, but this installation has no answer model.")
         return reranker.AnswerReranker(answer_model)
-    if is_endpoint(chosen):
+    if is_endpoint(configured):
         return reranker.EndpointReranker(
-            chosen,
+            configured,
             settings.reranker_model,
             secret(settings.reranker_api_key),
             proxy=settings.proxy,
             ca_bundle=settings.ca_bundle,
         )
-    folder = Path(chosen).expanduser()
+    folder = Path(configured).expanduser()
     if not folder.is_dir():
         raise UserError(
-            f"The reranker {chosen!r} is neither `none`, `late`, `answer`, `llm`, a folder, nor an http(s) address."
+            f"The reranker {configured!r} is neither `none`, `late`, `answer`, `llm`, a folder, nor an http(s) address."
         )
     return reranker.CrossEncoder(folder)
 

@@ -68,11 +68,11 @@ def page(
     """Documents, newest first; each of `words` must occur in the title, the location or the authors."""
     fits = and_(within(scope), documents.c.state.in_(states), *_matches(words))
     # For all documents only ids and times are read, from an index; full rows only for those on the page.
-    chosen = select(documents.c.id, documents.c.added).where(fits, _below(after))
-    chosen = chosen.order_by(documents.c.added.desc(), documents.c.id.desc()).limit(limit + 1)
+    query = select(documents.c.id, documents.c.added).where(fits, _below(after))
+    query = query.order_by(documents.c.added.desc(), documents.c.id.desc()).limit(limit + 1)
     with store.read() as connection:
         total = connection.scalar(select(func.count()).select_from(documents).where(fits)) or 0
-        rows = connection.execute(chosen).all()
+        rows = connection.execute(query).all()
         ids = [row.id for row in rows[:limit]]
         found = connection.execute(select(*LINE).where(documents.c.id.in_(ids))).mappings()
         by_id = {row["id"]: entry_of(row) for row in found}

@@ -63,12 +63,12 @@ def erase_documents(
     Returns the number of payloads. The index and the stored originals are deleted later; marks for that are written
     here."""
     ids = [entry.id for entry in entries]
-    chosen = records_mentioning(connection, ids)
+    places_by_run = records_mentioning(connection, ids)
     for run, places in _answers_naming(connection, base, {entry.uri for entry in entries}).items():
-        chosen[run] = tuple(sorted({*chosen.get(run, ()), *places}))
-    count = erase_payloads(connection, store, chosen, ids, why, by)
+        places_by_run[run] = tuple(sorted({*places_by_run.get(run, ()), *places}))
+    count = erase_payloads(connection, store, places_by_run, ids, why, by)
     _forget_reports(connection, base, {entry.uri for entry in entries})
-    open_ = select(runs.c.id).where(runs.c.id.in_(list(chosen)), runs.c.delivered.is_(False))
+    open_ = select(runs.c.id).where(runs.c.id.in_(list(places_by_run)), runs.c.delivered.is_(False))
     marks = [ERASED + each for each in (*ids, *connection.scalars(open_))]
     marks += [ORIGINAL + entry.digest for entry in entries if entry.digest]
     _mark(connection, [*marks, UNFINISHED])
@@ -121,31 +121,31 @@ def _answers_naming(connection: Connection, base: Base, uris: Collection[str]) -
 def erase_payloads(
     connection: Connection,
     store: Store,
-    chosen: Mapping[str, Sequence[int]],
+    places_by_run: Mapping[str, Sequence[int]],
     gone: Sequence[str],
     why: str,
     by: str,
 ) -> int:
     """Delete the payloads of these records and record exactly that in the same transaction. Returns their number."""
-    for run, places in chosen.items():
+    for run, places in places_by_run.items():
         for part in _parts(places):
             connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))
-    if gone or chosen:
-        erased_places = {run: tuple(places) for run, places in chosen.items()}
+    if gone or places_by_run:
+        erased_places = {run: tuple(places) for run, places in places_by_run.items()}
         records.note(connection, store, Erased(why, by, tuple(gone), erased_places))
-    _forget_reviews(connection, chosen)
-    return sum(map(len, chosen.values()))
+    _forget_reviews(connection, places_by_run)
+    return sum(map(len, places_by_run.values()))
 
 
-def _forget_reviews(connection: Connection, chosen: Mapping[str, Sequence[int]]) -> None:
+def _forget_reviews(connection: Connection, places_by_run: Mapping[str, Sequence[int]]) -> None:
     """Delete review comments, which may quote the answer; an erased answer no longer waits for review."""
-    for part in _parts(list(chosen)):
+    for part in _parts(list(places_by_run)):
         connection.execute(update(reviews).where(reviews.c.run.in_(part)).values(note="", reasons=[]))
         last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
         held = connection.execute(
             last.where(recorded.c.run.in_(part), recorded.c.kind.in_(stored_kinds(AwaitingReview)))
         )
-        supersede(connection, [row.run for row in held if row.seq in chosen[row.run]])
+        supersede(connection, [row.run for row in held if row.seq in places_by_run[row.run]])
 
 
 def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -> None:
@@ -167,7 +167,7 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     """Erase a person's questions and answers, conversations, keys, sessions and jobs. Spending and the existence of
     runs are kept under a pseudonym. What they own is not touched here."""
     own = list(connection.scalars(select(runs.c.id).where(runs.c.who == name)))
-    chosen = {
+    places_by_run = {
         run: tuple(row.seq for row in each)
         for part in _parts(own)
         for run, each in groupby(
@@ -178,8 +178,8 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
         )
     }
     if access_notes := _access_notes(connection, name):
-        chosen[WORKSPACE] = access_notes
-    count = erase_payloads(connection, store, chosen, (), why, by)
+        places_by_run[WORKSPACE] = access_notes
+    count = erase_payloads(connection, store, places_by_run, (), why, by)
     for part in _parts(own):
         supersede(connection, part)
     nobody = NOBODY + store.new_id()

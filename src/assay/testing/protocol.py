@@ -100,8 +100,8 @@ def reply_of(output: str | Mapping[str, Any] | ScriptedCalls | Reply, request: R
 
 def _with_usage(reply: Reply, request: Request) -> Reply:
     asked = sum(len(_content(message)) for message in request.get("messages", ()))
-    written = len(reply.text) + sum(len(call.arguments) for call in reply.calls)
-    usage = Usage(calls=1, tokens_in=asked // 4 + 1, tokens_out=written // 4 + 1)
+    characters = len(reply.text) + sum(len(call.arguments) for call in reply.calls)
+    usage = Usage(calls=1, tokens_in=asked // 4 + 1, tokens_out=characters // 4 + 1)
     return Reply(reply.text, reply.calls, reply.finish, usage, reply.model)
 
 

@@ -107,9 +107,9 @@ async def remove(context: WorkspaceContext, names: Sequence[str], base: str = ""
     """Remove documents by path, file name, title or id, with everything that was stored of them."""
     bases = [base] if base else []
     entries = context.sources(bases)
-    chosen = list({entry.id: entry for name in names for entry in named(name, entries)}.values())
-    await erase(context, chosen, context.scope(bases))
-    return chosen
+    selected = list({entry.id: entry for name in names for entry in named(name, entries)}.values())
+    await erase(context, selected, context.scope(bases))
+    return selected
 
 
 async def reindex(context: WorkspaceContext, base: str, say: Say = lambda _: None) -> Readiness:

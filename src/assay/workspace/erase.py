@@ -37,12 +37,12 @@ OLDER_STATES = "state-version-*.bak"  # written before a migration
 READER_TIMEOUT = 5.0  # seconds to wait for readers of the database
 
 
-async def erase(context: WorkspaceContext, chosen: Sequence[Entry], scope: Scope, by: str = "") -> ErasureReport:
+async def erase(context: WorkspaceContext, selected: Sequence[Entry], scope: Scope, by: str = "") -> ErasureReport:
     """Erase documents with all their versions and everything that was made of them."""
     ids: list[str] = []
     count, purged = 0, True
     for base in scope.bases:
-        uris = {entry.uri for entry in chosen if entry.base == base.id}
+        uris = {entry.uri for entry in selected if entry.base == base.id}
         if not uris:
             continue
         async with context.writer_lock(context.require_owner(base)):

@@ -243,11 +243,11 @@ class Workspace:
 
     # --- erasing and sharing ----------------------------------------------------------------------------------------
 
-    async def erase(self, chosen: Sequence[Entry], scope: Scope) -> ErasureReport:
+    async def erase(self, selected: Sequence[Entry], scope: Scope) -> ErasureReport:
         """Erase documents with all their versions and everything that was made of them."""
         from assay.workspace import erase
 
-        return await erase.erase(self.context, chosen, scope)
+        return await erase.erase(self.context, selected, scope)
 
     async def erase_person(self, name: str, *, with_documents: bool = False, by: str = "") -> ErasureReport:
         """Erase a person's questions, answers and credentials. Their spending stays, without a name."""

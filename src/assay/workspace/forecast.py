@@ -44,7 +44,7 @@ def forecast_question(context: WorkspaceContext, how: AskOptions) -> WorkForecas
     }
     alike = f"{how.mode} {_writer(models)}"
     past = forecasts.past_work(context.store, WorkKind.ask, context.principal.id, alike)
-    expected = forecast.foreseen(_guess(context, models, how.mode), past, counts)
+    expected = forecast.estimate_work(_guess(context, models, how.mode), past, counts)
     reached = reached_limits(context, expected, model_roles.allowance(settings, synthesis=False), "budget_run")
     return WorkForecast(WorkKind.ask, alike, expected, reached, forecast.errors(past))
 
@@ -54,7 +54,7 @@ def record_expected(context: WorkspaceContext, run: Run) -> None:
     asked = run.asked
     alike = f"{asked.mode} {_writer(asked.seats)}"
     past = forecasts.past_work(context.store, WorkKind.ask, asked.who, alike)
-    expected = forecast.foreseen(_guess(context, asked.seats, asked.mode), past)
+    expected = forecast.estimate_work(_guess(context, asked.seats, asked.mode), past)
     forecasts.add_forecast(context.store, run.id, WorkKind.ask, asked.who, alike, expected)
 
 
@@ -89,7 +89,7 @@ def forecast_files(context: WorkspaceContext, files: Sequence[SourceFile], base:
     )
     counts = {"files": len(sizes), "new": len(fresh), "passages": passages if fresh else 0}
     past = forecasts.past_work(context.store, WorkKind.add, context.principal.id, context.embedder_setting)
-    expected = forecast.foreseen(guess, past, counts)
+    expected = forecast.estimate_work(guess, past, counts)
     return WorkForecast(WorkKind.add, context.embedder_setting, expected, errors=forecast.errors(past))
 
 

@@ -230,7 +230,7 @@ def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
     run, delivered = draft.run, set(draft.held.answer.claims)
     checked, opinions, judges = run.checked, compose.opinions(run), claim_details.recorded_judges(run.events)
     flagged = {each.key for each in run.evidence if each.flagged}
-    for place, drafted in run.written.items():
+    for place, drafted in run.claims_by_place.items():
         claim, is_delivered = checked.get(place, drafted), checked.get(place) in delivered
         if draft.hidden:
             if not is_delivered:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from assay.agent.forecast import errors, foreseen
+from assay.agent.forecast import errors, estimate_work
 from assay.core.account import EXPERT, Account, Brief, Pipeline
 from assay.core.errors import UserError
 from assay.core.events import Asked, RoleModel, SearchFilters
@@ -35,10 +35,10 @@ DEFAULT_QUESTION = {
 def _brief(context: WorkspaceContext, documents: Sequence[str], request: SynthesisRequest) -> Brief:
     """The request as it is recorded. Raises a UserError if it cannot be done."""
     ready = {entry.id for entry in context.sources() if entry.state == READY}
-    chosen = tuple(dict.fromkeys(document for document in documents if document in ready))
-    if not chosen:
+    selected = tuple(dict.fromkeys(document for document in documents if document in ready))
+    if not selected:
         raise UserError("There is no readable document to give an account of. Add some with `assay add`.")
-    if request.pipeline is Pipeline.synthesis and len(chosen) < 2:
+    if request.pipeline is Pipeline.synthesis and len(selected) < 2:
         raise UserError("A synthesis compares documents, and there is one. Add more, or take --pipeline summary.")
     if not 1 <= request.questions <= 20:
         raise UserError(f"{request.questions} questions per document cannot be asked: choose 1 to 20.")
@@ -47,7 +47,7 @@ def _brief(context: WorkspaceContext, documents: Sequence[str], request: Synthes
             raise UserError(f"There is no reranker called {name!r}. There is: {', '.join(RERANKERS)}.")
     return Brief(
         request.pipeline,
-        chosen,
+        selected,
         " ".join(request.focus.split()),
         request.questions,
         tuple(dict.fromkeys(" ".join(each.split()) for each in (EXPERT, *request.audiences) if each.strip())),
@@ -95,7 +95,7 @@ def _forecast(
     )
     past = forecasts.past_work(context.store, WorkKind.synthesise, context.principal.id, _alike(brief, writer))
     guess = Amount(expected.calls, expected.tokens_in + expected.tokens_out, expected.money, expected.seconds)
-    ranges = foreseen(guess, past, {"documents": expected.documents, "questions": expected.questions})
+    ranges = estimate_work(guess, past, {"documents": expected.documents, "questions": expected.questions})
     return replace(expected, foreseen=ranges), ranges, past
 
 
@@ -107,8 +107,8 @@ async def synthesise(context: WorkspaceContext, documents: Sequence[str], reques
     brief = _brief(context, documents, request)
     roles, writer = await _connect(context, request)
     names = {base.id: base.name for base in context.scope().bases}
-    chosen = set(brief.documents)
-    bases = {names[entry.base] for entry in context.sources() if entry.id in chosen}
+    selected = set(brief.documents)
+    bases = {names[entry.base] for entry in context.sources() if entry.id in selected}
     who = context.principal.id
     asked = Asked(
         brief.focus or DEFAULT_QUESTION[brief.pipeline],

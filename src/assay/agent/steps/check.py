@@ -97,9 +97,9 @@ def judgement_due(run: Run) -> bool:
 def reads_claims(run: Run) -> bool:
     """Whether the answer model says if the claims answer the question: those of a model that is too small to say so
     itself. Quotations that rules chose were read before."""
-    written = run.draft is not None and run.draft.by != RULES and bool(run.draft.blocks)
+    by_model = run.draft is not None and run.draft.by != RULES and bool(run.draft.blocks)
     small = any(role_model.small for role_model in run.asked.seats if role_model.role == Role.check)
-    return written and small and run.asked.brief is None
+    return by_model and small and run.asked.brief is None
 
 
 def _supported(checked: Mapping[int, Claim]) -> list[Claim]:

@@ -75,8 +75,8 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         async for event in draft_by_rule(run, context):
             yield replace(event, fallback=(reply.why,))
         return
-    written, by = reply
-    drafted = drafting.read(written, run.question, run.evidence, by, sources)
+    value, by = reply
+    drafted = drafting.read(value, run.question, run.evidence, by, sources)
     yield completion.complete_draft(drafted, run.question, run.evidence, sources) if small else drafted
 
 
@@ -149,11 +149,11 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     ids = {each.passage.id for each in result.found}
     own = [each for each in run.evidence if each.passage.id in ids]
     by_document = {each.passage.doc_id: each for each in own}
-    chosen = [by_document[each] for each in result.documents if each in by_document]
-    if asked is None or not chosen:
+    operands = [by_document[each] for each in result.documents if each in by_document]
+    if asked is None or not operands:
         return ()
     rule = Derivation(asked.wanted.value)
-    claim = derived.derive(rule, [each.quote for each in chosen], [each.key for each in chosen], context.document)
+    claim = derived.derive(rule, [each.quote for each in operands], [each.key for each in operands], context.document)
     return (Block((claim,)),)
 
 

@@ -18,7 +18,7 @@ async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Replace the draft's text with a reviewer's; it is checked like any other."""
     reviewed = run.reviews[-1]
     for each in run.edits_due:
-        claim = run.written.get(each.place)
+        claim = run.claims_by_place.get(each.place)
         if claim is not None and each.text.strip():
             edited = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
             yield Revised(each.place, edited, "edited in review", f"review: {reviewed.by}", RevisionCause.review)

@@ -23,14 +23,14 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     asks = run.asked.has_model and not small
     due = dict(run.unsupported)
     failing = _before_revision(run).unsupported
-    written = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
+    revisable = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
     for place, claim in due.items():
-        if (place, claim) not in written:
+        if (place, claim) not in revisable:
             replaced = revising.quote_closest_sentence if small else revising.without_model
             yield replaced(place, claim, run, sources)
-    if not written:
+    if not revisable:
         return
-    failed = [claim for _, claim in written]
+    failed = [claim for _, claim in revisable]
     evidence = revising.relevant_evidence(failed, run.evidence)
     reply = await context.ask(
         Role.write,
@@ -42,9 +42,9 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
         max_tokens=200 + 200 * len(failed),
     )
     if isinstance(reply, NoReply):
-        revised = [revising.without_model(place, claim, run, sources) for place, claim in written]
+        revised = [revising.without_model(place, claim, run, sources) for place, claim in revisable]
     else:
-        revised = revising.read(reply[0], written, run.evidence, reply[1])
+        revised = revising.read(reply[0], revisable, run.evidence, reply[1])
     for each in revised:
         if each.place in due:
             yield each

@@ -66,15 +66,15 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Routed(Route.research, f"researched: {reply.detail}{limited}", since, until, asks_for_all(run.question))
         return
     proposed, by = reply
-    chosen, why = await _allowed(run, context, proposed)
+    route, why = await _allowed(run, context, proposed)
     every = (
-        proposed.every and chosen is not Route.direct and (asks_for_all(run.question) or asks_for_several(run.question))
+        proposed.every and route is not Route.direct and (asks_for_all(run.question) or asks_for_several(run.question))
     )
-    every = every or (chosen is not Route.direct and asks_for_all(run.question))
-    readings = distinct_readings(run.question, proposed.readings) if chosen is not Route.direct else ()
+    every = every or (route is not Route.direct and asks_for_all(run.question))
+    readings = distinct_readings(run.question, proposed.readings) if route is not Route.direct else ()
     if every:
-        chosen = Route.research
-    yield Routed(chosen, f"{why}{limited}", since, until, every, readings, by)
+        route = Route.research
+    yield Routed(route, f"{why}{limited}", since, until, every, readings, by)
 
 
 def _build_prompt(run: Run, context: RunContext) -> dict[str, str]:

@@ -60,13 +60,13 @@ def tools_for(
     for name in names:
         if name not in TOOLS:
             raise UserError(f"There is no tool called {name!r}. There are: {', '.join(sorted(TOOLS))}.")
-    chosen = {name: tool for name, tool in TOOLS.items() if name in names or not names}
-    if per_base and "search" in chosen and bases:
-        chosen = _per_base(bases) | {name: tool for name, tool in chosen.items() if name != "search"}
+    selected = {name: tool for name, tool in TOOLS.items() if name in names or not names}
+    if per_base and "search" in selected and bases:
+        selected = _per_base(bases) | {name: tool for name, tool in selected.items() if name != "search"}
     for tool in own:
-        allowed = admit_tool(tool, [*TOOLS, *chosen])
-        chosen[allowed.name] = allowed
-    return chosen
+        allowed = admit_tool(tool, [*TOOLS, *selected])
+        selected[allowed.name] = allowed
+    return selected
 
 
 def _per_base(bases: Mapping[str, str]) -> dict[str, Tool]:

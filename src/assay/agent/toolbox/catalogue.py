@@ -30,14 +30,16 @@ async def catalogue(context: ToolContext, question: Query) -> Result:
         if entry.state == READY
     ]
     mentioning = await _mentioning(context, asked)
-    chosen = select(asked, listed, list(mentioning))
-    if not chosen or len(chosen) > MOST:
-        return Result((), f"{some(len(chosen), 'document')}")
-    hits = await asyncio.gather(*(_opening(context, each.id, mentioning) for each in chosen))
+    selected = select(asked, listed, list(mentioning))
+    if not selected or len(selected) > MOST:
+        return Result((), f"{some(len(selected), 'document')}")
+    hits = await asyncio.gather(*(_opening(context, each.id, mentioning) for each in selected))
     found = [hit for hit in hits if hit is not None]
-    if len(found) < len(chosen):
+    if len(found) < len(selected):
         return Result((), "some of the documents have no text")
-    return Result(as_found(found), f"{asked.wanted} of {some(len(chosen), 'document')}", tuple(x.id for x in chosen))
+    return Result(
+        as_found(found), f"{asked.wanted} of {some(len(selected), 'document')}", tuple(x.id for x in selected)
+    )
 
 
 async def _mentioning(context: ToolContext, asked: CatalogueQuestion) -> dict[str, Hit]:

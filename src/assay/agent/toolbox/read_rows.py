@@ -23,11 +23,11 @@ async def read_rows(context: ToolContext, document: str, rows: Query) -> Result:
     except ValueError:
         raise ToolError(f"{rows!r} are no places of rows.") from None
     hits = await context.passages(document)
-    chosen: dict[str, Hit] = {}
+    by_passage: dict[str, Hit] = {}
     for start, end in spans:
         for hit in hits:
             if hit.passage.start <= start and end <= hit.passage.end:
-                chosen.setdefault(hit.passage.id, hit)
+                by_passage.setdefault(hit.passage.id, hit)
                 break
-    found = list(chosen.values())[:MOST]
+    found = list(by_passage.values())[:MOST]
     return Result(as_found(found), f"{some(len(spans), 'row')} in {some(len(found), 'passage')}")

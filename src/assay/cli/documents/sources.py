@@ -97,12 +97,12 @@ def remove(
 
     with open_workspace(workspace) as opened:
         scope = opened.scope([base] if base else [])
-        chosen = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
-        if len(chosen) > 1 and not yes:
-            for entry in chosen.values():
+        selected = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
+        if len(selected) > 1 and not yes:
+            for entry in selected.values():
                 typer.echo(plain(f"  {entry.uri}"), err=True)
-            typer.confirm(f"Remove these {len(chosen)} documents?", abort=True, err=True)
-        gone = wait_for(opened.remove(list(chosen), base))
+            typer.confirm(f"Remove these {len(selected)} documents?", abort=True, err=True)
+        gone = wait_for(opened.remove(list(selected), base))
     if json:
         print_json([entry.uri for entry in gone])
         return

@@ -53,12 +53,12 @@ def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> Erasur
     from assay.cli.documents.sources import stored_name
 
     scope = opened.scope([base] if base else [])
-    chosen = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
+    selected = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
     if not yes:
-        for entry in chosen.values():
+        for entry in selected.values():
             typer.echo(plain(f"  {entry.uri}"), err=True)
-        typer.confirm(f"Erase {_counted(len(chosen), 'document')}? It cannot be undone.", abort=True, err=True)
-    return wait_for(opened.erase(list(chosen.values()), scope))
+        typer.confirm(f"Erase {_counted(len(selected), 'document')}? It cannot be undone.", abort=True, err=True)
+    return wait_for(opened.erase(list(selected.values()), scope))
 
 
 def _counted(number: int, what: str) -> str:

@@ -315,9 +315,9 @@ def _mode(conversation: Conversation, words: str) -> None:
 def _base(conversation: Conversation, words: str) -> None:
     scope = conversation.opened.scope()
     named = (words,) if words in {base.name for base in scope.bases} else tuple(words.split())
-    chosen = scope.narrowed(named)  # raises, and lists the bases, if one does not exist
+    narrowed = scope.narrowed(named)  # raises, and lists the bases, if one does not exist
     conversation.how = replace(conversation.how, where=replace(conversation.how.where, bases=named))
-    names = ", ".join(base.name for base in chosen.bases)
+    names = ", ".join(base.name for base in narrowed.bases)
     conversation.out([f"Searched are: {names or 'no knowledge bases: there are none yet'}."])
 
 

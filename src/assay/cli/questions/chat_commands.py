@@ -52,11 +52,11 @@ def parse_command(line: str) -> Command | None:
 
 
 def help_lines() -> list[str]:
-    written = {f"/{name} {takes}".strip(): does for name, (takes, does) in COMMANDS.items()}
-    wide = max(map(len, written))
+    usages = {f"/{name} {takes}".strip(): does for name, (takes, does) in COMMANDS.items()}
+    wide = max(map(len, usages))
     return [
         "Whatever does not begin with / is a question.",
-        *(f"  {it:<{wide}}  {does}" for it, does in written.items()),
+        *(f"  {it:<{wide}}  {does}" for it, does in usages.items()),
     ]
 
 

@@ -151,13 +151,13 @@ def _print(name: str, figures: dict[str, Any], *, json: bool) -> None:
     typer.echo(name)
     wide = max(11, *(len(key) + 1 for key in figures))
     for key, value in figures.items():
-        typer.echo(f"  {key:<{wide}}{_written(value)}")
+        typer.echo(f"  {key:<{wide}}{_format_value(value)}")
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value: nested figures in brackets, fractions with three decimals, counts unchanged."""
     if isinstance(value, dict):
-        inner = ((part, _written(each)) for part, each in value.items())
+        inner = ((part, _format_value(each)) for part, each in value.items())
         return "  ".join(
             f"{part} ({each})" if isinstance(value[part], dict) else f"{part} {each}" for part, each in inner
         )

@@ -57,10 +57,10 @@ def replay(
 def _start_rerun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
     from assay.cli.setup.consent import settle
 
-    chosen = opened.with_model(model)
-    chosen.check_branch(origin, place)  # raises before the user is asked anything
-    settle(chosen)
-    new = follow(opened, chosen.branch(origin, place, model), show)
+    with_model = opened.with_model(model)
+    with_model.check_branch(origin, place)  # raises before the user is asked anything
+    settle(with_model)
+    new = follow(opened, with_model.branch(origin, place, model), show)
     if not show.json and not show.quiet:
         line = f"Begun from record {_first(new)} of {origin.id}; `assay diff {origin.id} {new.id}` shows what changed."
         aside().print(plain(line), style="dim", markup=False, soft_wrap=True)

@@ -106,8 +106,8 @@ def _number(typed: str, kind: Callable[[str], Any], least: int) -> Any:
 def stops(typed: str) -> str:
     if typed.casefold() == NONE:
         return ""
-    chosen = [one_of(CHECKPOINTS)(word.strip()) for word in typed.split(",") if word.strip()]
-    return ", ".join(dict.fromkeys(chosen))
+    checkpoints = [one_of(CHECKPOINTS)(word.strip()) for word in typed.split(",") if word.strip()]
+    return ", ".join(dict.fromkeys(checkpoints))
 
 
 def to_write(requested: SettingChanges, defaults: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:

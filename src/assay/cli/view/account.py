@@ -51,10 +51,10 @@ def save(account: Account, folder: Path) -> None:
     from assay.synthesis.output.render import html, markdown
 
     check_folder(folder, account.run)
-    written = {DATA: as_json(account) + "\n", TEXT: plain(markdown(account)), PAGE: plain(html(account))}
+    files = {DATA: as_json(account) + "\n", TEXT: plain(markdown(account)), PAGE: plain(html(account))}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, words in written.items():
+        for name, words in files.items():
             part = folder / f".{name}.part"
             part.write_text(words, encoding="utf-8")
             part.replace(folder / name)

@@ -125,13 +125,13 @@ def _relating(run: Run) -> list[Stretch]:
 
 
 def _telling(run: Run) -> list[Stretch]:
-    draft, checked, written = run.draft, run.checked, run.written
+    draft, checked, claims = run.draft, run.checked, run.claims_by_place
     wanted = [name for name in state.brief(run).audiences if name != EXPERT]
     translations = state.translations(run)
     passed = sum(claim.verdict is Verdict.supported for claim in checked.values())
-    sound = draft is not None and len(checked) == len(written)
-    here = [Stretch("narrate", draft is not None, count_of(len(written), "claim") if draft else "", "writing")]
-    here.append(Stretch("check", sound, f"{passed} of {len(written)} hold" if draft else "", "checking claims"))
+    sound = draft is not None and len(checked) == len(claims)
+    here = [Stretch("narrate", draft is not None, count_of(len(claims), "claim") if draft else "", "writing")]
+    here.append(Stretch("check", sound, f"{passed} of {len(claims)} hold" if draft else "", "checking claims"))
     if wanted:
         far = ", ".join(name for name in wanted if name in translations)
         here.append(Stretch("translate", len(translations) == len(wanted), far, "telling it for other readers"))
@@ -238,7 +238,7 @@ def line(run: Run, event: Event) -> str:
         case SpineWritten(theme=theme):
             return f"Theme: {theme}" if theme else ""
         case Drafted():
-            return f"Written: {count_of(len(run.written), 'claim')}."
+            return f"Written: {count_of(len(run.claims_by_place), 'claim')}."
         case Checked(claim=claim) if claim.verdict is not Verdict.supported:
             return f"  {claim.verdict}: {claim.words}"
         case Revised(claim=claim) if claim is None:

@@ -295,8 +295,8 @@ def _synthesis_line(
             return _parts(count_of(len(questions), "question"), *pass_note(event.pass_), asked)
         case PassagesChosen():
             others = ", ".join(event.others)
-            chosen = f"{len(event.found)} of {count_of(event.considered, 'passage')} chosen"
-            return _parts(event.question, chosen, f"compared with {others}" if others else "", by=_by(event))
+            selected = f"{len(event.found)} of {count_of(event.considered, 'passage')} chosen"
+            return _parts(event.question, selected, f"compared with {others}" if others else "", by=_by(event))
         case Covered(rows=rows, thin=thin):
             found = f"{sum(row.evidence > 0 for row in rows)} of {count_of(len(rows), 'document')} with evidence"
             return _parts(found, *pass_note(event.pass_), f"{len(thin)} asked about again" if thin else "")

@@ -75,7 +75,7 @@ class LanceIndex:
             began = time.time()
             data = await asyncio.to_thread(to_arrow, rows, self.dim, schema(self.dim))
             merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-            result = await self._written(lambda: merge.execute(data))
+            result = await self._write(lambda: merge.execute(data))
             if result.num_updated_rows:
                 self._marker.touch()
             await asyncio.to_thread(flush, self._path, began)
@@ -84,7 +84,7 @@ class LanceIndex:
         async with file_lease(self._lock, self.lock_timeout):
             began = time.time()
             self._marker.touch()  # first, so that after a crash in between, optimise still removes the old text
-            result = await self._written(lambda: self.table.delete(compile(where)))
+            result = await self._write(lambda: self.table.delete(compile(where)))
             await asyncio.to_thread(flush, self._path, began)
             return result.num_deleted_rows  # type: ignore[reportAttributeAccessIssue]
 
@@ -96,7 +96,7 @@ class LanceIndex:
             if rows.num_rows:
                 changed = await asyncio.to_thread(with_label, rows, label)
                 merge = self.table.merge_insert("id").when_matched_update_all()
-                await self._written(lambda: merge.execute(changed))
+                await self._write(lambda: merge.execute(changed))
                 await asyncio.to_thread(flush, self._path, began)
             return rows.num_rows
 
@@ -104,13 +104,13 @@ class LanceIndex:
         async with file_lease(self._lock, self.lock_timeout):
             erase = self._owes_erasure()
             if erase:
-                await self._written(self._part_fragments)
-            await self._written(self._tidy)
+                await self._write(self._part_fragments)
+            await self._write(self._tidy)
             if erase or not await self._fts():
                 # Merging rows into the index keeps the words of deleted rows in it; only a rebuild removes them.
-                await self._written(lambda: build_indices(self.table))
+                await self._write(lambda: build_indices(self.table))
             await self._approximate()
-            await self._written(self._tidy)
+            await self._write(self._tidy)
             self._marker.unlink(missing_ok=True)
 
     async def purge(self) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ class LanceIndex:
             return
         if any(list(index.columns) == ["vector"] for index in await self.table.list_indices()):
             return  # optimise indexes the new rows
-        await self._written(lambda: self.table.create_index("vector", config=IvfPq(distance_type="cosine")))
+        await self._write(lambda: self.table.create_index("vector", config=IvfPq(distance_type="cosine")))
 
     async def _part_fragments(self) -> None:
         """Rewrite one row. Lance leaves a single fragment with few deletions unchanged, but always merges two small ones,
@@ -297,7 +297,7 @@ class LanceIndex:
                 await asyncio.sleep(0.05)
         raise AssertionError
 
-    async def _written(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _write(self, attempt: Callable[[], Awaitable[T]]) -> T:
         try:
             await self._still_there()
             return await attempt()

@@ -94,8 +94,8 @@ def _main(source: str, shown: TextBuilder) -> TextBuilder:
     """The main content, or `shown` (everything) if none stands out or nearly everything is content."""
     from selectolax.lexbor import LexborHTMLParser
 
-    chosen = _chosen(source)
-    body = LexborHTMLParser(chosen).body if chosen else None
+    region = _main_region(source)
+    body = LexborHTMLParser(region).body if region else None
     if body is None:
         return shown
     main = TextBuilder("html", shown.limits)
@@ -104,7 +104,7 @@ def _main(source: str, shown: TextBuilder) -> TextBuilder:
     return main if 0 < main.length < _WHOLE * shown.length else shown
 
 
-def _chosen(source: str) -> str | None:
+def _main_region(source: str) -> str | None:
     """The main content as HTML, by trafilatura. It gets only the page's characters, never a URL."""
     import logging
 
@@ -156,13 +156,13 @@ def _first(metas: dict[str, list[str]], keys: tuple[str, ...], read: Any, many: 
 def _title(tree: LexborHTMLParser, metas: dict[str, list[str]], linked: dict[str, Any]) -> str:
     headings = [plausible_title(node.text()) for node in tree.css("h1")]
     tag = tree.css_first("head > title") or tree.css_first("title")
-    written = plausible_title(tag.text()) if tag is not None else ""
+    tagged = plausible_title(tag.text()) if tag is not None else ""
     offered = plausible_title(_text(linked.get("headline"))) or _first(metas, _TITLES, plausible_title) or ""
     # `Heading | Site` in the title element is best cut at the end of the page's own heading.
     for heading in headings:
-        if heading and len(heading) > 3 and (heading in written or heading == offered):
+        if heading and len(heading) > 3 and (heading in tagged or heading == offered):
             return heading
-    return offered or written or next(filter(None, headings), "")
+    return offered or tagged or next(filter(None, headings), "")
 
 
 def _time(tree: LexborHTMLParser) -> str | None:
@@ -174,8 +174,8 @@ def _time(tree: LexborHTMLParser) -> str | None:
 
 def _language(tree: LexborHTMLParser) -> str | None:
     node = tree.css_first("html")
-    written = (node.attributes.get("lang") or node.attributes.get("xml:lang") or "") if node is not None else ""
-    code = written.strip().lower().replace("_", "-").split("-")[0]
+    declared = (node.attributes.get("lang") or node.attributes.get("xml:lang") or "") if node is not None else ""
+    code = declared.strip().lower().replace("_", "-").split("-")[0]
     return code if re.fullmatch(r"[a-z]{2,3}", code) else None
 
 

@@ -176,8 +176,8 @@ def _hidden(tag: str, attributes: Mapping[str, str | None], behind: Colour, shee
     shown = style.get("display") or style.get("visibility") == "visible"
     if not shown and sheet.hidden and not sheet.hidden.isdisjoint(_selectors(tag, attributes)):
         return True
-    written = style.get("color") or (attributes.get("color") or "").lower()
-    ink = parse_colour(written) if written else None
+    declared = style.get("color") or (attributes.get("color") or "").lower()
+    ink = parse_colour(declared) if declared else None
     return ink is not None and are_alike(ink, _background(tag, attributes, behind, sheet))
 
 
@@ -186,11 +186,11 @@ def _background(tag: str, attributes: Mapping[str, str | None], behind: Colour, 
         return behind
     style = declarations(attributes.get("style") or "")
     names = _selectors(tag, attributes)
-    written = style.get("background-color") or style.get("background") or attributes.get("bgcolor") or ""
-    written = (written or next((sheet.backgrounds[name] for name in names if name in sheet.backgrounds), "")).lower()
-    if "url(" in written or "gradient" in written or "background-image" in style:
+    declared = style.get("background-color") or style.get("background") or attributes.get("bgcolor") or ""
+    declared = (declared or next((sheet.backgrounds[name] for name in names if name in sheet.backgrounds), "")).lower()
+    if "url(" in declared or "gradient" in declared or "background-image" in style:
         return _UNKNOWN
-    if written and (found := parse_colour(written)):
+    if declared and (found := parse_colour(declared)):
         return found
     return _UNKNOWN if sheet.foreign and len(names) > 1 else behind
 

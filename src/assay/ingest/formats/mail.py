@@ -212,8 +212,8 @@ def _senders(message: Message) -> tuple[str, ...]:
 
 
 def _date(message: Message) -> str | None:
-    written = _field(message, "Date")
+    header = _field(message, "Date")
     try:
-        return file_fields.parse_date(parsedate_to_datetime(written).date().isoformat())
+        return file_fields.parse_date(parsedate_to_datetime(header).date().isoformat())
     except (TypeError, ValueError, IndexError, OverflowError):
-        return file_fields.parse_date(written)
+        return file_fields.parse_date(header)

@@ -65,7 +65,7 @@ class OpenPdf:
         if self.reading is None and words and len(pages) > ENOUGH:
             first, last = bisect_right(pages, start) - 1, bisect_right(pages, end - 1) - 1
             around = reader.read(self.data, self.limits, only=range(first - AROUND, last + AROUND + 1))
-            at = _place(around.written.text, words, around.written.pages[first], start - pages[first])
+            at = _place(around.built.text, words, around.built.pages[first], start - pages[first])
             if at is not None:
                 found = reader.find_boxes(self.data, at, at + len(words), reading=around)
                 if found and all(first < box.page <= last + 1 for box in found):

@@ -121,8 +121,8 @@ class PdfEngine:
 def read_characters(engine: PdfEngine, text_page: int, handle: Any, count: int) -> str:
     """One character per index of the engine; NUL for glyphs without a character."""
     buffer = (ctypes.c_ushort * (count + 1))()
-    written = raw.FPDFText_GetText(handle, 0, count, buffer)
-    if written == count + 1:
+    copied = raw.FPDFText_GetText(handle, 0, count, buffer)
+    if copied == count + 1:
         text = bytes(buffer)[: 2 * count].decode("utf-16-le", "replace")
         if len(text) == count:
             return text

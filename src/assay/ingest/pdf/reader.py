@@ -33,7 +33,7 @@ MOST_PIXELS = 40_000_000
 class PdfReading:
     """A parsed document: its text, and the position of every word."""
 
-    written: PdfText
+    built: PdfText
     sheets: tuple[PageContent, ...]
     meta: dict[str, str]
     warnings: tuple[str, ...]
@@ -50,8 +50,8 @@ class PdfReading:
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     reading = read(data, limits)
-    written = reading.written
-    if not written.text.strip():
+    built = reading.built
+    if not built.text.strip():
         scanned = bool(reading.pictures) or any(sheet.unmapped for sheet in reading.sheets)
         raise (
             Refused(Status.scanned, SCANNED)
@@ -60,19 +60,19 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         )
     if len(reading.pictures) >= 0.9 * len(reading.sheets):
         raise Refused(Status.scanned, SCANNED)
-    found = read_front_page(written.text, written.sections, written.front, declared=reading.meta)
+    found = read_front_page(built.text, built.sections, built.front, declared=reading.meta)
     return Parsed(
-        text=written.text,
+        text=built.text,
         kind="pdf",
         title=found.title,
         authors=found.authors,
         date=found.date,
         abstract=found.abstract,
-        sections=tuple(section for section in written.sections if section.start >= found.body),
-        pages=written.pages,
+        sections=tuple(section for section in built.sections if section.start >= found.body),
+        pages=built.pages,
         meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head", SEAMS}},
         warnings=reading.warnings,
-        tables=written.tables,
+        tables=built.tables,
     )
 
 
@@ -118,11 +118,11 @@ def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReadi
     if heads:
         meta["running_head"] = "; ".join(sorted(heads))[:300]
     turned = [rotated_lines(sheet) for sheet in sheets]
-    written = build_text(lines, turned, [sheet.height for sheet in sheets], outline)
-    if written.seams:
-        meta[SEAMS] = " ".join(map(str, written.seams))
-    reading = PdfReading(written, tuple(sheets), meta, ())
-    return PdfReading(written, tuple(sheets), meta, tuple(_warnings(reading, broken)))
+    built = build_text(lines, turned, [sheet.height for sheet in sheets], outline)
+    if built.seams:
+        meta[SEAMS] = " ".join(map(str, built.seams))
+    reading = PdfReading(built, tuple(sheets), meta, ())
+    return PdfReading(built, tuple(sheets), meta, tuple(_warnings(reading, broken)))
 
 
 def _sheets(document: pdfium.PdfDocument, limits: FileLimits, only: range | None) -> tuple[list[PageContent], int]:
@@ -162,14 +162,14 @@ def _warnings(reading: PdfReading, broken: int) -> list[str]:
         where = [str(number) for number, sheet in enumerate(reading.sheets, 1) if sheet.hidden]
         listed = ", ".join(where[:8]) + (" and others" if len(where) > 8 else "")
         warnings.append(f"{hidden} words that no reader of the page can see were left out (page {listed}).")
-    if reading.written.seams:
-        where = sorted({bisect_right(reading.written.pages, seam) for seam in reading.written.seams})
+    if reading.built.seams:
+        where = sorted({bisect_right(reading.built.pages, seam) for seam in reading.built.seams})
         listed = ", ".join(map(str, where[:8])) + (" and others" if len(where) > 8 else "")
         warnings.append(f"The order of the text is uncertain (page {listed}); nothing is quoted across such a place.")
     if broken:
         warnings.append(f"{broken} of {total} pages are damaged and were not read.")
     unmapped = sum(sheet.unmapped for sheet in reading.sheets)
-    if unmapped > 0.02 * len(reading.written.text):
+    if unmapped > 0.02 * len(reading.built.text):
         warnings.append(f"{unmapped} characters have no letters in the file and were left out; OCR may read them.")
     return warnings
 
@@ -204,7 +204,7 @@ def find_boxes(
     data: bytes, start: int, end: int, limits: FileLimits | None = None, reading: PdfReading | None = None
 ) -> list[PageBox]:
     """The boxes of `text[start:end]`: one per line or column it touches. Pass a `reading` to avoid parsing again."""
-    words = (reading or read(data, limits or FileLimits())).written.words
+    words = (reading or read(data, limits or FileLimits())).built.words
     return boxes_of_words(data, words, start, end)
 
 

@@ -143,13 +143,13 @@ def read_recipe(
     files = find_files(folder)
     if pooling is not None and pooling not in POOLINGS:
         raise UserError(f"There is no pooling called {pooling!r}: choose one of {', '.join(POOLINGS)}.")
-    output, chosen = _pooling(folder, files, pooling)
+    output, mode = _pooling(folder, files, pooling)
     prompts = read_json(folder / "config_sentence_transformers.json").get("prompts")
     prompts = prompts if isinstance(prompts, Mapping) else {}
     return EmbeddingRecipe(
         files,
         output,
-        chosen,
+        mode,
         _prompt(prompts, QUERY_PROMPTS) if query_prefix is None else query_prefix,
         _prompt(prompts, PASSAGE_PROMPTS) if passage_prefix is None else passage_prefix,
         read_window(folder),
@@ -180,15 +180,15 @@ def _pooling(folder: Path, files: ModelFiles, asked: str | None) -> tuple[str, s
     ranks = {name: each.partial_shape.rank.get_length() for each in load_model(files).outputs for name in each.names}
     per_text = [name for name, rank in ranks.items() if rank == 2]
     per_token = sorted((name for name, rank in ranks.items() if rank == 3), key=lambda n: n != "last_hidden_state")
-    chosen = asked or _declared_pooling(folder)
-    if chosen and chosen != "none":
+    mode = asked or _declared_pooling(folder)
+    if mode and mode != "none":
         if not per_token:
             raise UserError(
-                f"{files.model} gives one vector per text already: set `embedder_pooling` to none, not {chosen}."
+                f"{files.model} gives one vector per text already: set `embedder_pooling` to none, not {mode}."
             )
-        return per_token[0], chosen
+        return per_token[0], mode
     known = [name for name in POOLED_OUTPUTS if name in per_text]
-    if chosen is None and per_token and known[:1] in ([], ["pooler_output"]):  # BERT's pooler was not trained for this
+    if mode is None and per_token and known[:1] in ([], ["pooler_output"]):  # BERT's pooler was not trained for this
         return per_token[0], "mean"
     if not per_text:
         raise UserError(f"{files.model} gives one vector per token: set `embedder_pooling` to mean, cls, max or last.")
@@ -197,14 +197,14 @@ def _pooling(folder: Path, files: ModelFiles, asked: str | None) -> tuple[str, s
 
 def _declared_pooling(folder: Path) -> str | None:
     config = read_json(folder / "1_Pooling" / "config.json")
-    chosen = [POOLING_MODES.get(key, key) for key, on in config.items() if key.startswith("pooling_mode_") and on]
-    if not chosen:
+    modes = [POOLING_MODES.get(key, key) for key, on in config.items() if key.startswith("pooling_mode_") and on]
+    if not modes:
         return None
-    if len(chosen) > 1 or chosen[0] not in POOLINGS:
+    if len(modes) > 1 or modes[0] not in POOLINGS:
         raise UserError(
-            f"{folder / '1_Pooling'} asks for {' and '.join(chosen)}, which is not supported: set `embedder_pooling`."
+            f"{folder / '1_Pooling'} asks for {' and '.join(modes)}, which is not supported: set `embedder_pooling`."
         )
-    return chosen[0]
+    return modes[0]
 
 
 def _prompt(prompts: Mapping[str, Any], keys: Sequence[str]) -> str:

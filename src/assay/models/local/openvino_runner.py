@@ -56,8 +56,8 @@ def load_openvino() -> ModuleType:
 
 def cache_folder() -> Path:
     """The folder of compiled models: ASSAY_CACHE_DIR, or the user's cache folder."""
-    if chosen := os.environ.get("ASSAY_CACHE_DIR"):
-        return Path(chosen).expanduser()
+    if configured := os.environ.get("ASSAY_CACHE_DIR"):
+        return Path(configured).expanduser()
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("assay", appauthor=False))

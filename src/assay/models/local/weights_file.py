@@ -62,11 +62,11 @@ def write_safetensors(path: Path, tensors: Weights, metadata: Mapping[str, str])
             "data_offsets": [at, at + tensor.nbytes],
         }
         at += tensor.nbytes
-    written = json.dumps(header, separators=(",", ":")).encode()
-    written += b" " * (-len(written) % 8)
+    encoded = json.dumps(header, separators=(",", ":")).encode()
+    encoded += b" " * (-len(encoded) % 8)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        file.write(len(written).to_bytes(8, "little") + written)
+        file.write(len(encoded).to_bytes(8, "little") + encoded)
         for tensor in tensors.values():
             file.write(np.ascontiguousarray(tensor).tobytes())
 

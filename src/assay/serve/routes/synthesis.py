@@ -34,7 +34,7 @@ async def forecast(
     wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> SynthesisForecastResponse:
     """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
-    ids = await asyncio.to_thread(chosen, workspace, wanted)
+    ids = await asyncio.to_thread(selected_documents, workspace, wanted)
     expected = await server.engine.run(workspace.plan_synthesis(ids, _synthesis_options(wanted)))
     return SynthesisForecastResponse(
         documents=expected.documents,
@@ -55,7 +55,7 @@ async def begin(
     wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a synthesis. It goes on whoever leaves, and after a restart; it is followed, stopped and resumed like any run."""
-    ids = await asyncio.to_thread(chosen, workspace, wanted)
+    ids = await asyncio.to_thread(selected_documents, workspace, wanted)
     with server.reserve_run(who):
         run = await server.live.begin(workspace, workspace.synthesise(ids, _synthesis_options(wanted)))
     return RunStartedResponse(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
@@ -92,7 +92,7 @@ def _synthesis_options(wanted: CreateSynthesisRequest) -> SynthesisRequest:
     )
 
 
-def chosen(workspace: Workspace, wanted: CreateSynthesisRequest) -> list[str]:
+def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> list[str]:
     """The named documents and all documents of the named bases; if nothing is named, all readable documents."""
     within = wanted.bases if wanted.bases or wanted.documents else ()
     named = list(dict.fromkeys(wanted.documents))

@@ -149,13 +149,13 @@ def _no_such_user(name: str) -> Missing:
 
 
 def _valid_groups(groups: Iterable[str]) -> list[str]:
-    chosen = sorted(set(groups))
-    for group in chosen:
+    names = sorted(set(groups))
+    for group in names:
         if not is_valid_group_name(group):
             raise UserError(
                 f"{group!r} cannot be the name of a group. Use up to 100 printable characters, and no colon or comma."
             )
-    return chosen
+    return names
 
 
 def _check_length(password: str) -> str:

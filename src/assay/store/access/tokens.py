@@ -57,11 +57,11 @@ def new_key(store: Store, who: str, label: str = "") -> str:
 
 def listing(store: Store, who: str = "") -> list[Key]:
     """All keys, or those of one user."""
-    chosen = select(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used).order_by(
+    query = select(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used).order_by(
         keys.c.who, keys.c.created
     )
     with store.read() as connection:
-        return [Key(*row) for row in connection.execute(chosen.where(keys.c.who == who) if who else chosen)]
+        return [Key(*row) for row in connection.execute(query.where(keys.c.who == who) if who else query)]
 
 
 def revoke(store: Store, key: str) -> Key:

@@ -155,7 +155,7 @@ def run_progress(store: Store, run: str, who: str, scope: Scope) -> RunProgress:
 
 def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Scope) -> list[RunProgress]:
     first, last = records.alias("first"), records.alias("last")
-    chosen = (  # a run interrupted before its question was recorded does not exist yet
+    page = (  # a run interrupted before its question was recorded does not exist yet
         select(runs.c.id, runs.c.started)
         .join(first, and_(first.c.run == runs.c.id, first.c.seq == 0))
         .where(which)
@@ -163,18 +163,18 @@ def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Sc
         .limit(limit)
         .subquery()
     )
-    newest = select(func.max(records.c.seq)).where(records.c.run == chosen.c.id).correlate(chosen).scalar_subquery()
+    newest = select(func.max(records.c.seq)).where(records.c.run == page.c.id).correlate(page).scalar_subquery()
     asked, ended = payloads.alias("asked"), payloads.alias("ended")
     last_event = and_(
-        ended.c.run == chosen.c.id, ended.c.seq == last.c.seq, last.c.kind.in_(("Answered", "Failed", "Reviewed"))
+        ended.c.run == page.c.id, ended.c.seq == last.c.seq, last.c.kind.in_(("Answered", "Failed", "Reviewed"))
     )
     rows = (
-        select(chosen, last.c.kind, asked.c.body.label("asked"), ended.c.body.label("ended"))
-        .select_from(chosen)
-        .join(last, and_(last.c.run == chosen.c.id, last.c.seq == newest))
-        .outerjoin(asked, and_(asked.c.run == chosen.c.id, asked.c.seq == 0))
+        select(page, last.c.kind, asked.c.body.label("asked"), ended.c.body.label("ended"))
+        .select_from(page)
+        .join(last, and_(last.c.run == page.c.id, last.c.seq == newest))
+        .outerjoin(asked, and_(asked.c.run == page.c.id, asked.c.seq == 0))
         .outerjoin(ended, last_event)
-        .order_by(chosen.c.started.desc(), chosen.c.id)
+        .order_by(page.c.started.desc(), page.c.id)
     )
     with store.read() as connection:
         found = connection.execute(rows).all()

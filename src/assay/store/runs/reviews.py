@@ -56,10 +56,10 @@ def add_waiting(connection: Connection, store: Store, run: str, held: AwaitingRe
     )
 
 
-def supersede(connection: Connection, chosen: Collection[str]) -> None:
+def supersede(connection: Connection, run_ids: Collection[str]) -> None:
     """Mark the open reviews of these runs (waiting, or approved and not delivered) as superseded."""
     open_ = reviews.c.state.in_((ReviewState.waiting.value, ReviewState.approved.value))
-    own = reviews.c.run.in_(sorted(chosen))
+    own = reviews.c.run.in_(sorted(run_ids))
     connection.execute(update(reviews).where(own, open_).values(state=ReviewState.superseded.value))
 
 
@@ -260,12 +260,12 @@ def readable(connection: Connection, names: Iterable[str], ids: Collection[str])
 
 def _unreadable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> set[str]:
     own = select(grants.c.label).where(grants.c.name.in_(sorted(names)))
-    chosen, found = sorted(set(ids)), set[str]()
-    for first in range(0, len(chosen), 500):
-        part = chosen[first : first + 500]
+    wanted, found = sorted(set(ids)), set[str]()
+    for first in range(0, len(wanted), 500):
+        part = wanted[first : first + 500]
         may = documents.c.id.in_(part) & documents.c.label.in_(own)
         found |= set(connection.scalars(select(documents.c.id).where(may)))
-    return set(chosen) - found
+    return set(wanted) - found
 
 
 def is_admin(connection: Connection, name: str) -> bool:

@@ -143,8 +143,8 @@ def _asked(connection: Connection, asked: Asked, scope: Scope) -> Asked:
 
 def readable(connection: Connection, ids: Iterable[str], scope: Scope) -> set[str]:
     """Those of these documents that may be read now, in any state."""
-    chosen = select(documents.c.id).where(documents.c.id.in_(sorted(ids)), _within(scope))
-    return set(connection.scalars(chosen))
+    query = select(documents.c.id).where(documents.c.id.in_(sorted(ids)), _within(scope))
+    return set(connection.scalars(query))
 
 
 def _listed(connection: Connection, answer: Answer, scope: Scope) -> Answer:

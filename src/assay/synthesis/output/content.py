@@ -186,7 +186,7 @@ def method(account: Account) -> list[tuple[str, str]]:
     """How the account was made and what it cost, as terms and descriptions."""
     brief, usage = account.brief, account.usage
     by = Counter(printable(each.by) or "rules" for each in account.relations)
-    chosen = (
+    rerankers = (
         f"{APPROACHES[brief.approach]}; of at most {plural(brief.pool, 'passage')} that differ as much as they can, "
         f"{brief.top} chosen by the reranker “{printable(brief.reranker)}”, weighed and quoted"
     )
@@ -203,7 +203,7 @@ def method(account: Account) -> list[tuple[str, str]]:
             "Questions",
             f"{brief.questions} for each document, {len(account.questions)} asked after merging near-duplicates",
         ),
-        ("Search", chosen),
+        ("Search", rerankers),
         ("Quotations", "each stands word for word in its document; each claim was checked against what it cites"),
         ("Pairs compared", printable(account.pairing)),
         ("Relations told by", "; ".join(f"{who}: {count}" for who, count in sorted(by.items()))),

@@ -79,14 +79,14 @@ def rerankers(run: Run) -> tuple[RerankerComparison, ...]:
     """The reranker in use, and how far each compared one selected the same passages, over the questions for which
     they were compared; empty if none was."""
     compared = [event for event in state.chosen_passages(run).values() if event.others]
-    in_use, chosen, shared = Counter[str](), Counter[str](), Counter[str]()
+    in_use, selected, shared = Counter[str](), Counter[str](), Counter[str]()
     for event in compared:
         own = {found.passage.id for found in event.found}
         in_use[event.by] += len(own)
         for name, others in event.others.items():
-            chosen[name] += len(set(others))
+            selected[name] += len(set(others))
             shared[name] += len(own & set(others))
     return (
         *(RerankerComparison(name, count, count) for name, count in in_use.items()),
-        *(RerankerComparison(name, chosen[name], shared[name]) for name in chosen),
+        *(RerankerComparison(name, selected[name], shared[name]) for name in selected),
     )

@@ -173,11 +173,11 @@ def _sample(document: Document, spans: list[Span]) -> list[Span]:
             at += 1
         openers += spans[at : at + 1]
     opening, closing = spans[: EMBEDDED * 2 // 5], spans[-EMBEDDED // 5 :]
-    chosen = dict.fromkeys((*opening, *closing))
+    selected = dict.fromkeys((*opening, *closing))
     for more in (openers, spans):
-        rest = [span for span in dict.fromkeys(more) if span not in chosen]
-        chosen |= dict.fromkeys(spread(rest, EMBEDDED - len(chosen)))
-    return sorted(chosen)
+        rest = [span for span in dict.fromkeys(more) if span not in selected]
+        selected |= dict.fromkeys(spread(rest, EMBEDDED - len(selected)))
+    return sorted(selected)
 
 
 def spread(spans: Sequence[Span], most: int) -> list[Span]:
@@ -197,18 +197,18 @@ def make_abstract(document: Document, spans: Sequence[Span], vectors: np.ndarray
     under = [document.heading_at(start) for start, _ in spans]
     wanted = min(MOST, max(FEWEST, len(spans) // 4))
     left = list(range(len(spans)))
-    chosen: list[int] = []
-    while left and len(chosen) < wanted:
-        if len(chosen) >= FEWEST and sum(spans[place][1] - spans[place][0] for place in chosen) > LENGTH:
+    selected: list[int] = []
+    while left and len(selected) < wanted:
+        if len(selected) >= FEWEST and sum(spans[place][1] - spans[place][0] for place in selected) > LENGTH:
             break
-        taken = [under[place] for place in chosen]
+        taken = [under[place] for place in selected]
         best = max(left, key=lambda place: (worth[place] - SAME_SECTION * taken.count(under[place]), -place))
-        chosen.append(best)
+        selected.append(best)
         near = vectors @ vectors[best]
         left = [
             place for place in left if place != best and (float(near[place]) < ALIKE or _is_row(document, spans[place]))
         ]
-    return tuple(quote(document, *spans[place]) for place in sorted(chosen))
+    return tuple(quote(document, *spans[place]) for place in sorted(selected))
 
 
 def _is_row(document: Document, span: Span) -> bool:

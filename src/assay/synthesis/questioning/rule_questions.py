@@ -147,23 +147,23 @@ def _form(words: str, forms: Sequence[str]) -> str:
 def _distinct_subjects(sentence: str, body: str, common: Mapping[str, int], count: int) -> str:
     """The two subjects of a sentence that the other documents mention least."""
     found = phrases(sentence, 1, body)
-    chosen: list[str] = []
+    subjects: list[str] = []
     used: set[str] = set()
     for key in sorted(found, key=lambda key: (-own(key, common, count) * len(key), key)):
-        if len(chosen) < 2 and not used & set(key):
-            chosen.append(found[key][0])
+        if len(subjects) < 2 and not used & set(key):
+            subjects.append(found[key][0])
             used |= set(key)
-    return " and ".join(with_article(words, sentence) for words in sorted(chosen, key=sentence.find))
+    return " and ".join(with_article(words, sentence) for words in sorted(subjects, key=sentence.find))
 
 
 def _first_usable(asked: Iterable[str], count: int, known: Sequence[str]) -> tuple[str, ...]:
     """The first `count` self-contained questions, without duplicates."""
     seen = {question_key(each) for each in known}
-    chosen: list[str] = []
+    selected: list[str] = []
     for question in asked:
-        if len(chosen) == count:
+        if len(selected) == count:
             break
         if (key := question_key(question)) not in seen and stands_alone(question):
-            chosen.append(question)
+            selected.append(question)
             seen.add(key)
-    return tuple(chosen)
+    return tuple(selected)

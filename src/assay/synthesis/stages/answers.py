@@ -74,14 +74,14 @@ async def _search_question(context: RunContext, brief: Brief, question: Question
         pool=max(context.tool_context.search_context.pool, brief.pool),
     )
     hits = await retrieve(search_context, question.text, brief.pool, context.tool_context.scope(), In("doc", within))
-    chosen = {
+    ranked = {
         name: await _select_passages(context, brief, question, hits, name)
         for name in dict.fromkeys((brief.reranker, *brief.compare))
     }
     found = tuple(
-        Found(hit.passage, rank, hit.scores.get("fused", 0.0)) for rank, hit in enumerate(chosen[brief.reranker], 1)
+        Found(hit.passage, rank, hit.scores.get("fused", 0.0)) for rank, hit in enumerate(ranked[brief.reranker], 1)
     )
-    others = {name: tuple(hit.passage.id for hit in few) for name, few in chosen.items() if name != brief.reranker}
+    others = {name: tuple(hit.passage.id for hit in few) for name, few in ranked.items() if name != brief.reranker}
     return PassagesChosen(question.id, found, len(hits), brief.reranker, others)
 
 
@@ -272,10 +272,10 @@ async def _research_question(run: Run, context: RunContext, question: Question) 
             raise ModelError(event.detail)
         if isinstance(event, Stopped):
             break
-    chosen = {each.passage.id for each in child.evidence}
-    found = tuple({each.passage.id: each for each in child.found if each.passage.id in chosen}.values())
+    kept = {each.passage.id for each in child.evidence}
+    found = tuple({each.passage.id: each for each in child.found if each.passage.id in kept}.values())
     passages = {each.passage.id for each in child.found}
-    gathered = _gathered_event(question, Weighed(child.evidence, tuple(sorted(passages - chosen)), ()), Maker("agent"))
+    gathered = _gathered_event(question, Weighed(child.evidence, tuple(sorted(passages - kept)), ()), Maker("agent"))
     looked = PassagesChosen(question.id, found, len(passages), "agent", searched=child.searched)
     return [gathered, looked]  # in this order: a run killed in between is repeated from recorded replies
 

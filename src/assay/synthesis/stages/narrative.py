@@ -281,7 +281,7 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
 def _quote_instead_of_dropping(run: Run, dropped: Revised, context: RunContext) -> Revised:
     """Replace a dropped claim by a quotation if no other claim cites its evidence, so that no finding is lost."""
     failed = dict(run.unsupported)
-    others = [claim for place, claim in run.written.items() if place not in failed]
+    others = [claim for place, claim in run.claims_by_place.items() if place not in failed]
     cited = {key for claim in others for key in claim.cites}
     quoted = {claim.quote for claim in others}
     cites = failed[dropped.place].cites
@@ -302,7 +302,11 @@ def _quote_missing_documents(run: Run, context: RunContext) -> list[Revised]:
     where = {each.key: each.quote.doc_id for each in evidence}
     failed = dict(run.unsupported)
     spoken = {
-        where[key] for place, claim in run.written.items() if place not in failed for key in claim.cites if key in where
+        where[key]
+        for place, claim in run.claims_by_place.items()
+        if place not in failed
+        for key in claim.cites
+        if key in where
     }
     found: list[Revised] = []
     for place, claim in sorted(

@@ -114,8 +114,10 @@ def documents_without_own_claim(
 
 def insert_item(paragraphs: Sequence[Block], item: NarrativeItem, of: Material) -> tuple[Block, ...]:
     """Insert the claim of an item after the last claim about its document, or at the end."""
-    said = (claim for block in paragraphs for claim in block.claims if claim.words == item.claim.words)
-    if any(item.doc_id in of.of(claim.cites) for claim in said):  # a statement that two documents share counts for both
+    same_words = (claim for block in paragraphs for claim in block.claims if claim.words == item.claim.words)
+    if any(
+        item.doc_id in of.of(claim.cites) for claim in same_words
+    ):  # a statement that two documents share counts for both
         return tuple(paragraphs)
     for place in range(len(paragraphs) - 1, -1, -1):
         block = paragraphs[place]

@@ -47,7 +47,7 @@ class Numbering:
         def shown(match: re.Match[str]) -> str:
             at = int(match[1]) - 1
             above = levels.get(at, _Level("decimal"))
-            return _written(self.counts.get((scheme, at), above.start), above.form)
+            return _format_count(self.counts.get((scheme, at), above.start), above.form)
 
         return re.sub(r"%([1-9])", shown, level.pattern).strip()
 
@@ -97,14 +97,14 @@ _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "x
 _ROMAN += ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 
 
-def _written(count: int, form: str) -> str:
+def _format_count(count: int, form: str) -> str:
     if form in {"lowerLetter", "upperLetter"} and count > 0:
         letters = chr(97 + (count - 1) % 26) * ((count - 1) // 26 + 1)
         return letters if form == "lowerLetter" else letters.upper()
     if form in {"lowerRoman", "upperRoman"} and 0 < count < 4000:
-        written = ""
+        roman = ""
         for value, sign in _ROMAN:
-            written += sign * (count // value)
+            roman += sign * (count // value)
             count %= value
-        return written if form == "lowerRoman" else written.upper()
+        return roman if form == "lowerRoman" else roman.upper()
     return f"{count:02d}" if form == "decimalZero" else str(count)

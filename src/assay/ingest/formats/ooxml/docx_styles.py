@@ -37,8 +37,8 @@ def _style(name: str, found: dict[str, Element]) -> Style:
     while name in found and name not in seen:
         seen.add(name)
         style = found[name]
-        written = child(style, "name")
-        called = attribute(written, "val") if written is not None else ""
+        name_node = child(style, "name")
+        called = attribute(name_node, "val") if name_node is not None else ""
         level = level or _named_level(called) or outline(style)
         title = title or (called.lower() == "title" and len(seen) == 1)
         shaded = shaded or child(style, "pPr", "shd") is not None
