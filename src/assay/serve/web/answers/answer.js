@@ -11,16 +11,16 @@ const ROW = " | ";
 const MISSING = ["Missing:", "Nothing found speaks of:"]; // how the remark on what is missing begins
 const SHOWN_APART = [...MISSING, "The sources disagree:", "Searched:", "Could not be read"]; // of the remarks
 
-/** The answer of a delivered run. `desk` opens documents and the evidence. */
-export function answerView(run, desk, how = null) {
-  const shown = answerBody(run.answer, desk);
+/** The answer of a delivered run. `context` opens documents and the evidence. */
+export function answerView(run, context, how = null) {
+  const shown = answerBody(run.answer, context);
   const by = reviewedBy(run);
   if (by) shown.prepend(by);
-  return add(shown, how, tools(run, desk));
+  return add(shown, how, tools(run, context));
 }
 
 /** An answer as it is read, without what can be done with it. */
-export function answerBody(answer, desk) {
+export function answerBody(answer, context) {
   const cited = new Map(answer.citations.map((each) => [each.number, each]));
   const claims = answer.blocks.flatMap((block) => block.claims);
   return el(
@@ -28,14 +28,14 @@ export function answerBody(answer, desk) {
     { class: ["answer", answer.outcome] },
     label(answer),
     missing(answer),
-    answer.said ? el("div", { class: "said prose" }, ...paragraphs(answer.said)) : null,
-    ...answer.blocks.map((block) => blockView(answer, block, cited, desk)),
+    answer.said ? el("div", { class: "direct-answer prose" }, ...paragraphs(answer.said)) : null,
+    ...answer.blocks.map((block) => blockView(answer, block, cited, context)),
     tally(claims),
-    answer.conflicts.length ? conflicts(answer, cited, desk) : null,
-    answer.near.length ? near(answer, cited, desk) : null,
+    answer.conflicts.length ? conflicts(answer, cited, context) : null,
+    answer.near.length ? near(answer, cited, context) : null,
     beside(answer),
     searched(answer),
-    answer.citations.length ? sources(answer, desk) : null,
+    answer.citations.length ? sources(answer, context) : null,
   );
 }
 
@@ -52,8 +52,8 @@ function label(answer) {
 
 /** What the answer does not give, in the open. */
 function missing(answer) {
-  const told = answer.remarks.find((remark) => MISSING.some((begin) => remark.startsWith(begin)));
-  return told ? el("p", { class: "missing", dir: "auto" }, told) : null;
+  const remark = answer.remarks.find((each) => MISSING.some((begin) => each.startsWith(begin)));
+  return remark ? el("p", { class: "missing", dir: "auto" }, remark) : null;
 }
 
 function paragraphs(words) {
@@ -63,7 +63,7 @@ function paragraphs(words) {
     .map((each) => el("p", {}, each.trim()));
 }
 
-function blockView(answer, block, cited, desk) {
+function blockView(answer, block, cited, context) {
   const table = answer.shape === "table" && block.claims.some((claim) => claim.text.includes(ROW));
   const heading = block.heading && !(table && cells(block.heading).length > 1) ? el("h3", {}, block.heading) : null;
   const opinion = block.opinion ? badge("Opinion", "info", { title: "A judgement, not a finding" }) : null;
@@ -71,14 +71,14 @@ function blockView(answer, block, cited, desk) {
     "section",
     { class: ["block", block.opinion && "opinion"] },
     heading || opinion ? el("div", { class: "block-head" }, heading, opinion) : null,
-    table ? tableOf(block, cited, desk) : claimsOf(answer, block, cited, desk),
+    table ? tableOf(block, cited, context) : claimsOf(answer, block, cited, context),
   );
 }
 
-function claimsOf(answer, block, cited, desk) {
+function claimsOf(answer, block, cited, context) {
   const own = (claim) => {
     const source = claim.quotation && claim.citations.length === 1 ? cited.get(claim.citations[0]) : null;
-    const marked = marks(claim, cited, desk);
+    const marked = marks(claim, cited, context);
     return source?.table ? [quotedWords(source), marked] : ending(claim, marked);
   };
   const quoted = block.claims.some((claim) => claim.quotation);
@@ -105,20 +105,20 @@ function claimsOf(answer, block, cited, desk) {
 
 /** A claim's words, the last of them on one line with its marks. */
 function ending(claim, marked) {
-  const said = claim.quotation ? `“${claim.text}”` : claim.text;
-  const cut = said.lastIndexOf(" ") + 1;
-  if (said.length - cut > 24 || claim.citations.length > 4) return [said, marked];
-  return [said.slice(0, cut), el("span", { class: "nowrap" }, said.slice(cut), marked)];
+  const text = claim.quotation ? `“${claim.text}”` : claim.text;
+  const cut = text.lastIndexOf(" ") + 1;
+  if (text.length - cut > 24 || claim.citations.length > 4) return [text, marked];
+  return [text.slice(0, cut), el("span", { class: "nowrap" }, text.slice(cut), marked)];
 }
 
 /** Citations and verdict, held together at the end of a claim. The verdict opens to what the claim rests on. */
-function marks(claim, cited, desk) {
+function marks(claim, cited, context) {
   const own = claim.citations.filter((number) => cited.has(number)).map((number) => cited.get(number));
   return el(
     "span",
     { class: "marks" },
-    ...own.map((source) => citeButton(source, desk.openDocument)),
-    verdictMark(claim, false, (mark) => opensDetails(mark, claim, own, desk)),
+    ...own.map((source) => citeButton(source, context.openDocument)),
+    verdictMark(claim, false, (mark) => opensDetails(mark, claim, own, context)),
     claim.edited ? editedMark(claim.edited) : null,
     claim.dispute ? badge("two judgements differ", "warn") : null,
     claim.rests_on_flagged ? badge("rests only on what reads like an instruction", "warn") : null,
@@ -129,7 +129,7 @@ function cells(text) {
   return text.split("|").map(oneLine);
 }
 
-function tableOf(block, cited, desk) {
+function tableOf(block, cited, context) {
   const rows = block.claims.map((claim) => (claim.quotation ? [claim.text] : cells(claim.text)));
   const width = Math.max(...rows.map((row) => row.length));
   const named = block.heading ? cells(block.heading) : [];
@@ -150,7 +150,7 @@ function tableOf(block, cited, desk) {
             "tr",
             { class: claim.verdict },
             ...cellsOf(rows[place], width),
-            el("td", { class: "nowrap" }, marks(claim, cited, desk)),
+            el("td", { class: "nowrap" }, marks(claim, cited, context)),
           ),
         ),
       ),
@@ -188,7 +188,7 @@ function tally(claims) {
   );
 }
 
-function quotation(source, desk, lead = "") {
+function quotation(source, context, lead = "") {
   return el(
     "figure",
     { class: "quoted-side card" },
@@ -199,7 +199,7 @@ function quotation(source, desk, lead = "") {
       {},
       el(
         "button",
-        { type: "button", class: "link", on: { click: (event) => desk.openDocument(source, event.currentTarget) } },
+        { type: "button", class: "link", on: { click: (event) => context.openDocument(source, event.currentTarget) } },
         source.title || source.name,
       ),
       [source.date, source.page ? `page ${source.page}` : ""].filter(Boolean).map((each) => ` · ${each}`),
@@ -207,7 +207,7 @@ function quotation(source, desk, lead = "") {
   );
 }
 
-function conflicts(answer, cited, desk) {
+function conflicts(answer, cited, context) {
   return el(
     "section",
     { class: "conflicts" },
@@ -222,14 +222,14 @@ function conflicts(answer, cited, desk) {
           { class: "sides" },
           ...[each.left, each.right]
             .filter((number) => cited.has(number))
-            .map((number) => quotation(cited.get(number), desk)),
+            .map((number) => quotation(cited.get(number), context)),
         ),
       ),
     ),
   );
 }
 
-function near(answer, cited, desk) {
+function near(answer, cited, context) {
   return el(
     "section",
     { class: "near" },
@@ -240,7 +240,7 @@ function near(answer, cited, desk) {
       ...answer.near.map((claim) => el(
         "li",
         { class: "claim" },
-        ...ending(claim, marks(claim.quotation ? { ...claim, verdict: null } : claim, cited, desk)),
+        ...ending(claim, marks(claim.quotation ? { ...claim, verdict: null } : claim, cited, context)),
       )),
     ),
   );
@@ -315,7 +315,7 @@ function unread(items) {
   );
 }
 
-function sources(answer, desk) {
+function sources(answer, context) {
   return el(
     "details",
     { class: "fold sources" },
@@ -333,7 +333,7 @@ function sources(answer, desk) {
             {},
             el(
               "button",
-              { type: "button", class: "link", on: { click: (event) => desk.openDocument(each, event.currentTarget) } },
+              { type: "button", class: "link", on: { click: (event) => context.openDocument(each, event.currentTarget) } },
               each.title || each.name,
             ),
             el(

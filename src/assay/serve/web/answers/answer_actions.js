@@ -12,15 +12,15 @@ const FORMS = [
 ];
 
 /** The row under an answer. */
-export function tools(run, desk) {
+export function tools(run, context) {
   const address = (format) => query(`${at("api", "runs", run.id)}/answer`, { format });
   const copy = async (format) => {
     try {
       const words = await get(address(format));
       const done = await copyWords(typeof words === "string" ? words : JSON.stringify(words, null, 2));
-      desk.app.toast(done ? "Copied." : "The browser does not allow copying here.", done ? "" : "bad");
+      context.app.toast(done ? "Copied." : "The browser does not allow copying here.", done ? "" : "bad");
     } catch (problem) {
-      desk.app.toast(problem.detail, "bad");
+      context.app.toast(problem.detail, "bad");
     }
   };
   const save = async ([format, , ending]) => {
@@ -33,7 +33,7 @@ export function tools(run, desk) {
       download(`answer-${run.id.slice(0, 8)}.${ending}`, made);
       setTimeout(() => URL.revokeObjectURL(made), 60000);
     } catch (problem) {
-      desk.app.toast(problem.detail, "bad");
+      context.app.toast(problem.detail, "bad");
     }
   };
   return el(
@@ -41,7 +41,7 @@ export function tools(run, desk) {
     { class: "answer-tools" },
     run.evidence.length ? button(
       `Evidence (${count(run.evidence.length)})`,
-      { kind: "small", icon: "list", on: (event) => desk.openEvidence(run.id, event.currentTarget) },
+      { kind: "small", icon: "list", on: (event) => context.openEvidence(run.id, event.currentTarget) },
     ) : null,
     button("Copy", { kind: "quiet small", icon: "copy", on: () => copy("text") }),
     el(

@@ -16,7 +16,7 @@ const WANTS_WORDS = "other words";
 export function checkpointView(waiting, choose, extra = null) {
   const box = el("section", { class: "checkpoint card", role: "group", "aria-label": "The run waits for you" });
   const busy = (on) => box.querySelectorAll("button, textarea, input").forEach((each) => (each.disabled = on));
-  const said = async (choice, words = "") => {
+  const answer = async (choice, words = "") => {
     busy(true);
     if (!(await choose(choice, words))) busy(false);
   };
@@ -30,7 +30,7 @@ export function checkpointView(waiting, choose, extra = null) {
           on: {
             submit: (event) => {
               event.preventDefault();
-              if (input.value.trim()) said(WANTS_WORDS, input.value.trim());
+              if (input.value.trim()) answer(WANTS_WORDS, input.value.trim());
               else input.focus();
             },
           },
@@ -49,7 +49,7 @@ export function checkpointView(waiting, choose, extra = null) {
         .filter((option) => option !== WANTS_WORDS)
         .map((option) => button(
           SAID[option]?.[0] ?? option,
-          { kind: option === first && !words ? "primary" : "", on: () => said(option) },
+          { kind: option === first && !words ? "primary" : "", on: () => answer(option) },
         )),
     ),
   );

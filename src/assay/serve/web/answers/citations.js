@@ -81,23 +81,23 @@ export function citeButton(source, open) {
 
 /** A verdict: its sign, its word where it is not good, and why on demand: in a card, or as `opens(mark)` makes it open. */
 export function verdictMark(claim, always = false, opens = null) {
-  const told = VERDICTS[claim.verdict];
-  if (!told) return null;
+  const verdict = VERDICTS[claim.verdict];
+  if (!verdict) return null;
   const quiet = claim.verdict === "supported" && !always;
   const node = el(
     "button",
     {
       type: "button",
-      class: ["verdict", told.kind, quiet && "quiet"],
-      "aria-label": `Verdict: ${told.words}. Why?`,
-      title: opens ? `${told.words}: ${told.means}` : null,
+      class: ["verdict", verdict.kind, quiet && "quiet"],
+      "aria-label": `Verdict: ${verdict.words}. Why?`,
+      title: opens ? `${verdict.words}: ${verdict.means}` : null,
     },
-    icon(told.sign, 13),
-    quiet ? null : el("span", {}, told.words),
+    icon(verdict.sign, 13),
+    quiet ? null : el("span", {}, verdict.words),
   );
   if (opens) opens(node);
   else hints(node, () => [
-    badge(told.words, told.kind),
+    badge(verdict.words, verdict.kind),
     el(
       "p",
       {},
@@ -155,9 +155,9 @@ function hints(node, content, act = null) {
     held = node;
     fill(made(), ...content());
     card.hidden = false;
-    const told = [...card.children].filter((each) => !each.matches("button"));
-    told.forEach((each, place) => (each.id = `hint-${place}`)); // its parts: the card itself goes by its name
-    node.setAttribute("aria-describedby", told.map((each) => each.id).join(" "));
+    const parts = [...card.children].filter((each) => !each.matches("button"));
+    parts.forEach((each, place) => (each.id = `hint-${place}`)); // its parts: the card itself goes by its name
+    node.setAttribute("aria-describedby", parts.map((each) => each.id).join(" "));
     beside();
   };
   node.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && later(show, 120));

@@ -24,7 +24,7 @@ function judgeOf(claim) {
 }
 
 /** Make a claim's mark open and close its details, below the claim. `sources` are those that the claim is shown with. */
-export function opensDetails(mark, claim, sources, desk) {
+export function opensDetails(mark, claim, sources, context) {
   let panel = null;
   const close = () => {
     (panel.closest(".claim-details-row") ?? panel).remove();
@@ -42,7 +42,7 @@ export function opensDetails(mark, claim, sources, desk) {
   mark.addEventListener("keydown", leave);
   mark.addEventListener("click", () => {
     if (panel) return close();
-    panel = claimDetails(claim, sources, desk);
+    panel = claimDetails(claim, sources, context);
     panel.addEventListener("keydown", leave);
     mark.setAttribute("aria-expanded", "true");
     mark.setAttribute("aria-controls", panel.id);
@@ -58,7 +58,7 @@ function below(mark, panel) {
   else mark.closest(".claim").append(panel);
 }
 
-function claimDetails(claim, sources, desk) {
+function claimDetails(claim, sources, context) {
   made += 1;
   const [name, about] = BASES[claim.basis] ?? BASES.statement;
   return el(
@@ -69,8 +69,8 @@ function claimDetails(claim, sources, desk) {
       {},
       fact("Basis", el("p", {}, el("strong", {}, name), ": ", about)),
       fact("Verdict", ...verdict(claim)),
-      claim.working ? fact("Working", ...working(claim.working, sources, desk)) : null,
-      sources.length ? fact("Words", ...sources.map((source) => words(source, desk))) : null,
+      claim.working ? fact("Working", ...working(claim.working, sources, context)) : null,
+      sources.length ? fact("Words", ...sources.map((source) => words(source, context))) : null,
       claim.hints?.length
         ? fact(
             "Noticed by rules",
@@ -82,18 +82,18 @@ function claimDetails(claim, sources, desk) {
   );
 }
 
-function fact(name, ...told) {
-  return el("div", {}, el("dt", {}, name), el("dd", {}, ...told));
+function fact(name, ...values) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, ...values));
 }
 
 function verdict(claim) {
-  const told = VERDICTS[claim.verdict];
+  const verdict = VERDICTS[claim.verdict];
   return [
     el(
       "p",
       {},
-      el("span", { class: ["tallied", told.kind] }, icon(told.sign, 13), el("strong", {}, told.words)),
-      `: ${told.means}. ${judgeOf(claim)}`,
+      el("span", { class: ["tallied", verdict.kind] }, icon(verdict.sign, 13), el("strong", {}, verdict.words)),
+      `: ${verdict.means}. ${judgeOf(claim)}`,
     ),
     claim.why ? el("p", { dir: "auto" }, `Reason: ${claim.why}`) : null,
     claim.dispute
@@ -102,7 +102,7 @@ function verdict(claim) {
   ];
 }
 
-function working(shown, sources, desk) {
+function working(shown, sources, context) {
   return [
     el("p", { class: "expression figures" }, shown.expression),
     el(
@@ -115,7 +115,7 @@ function working(shown, sources, desk) {
           { dir: "auto" },
           el("strong", { class: "figures" }, operand.words),
           operand.line ? [" in “", ...marked(operand.line, operand.words), "”"] : null,
-          source ? [" ", citeButton(source, desk.openDocument)] : null,
+          source ? [" ", citeButton(source, context.openDocument)] : null,
         );
       }),
     ),
@@ -128,6 +128,6 @@ function marked(line, words) {
   return at < 0 ? [line] : [line.slice(0, at), el("mark", {}, words), line.slice(at + words.length)];
 }
 
-function words(source, desk) {
-  return el("div", { class: "carried" }, citeButton(source, desk.openDocument), quotedWords(source));
+function words(source, context) {
+  return el("div", { class: "carried" }, citeButton(source, context.openDocument), quotedWords(source));
 }

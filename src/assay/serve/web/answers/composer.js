@@ -27,7 +27,7 @@ let names = 0;
 
 /** `ask(wish)` is awaited and says whether the question was taken; `stop()` ends the run that is under way. */
 export function composer(app, bases, { ask, stop }) {
-  const chosen = remembered(app, bases);
+  const preferences = remembered(app, bases);
   const box = el("textarea", {
     id: "question",
     rows: "1",
@@ -43,11 +43,11 @@ export function composer(app, bases, { ask, stop }) {
   let running = false;
   let sending = false;
 
-  const foreseen = askForecast(() => wish());
+  const forecast = askForecast(() => request());
   const more = el(
     "div",
     { class: "composer-more", id: "composer-more", hidden: true },
-    ...options(app, chosen, changed, foreseen.node),
+    ...options(app, preferences, changed, forecast.node),
   );
   const opener = el(
     "button",
@@ -57,14 +57,14 @@ export function composer(app, bases, { ask, stop }) {
     icon("sliders"),
     el("span", { class: "opener-words" }, "Options"),
   );
-  const baseMenu = basesMenu(bases, chosen, changed);
+  const baseMenu = basesMenu(bases, preferences, changed);
 
   form.append(
     el("div", { class: "composer-box" }, box, go),
     el(
       "div",
       { class: "composer-row" },
-      segments("How thorough", "mode", MODES, chosen.mode, (value) => changed({ mode: value }), app.me.modes),
+      segments("How thorough", "mode", MODES, preferences.mode, (value) => changed({ mode: value }), app.me.modes),
       baseMenu,
       opener,
       el("span", { class: "keys small", id: "question-keys" }, "Enter asks · Shift+Enter for a new line"),
@@ -78,13 +78,13 @@ export function composer(app, bases, { ask, stop }) {
   }
 
   function changed(part) {
-    Object.assign(chosen, part);
-    keep(chosen);
-    foreseen.stale();
-    const other = [chosen.eagerness !== "normal", !chosen.model, chosen.since, chosen.until, chosen.stakes].filter(Boolean).length;
-    const set = other + chosen.checkpoints.length; // what differs from how it is without a choice
+    Object.assign(preferences, part);
+    keep(preferences);
+    forecast.stale();
+    const other = [preferences.eagerness !== "normal", !preferences.model, preferences.since, preferences.until, preferences.stakes].filter(Boolean).length;
+    const set = other + preferences.checkpoints.length; // what differs from how it is without a choice
     opener.querySelector(".opener-words").textContent = set ? `Options (${count(set)})` : "Options";
-    fill(baseMenu.querySelector("summary span"), basesWords(bases, chosen.bases));
+    fill(baseMenu.querySelector("summary span"), basesWords(bases, preferences.bases));
   }
 
   function draw() {
@@ -101,17 +101,17 @@ export function composer(app, bases, { ask, stop }) {
   }
 
   /** What the API wants to know. */
-  function wish() {
+  function request() {
     return {
       question: box.value.trim(),
-      mode: chosen.mode,
-      eagerness: chosen.eagerness === "normal" ? null : chosen.eagerness,
-      checkpoints: chosen.checkpoints.length ? chosen.checkpoints : null,
-      model: chosen.model,
-      bases: chosen.bases,
-      since: chosen.since || null,
-      until: chosen.until || null,
-      ...(chosen.stakes ? { stakes: "high" } : {}),
+      mode: preferences.mode,
+      eagerness: preferences.eagerness === "normal" ? null : preferences.eagerness,
+      checkpoints: preferences.checkpoints.length ? preferences.checkpoints : null,
+      model: preferences.model,
+      bases: preferences.bases,
+      since: preferences.since || null,
+      until: preferences.until || null,
+      ...(preferences.stakes ? { stakes: "high" } : {}),
     };
   }
 
@@ -119,11 +119,11 @@ export function composer(app, bases, { ask, stop }) {
     if (!box.value.trim() || running || sending) return;
     sending = true;
     draw();
-    const done = await ask(wish());
+    const done = await ask(request());
     sending = false;
     if (done) {
       box.value = "";
-      foreseen.stale();
+      forecast.stale();
       setMore(false);
       grow();
     }
@@ -138,7 +138,7 @@ export function composer(app, bases, { ask, stop }) {
   box.addEventListener("input", () => {
     grow();
     draw();
-    foreseen.stale();
+    forecast.stale();
   });
   box.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -173,14 +173,14 @@ export function composer(app, bases, { ask, stop }) {
   };
 }
 
-function options(app, chosen, changed, after) {
+function options(app, preferences, changed, after) {
   const date = (name, words) => {
     const input = el(
       "input",
       {
         type: "text",
         inputmode: "numeric",
-        value: chosen[name] ?? "",
+        value: preferences[name] ?? "",
         placeholder: "2024-05",
         title: "A year, a month or a day: 2024, 2024-05 or 2024-05-17",
         pattern: "\\d{4}(-\\d{2}(-\\d{2})?)?",
@@ -211,13 +211,13 @@ function options(app, chosen, changed, after) {
           "How readily it searches",
           "eagerness",
           EAGERNESS,
-          chosen.eagerness,
+          preferences.eagerness,
           (value) => changed({ eagerness: value }),
         ),
       ),
       el("div", { class: "option dates" }, date("since", "Dated from"), date("until", "to")),
-      app.me.model ? check("Without a model: quotations only", !chosen.model, (on) => changed({ model: !on })) : null,
-      check("High stakes: have it reviewed by a person before I read it", chosen.stakes, (on) => changed({ stakes: on })),
+      app.me.model ? check("Without a model: quotations only", !preferences.model, (on) => changed({ model: !on })) : null,
+      check("High stakes: have it reviewed by a person before I read it", preferences.stakes, (on) => changed({ stakes: on })),
     ),
     el(
       "div",
@@ -229,8 +229,8 @@ function options(app, chosen, changed, after) {
         ...known.map((each) =>
           check(
             CHECKPOINTS[each],
-            chosen.checkpoints.includes(each),
-            (on) => changed({ checkpoints: toggled(chosen.checkpoints, each, on) }),
+            preferences.checkpoints.includes(each),
+            (on) => changed({ checkpoints: toggled(preferences.checkpoints, each, on) }),
           ),
         ),
       ),
@@ -239,7 +239,7 @@ function options(app, chosen, changed, after) {
   ];
 }
 
-function segments(label, name, values, chosen, changed, allowed = Object.keys(values)) {
+function segments(label, name, values, selected, changed, allowed = Object.keys(values)) {
   names += 1;
   const group = `${name}-${names}`;
   return el(
@@ -248,27 +248,27 @@ function segments(label, name, values, chosen, changed, allowed = Object.keys(va
     ...allowed
       .filter((value) => value in values)
       .map((value) => {
-        const input = el("input", { type: "radio", name: group, value, checked: value === chosen });
+        const input = el("input", { type: "radio", name: group, value, checked: value === selected });
         input.addEventListener("change", () => changed(value));
         return el("label", { title: values[value][1] }, input, el("span", {}, values[value][0]));
       }),
   );
 }
 
-function basesMenu(bases, chosen, changed) {
+function basesMenu(bases, preferences, changed) {
   const menu = el("details", { class: "menu bases-menu", hidden: bases.length < 2 });
   const draw = () =>
     fill(
       menu,
-      el("summary", { class: "button quiet small" }, icon("document"), el("span", {}, basesWords(bases, chosen.bases))),
+      el("summary", { class: "button quiet small" }, icon("document"), el("span", {}, basesWords(bases, preferences.bases))),
       el(
         "div",
         { class: "menu-list", role: "group", "aria-label": "Knowledge bases to search" },
         ...bases.map((base) => {
-          const input = el("input", { type: "checkbox", checked: chosen.bases.includes(base.name) });
+          const input = el("input", { type: "checkbox", checked: preferences.bases.includes(base.name) });
           input.addEventListener(
             "change",
-            () => changed({ bases: toggled(chosen.bases, base.name, input.checked) }),
+            () => changed({ bases: toggled(preferences.bases, base.name, input.checked) }),
           );
           return el(
             "label",
@@ -294,9 +294,9 @@ function toggled(list, item, on) {
   return on ? [...list, item] : list.filter((other) => other !== item);
 }
 
-function basesWords(bases, chosen) {
-  if (!chosen.length || chosen.length === bases.length) return "All bases";
-  return chosen.length === 1 ? chosen[0] : plural(chosen.length, "base");
+function basesWords(bases, selected) {
+  if (!selected.length || selected.length === bases.length) return "All bases";
+  return selected.length === 1 ? selected[0] : plural(selected.length, "base");
 }
 
 function remembered(app, bases) {

@@ -22,12 +22,12 @@ export function decisionBar(review, { decide, edits }) {
   const approve = button("Approve exactly this", { kind: "primary", icon: "check", on: () => act("approve") });
   const check = button("Check my edits", { kind: "primary", icon: "again", on: () => act("edit") });
   const reject = button("Reject", { kind: "danger", icon: "close", on: () => act("reject") });
-  const told = el("p", { class: "small muted", role: "status" });
+  const status = el("p", { class: "small muted", role: "status" });
   const node = el(
     "section",
     { class: "decision", "aria-label": "Decision" },
     el("div", { class: "decision-note" }, field("Note", note), wrong),
-    el("div", { class: "actions" }, check, approve, reject, told),
+    el("div", { class: "actions" }, check, approve, reject, status),
   );
   note.addEventListener("input", () => {
     wrong.hidden = true;
@@ -53,7 +53,7 @@ export function decisionBar(review, { decide, edits }) {
     check.disabled = !real;
     approve.hidden = Boolean(many);
     const open = many ? "Nothing is changed yet: write, or undo to approve it as it is." : "";
-    told.textContent = real ? `${plural(real, "statement")} changed: checked again first, then you decide.` : open;
+    status.textContent = real ? `${plural(real, "statement")} changed: checked again first, then you decide.` : open;
   }
 
   function free() {

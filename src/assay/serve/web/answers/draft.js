@@ -7,10 +7,10 @@ import { editedMark } from "./review_status.js";
 import { badge, button, icon } from "../lib/ui.js";
 
 /** `edits()` is place → words (none: dropped) of what differs from the draft; `changed(edits)` hears of each change. */
-export function draftView(review, desk, { editable, edits, changed }) {
+export function draftView(review, context, { editable, edits, changed }) {
   const sources = sourcesOf(review);
   const headings = headingsOf(review);
-  const told = new Set([...headings.keys()].map(oneLine));
+  const delivered = new Set([...headings.keys()].map(oneLine));
   const now = new Map(edits);
   const list = el("ol", { class: "draft" });
   let last = "";
@@ -50,15 +50,15 @@ export function draftView(review, desk, { editable, edits, changed }) {
         el(
           "span",
           { class: "marks" },
-          ...cites(claim, sources, desk),
-          verdictMark(claim, true, (mark) => opensDetails(mark, claim, own(claim, sources), desk)),
+          ...cites(claim, sources, context),
+          verdictMark(claim, true, (mark) => opensDetails(mark, claim, own(claim, sources), context)),
           claim.dispute ? badge("two judgements differ", "warn") : null,
           claim.edited ? editedMark(claim.edited) : null,
         ),
       ),
       claim.why && claim.verdict !== "supported" ? el("p", { class: "small muted" }, claim.why) : null,
       flagged(claim),
-      review.answer && !told.has(oneLine(claim.text)) ? el("p", { class: "small muted" }, "Not in the answer: it failed the check.") : null,
+      review.answer && !delivered.has(oneLine(claim.text)) ? el("p", { class: "small muted" }, "Not in the answer: it failed the check.") : null,
       editable && claim.editable
         ? el(
           "div",
@@ -84,7 +84,7 @@ export function draftView(review, desk, { editable, edits, changed }) {
       box.addEventListener("input", () => set(claim.place, box.value));
       return [
         box,
-        el("p", { class: "statement-was small", dir: "auto" }, el("span", { class: "muted" }, "Was: "), claim.text, el("span", { class: "marks" }, ...cites(claim, sources, desk))),
+        el("p", { class: "statement-was small", dir: "auto" }, el("span", { class: "muted" }, "Was: "), claim.text, el("span", { class: "marks" }, ...cites(claim, sources, context))),
         el(
           "div",
           { class: "actions" },
@@ -153,8 +153,8 @@ function own(claim, sources) {
   });
 }
 
-function cites(claim, sources, desk) {
-  return own(claim, sources).map((source) => citeButton(source, desk.openDocument));
+function cites(claim, sources, context) {
+  return own(claim, sources).map((source) => citeButton(source, context.openDocument));
 }
 
 function headingsOf(review) {

@@ -29,14 +29,14 @@ export function evidenceView(open, note = null) {
   );
   const cited = el("input", { type: "checkbox" });
   const citedRow = el("label", { class: "check" }, cited, el("span", {}, "Only what the answer cites"));
-  const told = el("p", { class: "small muted figures", role: "status" });
+  const status = el("p", { class: "small muted figures", role: "status" });
   const list = el("ol", { class: "evidence-list" });
   const node = el(
     "div",
     { class: "evidence" },
     note,
     el("div", { class: "evidence-tools" }, words, document_, sort, citedRow),
-    told,
+    status,
     list,
   );
 
@@ -65,7 +65,7 @@ export function evidenceView(open, note = null) {
     const documents = new Set(shown.map((piece) => piece.document)).size;
     const from = ` from ${plural(documents, "document")}`;
     const some = shown.length < pieces.length ? `${count(shown.length)} of ` : "";
-    told.textContent = `${some}${plural(pieces.length, "piece")}${some ? "" : from}`;
+    status.textContent = `${some}${plural(pieces.length, "piece")}${some ? "" : from}`;
     end?.stop();
     clear(list);
     if (!shown.length) {
@@ -101,14 +101,14 @@ export function evidenceView(open, note = null) {
     pieces = now.map((piece, order) => ({ order, ...piece }));
     citedRow.hidden = !pieces.some((piece) => piece.cited);
     if (citedRow.hidden) cited.checked = false;
-    const chosen = document_.value;
+    const selected = document_.value;
     const titles = new Map(pieces.map((piece) => [piece.document, piece.title]));
     fill(
       document_,
       el("option", { value: "" }, "All documents"),
       ...[...titles].map(([id, title]) => el("option", { value: id }, title)),
     );
-    document_.value = titles.has(chosen) ? chosen : "";
+    document_.value = titles.has(selected) ? selected : "";
     draw();
   }
 

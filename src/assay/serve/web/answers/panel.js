@@ -8,7 +8,7 @@ import { documentView } from "../screens/viewer.js";
 const NARROW = "(max-width: 68rem)"; // the panel lies over the conversation
 
 /** `screen` is the grid that the panel becomes the second column of. */
-export function deskPanel(app, screen) {
+export function sidePanel(app, screen) {
   const title = el("h2", { class: "panel-title clip", id: "panel-title" });
   const back = iconButton("left", "Back to the evidence", () => backTo?.(), { hidden: true });
   const closer = iconButton("close", "Close", () => leave());

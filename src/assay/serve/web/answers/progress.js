@@ -19,7 +19,7 @@ const SEARCHES = 4; // and searches; the others on demand
  * `draw(story)` shows how things stand; `stop`, where given, is the button's work. `spent(seconds)` moves the clock. Where the
  * answer is `delivered`, only what it does not show itself is shown.
  */
-export function workingView(desk, { stop = null, openEvidence = null, delivered = false } = {}) {
+export function workingView(context, { stop = null, openEvidence = null, delivered = false } = {}) {
   const phase = el("p", { class: "phase" });
   const figures = el("p", { class: "spent figures" });
   const spinner = el("span", { class: "spinner small", "aria-hidden": "true" });
@@ -38,18 +38,18 @@ export function workingView(desk, { stop = null, openEvidence = null, delivered 
   const node = el("div", { class: "working" }, head, line, parts);
   let usage = null;
   let time = 0;
-  let told = 0;
+  let roundCount = 0;
 
   function draw(story) {
     usage = story.usage;
-    told = rounds(story);
-    phase.textContent = story.phase === "Searching" && told > 1 ? `Searching, round ${told}` : story.phase;
+    roundCount = rounds(story);
+    phase.textContent = story.phase === "Searching" && roundCount > 1 ? `Searching, round ${roundCount}` : story.phase;
     spent(time);
     understood(sections.understood, story);
     plan(sections.plan, story);
     moves(sections.moves, story);
-    if (!delivered) evidence(sections.evidence, story, desk, openEvidence);
-    claims(sections.claims, story, desk, delivered);
+    if (!delivered) evidence(sections.evidence, story, context, openEvidence);
+    claims(sections.claims, story, context, delivered);
   }
 
   function spent(now) {
@@ -57,7 +57,7 @@ export function workingView(desk, { stop = null, openEvidence = null, delivered 
     const tokens = usage ? usage.tokens_in + usage.tokens_out : 0;
     figures.textContent = [
       seconds(Math.max(0, now)),
-      told ? plural(told, "round") : "",
+      roundCount ? plural(roundCount, "round") : "",
       usage?.calls ? plural(usage.calls, "call") : "",
       tokens ? plural(tokens, "token") : "",
       usage?.money ? money(usage.money) : "",
@@ -226,7 +226,7 @@ function toolWords(call) {
   return [call.tool.replaceAll("_", " "), ...call.rest].join(" · ");
 }
 
-function evidence(node, story, desk, openEvidence) {
+function evidence(node, story, context, openEvidence) {
   const all = [...story.evidence.values()];
   const documents = new Set(all.map((piece) => piece.document)).size;
   const latest = all.sort((a, b) => b.order - a.order || b.score - a.score).slice(0, LATEST);
@@ -246,7 +246,7 @@ function evidence(node, story, desk, openEvidence) {
           el("p", { class: "quote clamp" }, `“${oneLine(piece.quote)}”`),
           el(
             "button",
-            { type: "button", class: "source-link", on: { click: (event) => desk.openDocument(piece, event.currentTarget) } },
+            { type: "button", class: "source-link", on: { click: (event) => context.openDocument(piece, event.currentTarget) } },
             [piece.title, piece.page ? `page ${piece.page}` : ""].filter(Boolean).join(" · "),
           ),
           piece.flagged ? flaggedNote() : null,
@@ -262,7 +262,7 @@ function evidence(node, story, desk, openEvidence) {
 
 const ENDS = { dropped: "Left out", revised: "Rewritten, being checked" };
 
-function claims(node, story, desk, delivered) {
+function claims(node, story, context, delivered) {
   const all = [...story.claims.values()].filter(
     (claim) => !delivered || claim.was || claim.state === "dropped",
   ).sort((a, b) => a.place - b.place);
@@ -306,7 +306,7 @@ function claims(node, story, desk, delivered) {
                   { class: "marks" },
                   ...claim.cites.filter((key) => numbers.has(key)).map((key) => citeButton(
                     { ...story.evidence.get(key), number: numbers.get(key) },
-                    desk.openDocument,
+                    context.openDocument,
                   )),
                   claim.state === "checked" ? verdictMark(claim, true) : null,
                 ),

@@ -3,7 +3,7 @@
 import { ago, el, plural } from "../lib/dom.js";
 import { badge, icon } from "../lib/ui.js";
 
-export function heldView(run) {
+export function awaitingReviewView(run) {
   const reasons = run.held?.reasons ?? [];
   return el(
     "section",
@@ -42,7 +42,7 @@ export function rejectedView(run) {
         el("p", {}, "A reviewer looked at the answer and did not let it through."),
       ),
     ),
-    note ? el("figure", { class: "said-why" }, el("figcaption", { class: "legend" }, by ? `What ${by} says` : "What was said"), el("blockquote", { dir: "auto" }, note)) : null,
+    note ? el("figure", { class: "review-note" }, el("figcaption", { class: "legend" }, by ? `What ${by} says` : "What was said"), el("blockquote", { dir: "auto" }, note)) : null,
     foot(run),
   );
 }

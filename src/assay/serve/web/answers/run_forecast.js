@@ -8,24 +8,24 @@ const NAMES = { calls: "model calls", tokens: "tokens", money: "cost", seconds: 
 const SHOWN = { calls: round, tokens: round, money: charge, seconds: lasting };
 
 /** A forecast in the question box, on demand. `wish()` is what would be asked; `stale()` says that it has changed. */
-export function askForecast(wish) {
-  const said = el("div", { class: "foreseen-said", role: "status" });
+export function askForecast(request) {
+  const result = el("div", { class: "forecast-result-inline", role: "status" });
   const ask = button("What would it take?", { kind: "small", icon: "chart", on: look });
-  const node = el("div", { class: "option foreseen" }, ask, said);
+  const node = el("div", { class: "option run-forecast" }, ask, result);
   let turn = 0;
 
   async function look() {
     const own = ++turn;
-    const given = wish();
-    if (!given.question) return fill(said, el("p", { class: "hint" }, "Type the question first."));
+    const given = request();
+    if (!given.question) return fill(result, el("p", { class: "hint" }, "Type the question first."));
     ask.disabled = true;
     try {
       const found = await post("/api/forecast", given);
       if (own !== turn) return undefined;
-      fill(said, ...drawn(found));
-      said.scrollIntoView({ block: "nearest" });
+      fill(result, ...drawn(found));
+      result.scrollIntoView({ block: "nearest" });
     } catch (problem) {
-      if (own === turn && problem.status !== 401) fill(said, el("p", { class: "small bad" }, problem.status === 404 ? "This server makes no forecasts." : problem.detail));
+      if (own === turn && problem.status !== 401) fill(result, el("p", { class: "small bad" }, problem.status === 404 ? "This server makes no forecasts." : problem.detail));
     } finally {
       ask.disabled = false;
     }
@@ -34,7 +34,7 @@ export function askForecast(wish) {
 
   function stale() {
     turn += 1;
-    fill(said);
+    fill(result);
   }
 
   return { node, stale };

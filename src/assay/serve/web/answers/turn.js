@@ -3,18 +3,18 @@
 import { at, follow, get, post, query } from "../lib/api.js";
 import { answerView } from "./answer.js";
 import { checkpointView } from "./checkpoint.js";
-import { heldView, rejectedView, withheldView } from "./review_status.js";
+import { awaitingReviewView, rejectedView, withheldView } from "./review_status.js";
 import { el, fill } from "../lib/dom.js";
 import { button, failed, icon, loading } from "../lib/ui.js";
 import * as tale from "../runs/story.js";
 import { workingView } from "./progress.js";
 
 /**
- * `run` is a `RunWhole`, or `{id, asked, state: "running"}` of one that has just begun. `desk.changed(turn)` hears whenever the
+ * `run` is a `RunWhole`, or `{id, asked, state: "running"}` of one that has just begun. `context.changed(turn)` hears whenever the
  * run begins, ends or waits. The turn looks after its own stream; `close` ends it.
  */
-export function turnView(run, desk) {
-  const app = desk.app;
+export function turnView(run, context) {
+  const app = context.app;
   const path = at("api", "runs", run.id);
   const body = el("div", { class: "turn-body" });
   const heading = el("h2", { class: "question", tabindex: "-1" }, run.asked);
@@ -57,7 +57,7 @@ export function turnView(run, desk) {
   function watch() {
     quiet();
     story = tale.begin();
-    view = workingView(desk, { stop, openEvidence: (from) => desk.openEvidence(run.id, from) });
+    view = workingView(context, { stop, openEvidence: (from) => context.openEvidence(run.id, from) });
     fill(body, view.node);
     const from = performance.now() - (turn.run.seconds ?? 0) * 1000;
     const tick = () => view.spent((performance.now() - from) / 1000);
@@ -82,7 +82,7 @@ export function turnView(run, desk) {
     frame = 0;
     if (closed) return;
     view.draw(story);
-    desk.gathered(turn);
+    context.gathered(turn);
   }
 
   async function stop(button_ = null) {
@@ -137,19 +137,19 @@ export function turnView(run, desk) {
     } else if (now.state === "delivered" && !now.answer) {
       fill(body, withheldView(now));
     } else if (now.state === "delivered") {
-      fill(body, understoodAs(now), answerView(now, desk, how()));
+      fill(body, understoodAs(now), answerView(now, context, how()));
     } else {
       const story_ = el("div", { class: "so-far" });
-      const rest = { waiting: waitingView, held: heldView, rejected: rejectedView }[now.state]?.(now) ?? haltedView(now);
+      const rest = { waiting: waitingView, held: awaitingReviewView, rejected: rejectedView }[now.state]?.(now) ?? haltedView(now);
       fill(body, rest, story_);
       if (now.state === "held") {
         waiting = setInterval(() => document.hidden || settle(9), LOOK); // somebody else decides; nothing is streamed meanwhile
         app.reviewsChanged();
       }
-      desk.changed(turn); // before the record is read, which may take a moment
+      context.changed(turn); // before the record is read, which may take a moment
       await soFar(story_);
     }
-    desk.changed(turn);
+    context.changed(turn);
   }
 
   function waitingView(now) {
@@ -170,7 +170,7 @@ export function turnView(run, desk) {
           {},
           el(
             "button",
-            { type: "button", class: "chip", on: { click: (event) => desk.openDocument(piece, event.currentTarget) } },
+            { type: "button", class: "chip", on: { click: (event) => context.openDocument(piece, event.currentTarget) } },
             icon("document", 14),
             el("span", { class: "clip" }, piece.title),
           ),
@@ -178,7 +178,7 @@ export function turnView(run, desk) {
       ),
       button(
         `See the evidence (${now.evidence.length})`,
-        { kind: "quiet small", icon: "list", on: (event) => desk.openEvidence(run.id, event.currentTarget) },
+        { kind: "quiet small", icon: "list", on: (event) => context.openEvidence(run.id, event.currentTarget) },
       ),
     );
   }
@@ -219,7 +219,7 @@ export function turnView(run, desk) {
     );
   }
 
-  /** Send a choice or a wish to go on, and follow again; true if that worked. */
+  /** Send a choice or a request to go on, and follow again; true if that worked. */
   async function carryOn(what, given, button_ = null) {
     if (button_) button_.disabled = true;
     try {
@@ -232,7 +232,7 @@ export function turnView(run, desk) {
     }
     turn.run = { ...turn.run, state: "running", waiting: null, failure: null };
     watch();
-    desk.changed(turn);
+    context.changed(turn);
     heading.focus({ preventScroll: true });
     return true;
   }
@@ -240,12 +240,12 @@ export function turnView(run, desk) {
   /** How far it got, from its record. */
   async function soFar(root, delivered = false) {
     try {
-      const told = await get(query(`${path}/events`, { format: "json" }));
+      const recorded = await get(query(`${path}/events`, { format: "json" }));
       if (closed) return;
       story = tale.begin();
       const reviewed = turn.run.state === "held" || turn.run.state === "rejected"; // its statements are the reviewer's to see
-      for (const shape of told.events) if (!reviewed || !tale.STATEMENTS.has(shape.kind)) tale.take(story, shape);
-      const past = workingView(desk, { delivered, openEvidence: (from) => desk.openEvidence(run.id, from) });
+      for (const shape of recorded.events) if (!reviewed || !tale.STATEMENTS.has(shape.kind)) tale.take(story, shape);
+      const past = workingView(context, { delivered, openEvidence: (from) => context.openEvidence(run.id, from) });
       past.still();
       past.draw(story);
       fill(root, past.node);

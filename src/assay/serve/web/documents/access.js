@@ -36,11 +36,11 @@ function accessList(app, path, { words, close, single = false }) {
   );
 
   /** Do it, and show how things stand then. */
-  async function change(act, said) {
+  async function change(act, message) {
     wrong.hidden = true;
     try {
       draw(await act());
-      app.announce(said);
+      app.announce(message);
       return true;
     } catch (problem) {
       wrong.textContent = problem.detail ?? problem.message;

@@ -19,13 +19,13 @@ const LOOKS = { ready: ["check", "ready", "good"], pending: ["clock", "waiting",
 
 /** The list, for one base or for all; `alone` says that there is but one. `none()` is what an empty one shows; `changed()` hears of removals. */
 export function library(holder, app, { base = "", alone = false, mayRemove = () => false, none, changed }) {
-  const chosen = new Map(); // id → title
+  const selected = new Map(); // id → title
   const search = el("input", { type: "search", placeholder: "Title, file name or author", "aria-label": "Search documents" });
   const state = el("select", { "aria-label": "Which documents" }, ...STATES.map(([value, words]) => el("option", { value }, words)));
-  const told = el("p", { class: "library-count small muted", role: "status" });
+  const countNode = el("p", { class: "library-count small muted", role: "status" });
   const picked = el("div", { class: "picked", hidden: true });
   const holds = el("div", { class: "library-list" });
-  const bar = el("div", { class: "library-bar" }, search, state, told);
+  const bar = el("div", { class: "library-bar" }, search, state, countNode);
   holder.append(bar, picked, holds);
 
   const pages = paged(holds, {
@@ -44,10 +44,10 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
       );
       return none();
     },
-    told: (total) => {
+    onCount: (total) => {
       const all = !search.value.trim() && !state.value;
       bar.hidden = all && total === 0;
-      told.textContent = all ? plural(total, "document") : `${count(total)} found`;
+      countNode.textContent = all ? plural(total, "document") : `${count(total)} found`;
     },
   });
 
@@ -60,7 +60,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
   function row(document) {
     const title = document.title || document.name;
     const mine = mayRemove(document.base);
-    const box = mine ? el("input", { type: "checkbox", checked: chosen.has(document.id), "aria-label": `Select ${title}` }) : null;
+    const box = mine ? el("input", { type: "checkbox", checked: selected.has(document.id), "aria-label": `Select ${title}` }) : null;
     box?.addEventListener("change", () => pick(document.id, title, box.checked));
     const [sign, words, kind] = LOOKS[document.state] ?? ["info", document.state, ""];
     return el(
@@ -75,7 +75,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
           : el("span", { class: "row-title", dir: "auto" }, title),
         el("p", { class: "row-more", dir: "auto" }, under(document, base || alone)),
         document.state === "unreadable" && document.why ? el("p", { class: "row-more bad" }, document.why) : null,
-        ...(document.state === "ready" ? document.warnings.map((said) => el("p", { class: "row-more warn" }, said)) : []),
+        ...(document.state === "ready" ? document.warnings.map((warning) => el("p", { class: "row-more warn" }, warning)) : []),
       ),
       el(
         "span",
@@ -90,26 +90,26 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
   }
 
   function pick(id, title, on) {
-    if (on) chosen.set(id, title);
-    else chosen.delete(id);
+    if (on) selected.set(id, title);
+    else selected.delete(id);
     showPicked();
   }
 
   function showPicked() {
-    picked.hidden = !chosen.size;
+    picked.hidden = !selected.size;
     clear(picked);
-    if (!chosen.size) return;
+    if (!selected.size) return;
     picked.append(
-      el("span", { role: "status" }, `${plural(chosen.size, "document")} selected`),
-      button("Remove…", { kind: "danger small", on: () => remove(new Map(chosen)) }),
+      el("span", { role: "status" }, `${plural(selected.size, "document")} selected`),
+      button("Remove…", { kind: "danger small", on: () => remove(new Map(selected)) }),
       button(`Select all ${count(pages.shown)} shown`, { kind: "quiet small", on: () => all(true) }),
       button("Select none", { kind: "quiet small", on: () => all(false) }),
     );
   }
 
   function all(on) {
-    chosen.clear();
-    if (on) for (const each of pages.items) if (mayRemove(each.base)) chosen.set(each.id, each.title || each.name);
+    selected.clear();
+    if (on) for (const each of pages.items) if (mayRemove(each.base)) selected.set(each.id, each.title || each.name);
     pages.redraw();
     showPicked();
   }
@@ -117,7 +117,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
   async function remove(wanted) {
     const gone = await erase(app, wanted);
     if (!gone) return;
-    for (const id of wanted.keys()) chosen.delete(id);
+    for (const id of wanted.keys()) selected.delete(id);
     showPicked();
     pages.restart();
     changed();
@@ -134,7 +134,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     refresh: () => pages.restart(),
     /** Whether nobody is in it, so that it may change by itself. */
     get free() {
-      return pages.shown <= PAGE && !chosen.size && !holds.contains(document.activeElement);
+      return pages.shown <= PAGE && !selected.size && !holds.contains(document.activeElement);
     },
     close() {
       clearTimeout(typing);

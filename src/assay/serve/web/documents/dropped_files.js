@@ -21,7 +21,7 @@ export function dropped(event) {
 }
 
 /** The files of an `<input type=file>`, with the folder's path where a folder was chosen. */
-export function chosen(files) {
+export function selectedFiles(files) {
   return [...files]
     .map((file) => ({ file, path: file.webkitRelativePath || file.name }))
     .filter(({ path }) => !path.split("/").some(litter));

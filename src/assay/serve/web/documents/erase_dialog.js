@@ -20,7 +20,7 @@ export async function erase(app, wanted) {
 
 async function sure(names) {
   const listed = names.slice(0, 3).map((name) => `“${name}”`).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
-  const said = await dialog(names.length === 1 ? "Remove this document?" : `Remove ${plural(names.length, "document")}?`, (close) => [
+  const confirmed = await dialog(names.length === 1 ? "Remove this document?" : `Remove ${plural(names.length, "document")}?`, (close) => [
     el("p", {}, listed),
     el("p", {}, "Erased with it, for everybody:"),
     el(
@@ -37,7 +37,7 @@ async function sure(names) {
       button("Remove", { kind: "danger", on: () => close(true) }),
     ),
   ]);
-  return said === true;
+  return confirmed === true;
 }
 
 async function erased(ids) {
@@ -47,10 +47,10 @@ async function erased(ids) {
     while (waiting.length) {
       const id = waiting.shift();
       try {
-        const told = await post(`${at("api", "documents", id)}/erase`);
+        const erased = await post(`${at("api", "documents", id)}/erase`);
         done.gone.push(id);
-        done.records += told.records;
-        for (const each of told.backups) done.backups.set(each.path, each.at);
+        done.records += erased.records;
+        for (const each of erased.backups) done.backups.set(each.path, each.at);
       } catch (problem) {
         done.failed.push(problem.detail ?? problem.message);
       }

@@ -22,7 +22,7 @@ let began = 0;
 let bytesSent = 0;
 let following = null;
 let looking = 0;
-let told = 0;
+let notifyTimer = 0;
 let settled = true;
 
 /** Hear of changes, a few times a second at most. Returns how to stop hearing. */
@@ -276,9 +276,9 @@ const NOTES = {
 };
 
 function changed() {
-  if (told) return;
-  told = setTimeout(() => {
-    told = 0;
+  if (notifyTimer) return;
+  notifyTimer = setTimeout(() => {
+    notifyTimer = 0;
     const now = standing();
     for (const each of watchers) each(now);
     if (!now.busy && !settled) {

@@ -64,15 +64,15 @@ async function call(method, path, body) {
 }
 
 function problemOf(status, words, wait, path) {
-  let told = {};
+  let problem = {};
   try {
-    told = JSON.parse(words);
+    problem = JSON.parse(words);
   } catch {
     // not ours: a proxy's page, or nothing
   }
-  const detail = typeof told.detail === "string" && told.detail ? told.detail : `The server answered with ${status}.`;
+  const detail = typeof problem.detail === "string" && problem.detail ? problem.detail : `The server answered with ${status}.`;
   if (status === 401 && path !== "/api/session") session.signedOut();
-  return new Problem(status, told.error ?? "http", detail, Number(wait) || 0);
+  return new Problem(status, problem.error ?? "http", detail, Number(wait) || 0);
 }
 
 /** Send files. `onProgress` gets the fraction sent; `done` is what the server says of it. */

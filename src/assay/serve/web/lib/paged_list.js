@@ -9,9 +9,9 @@ const FAR = "2500px"; // how far from the window a page is let go; its place is 
 
 /**
  * `fetch(after)` gives `{items, next, total}`; `row(item)` a list item; `none()` what is shown when there is nothing;
- * `told(total)` hears how many there are. Whatever was begun before `restart` is forgotten.
+ * `onCount(total)` hears how many there are. Whatever was begun before `restart` is forgotten.
  */
-export function paged(holder, { fetch, row, none, told = () => {}, label, look = "list" }) {
+export function paged(holder, { fetch, row, none, onCount = () => {}, label, look = "list" }) {
   const list = el("div", { class: [look, "paged"], hidden: true });
   const more = button("Show more", { on: () => next() });
   const foot = el("div", { class: "paged-foot" }, loading());
@@ -33,7 +33,7 @@ export function paged(holder, { fetch, row, none, told = () => {}, label, look =
       if (page.items.length) append(page.items, fresh && !page.next);
       list.hidden = !shown;
       after = page.next;
-      told(page.total);
+      onCount(page.total);
       fill(foot, after ? more : shown ? null : none());
     } catch (problem) {
       if (own === turn && problem.status !== 401) fill(foot, failed(problem, () => next(fresh)));

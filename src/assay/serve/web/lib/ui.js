@@ -98,9 +98,9 @@ let fields = 0;
 export function field(label, control, hint = "") {
   fields += 1;
   control.id ||= `field-${fields}`;
-  const told = hint ? el("p", { class: "hint", id: `${control.id}-hint` }, hint) : null;
-  if (told) control.setAttribute("aria-describedby", told.id);
-  return el("div", { class: "field" }, el("label", { for: control.id }, label), control, told);
+  const hintNode = hint ? el("p", { class: "hint", id: `${control.id}-hint` }, hint) : null;
+  if (hintNode) control.setAttribute("aria-describedby", hintNode.id);
+  return el("div", { class: "field" }, el("label", { for: control.id }, label), control, hintNode);
 }
 
 // States of a screen or a part of it
@@ -167,7 +167,7 @@ export function dialog(title, make, { wide = false } = {}) {
 
 /** Sure? The promise is true only if the person says so. */
 export async function confirm(title, words, yes = "Delete", kind = "danger") {
-  const said = await dialog(title, (close) => [
+  const confirmed = await dialog(title, (close) => [
     el("p", {}, words),
     el(
       "div",
@@ -176,7 +176,7 @@ export async function confirm(title, words, yes = "Delete", kind = "danger") {
       button(yes, { kind, on: () => close(true) }),
     ),
   ]);
-  return said === true;
+  return confirmed === true;
 }
 
 /** A line of words, asked for in a dialog; undefined if the person thinks better of it. */

@@ -50,12 +50,12 @@ function line(shape, calls) {
 
 /** The line with titles in the place of ids; of a document that is described, its title follows by itself. */
 function titled({ line: words, documents, kind }) {
-  let said = words;
+  let text = words;
   for (const [id, title] of Object.entries(documents)) {
-    if (kind === "Described" && said.startsWith(`${id} · `)) said = said.slice(id.length + 3);
-    said = said.replaceAll(id, title);
+    if (kind === "Described" && text.startsWith(`${id} · `)) text = text.slice(id.length + 3);
+    text = text.replaceAll(id, title);
   }
-  return said;
+  return text;
 }
 
 function figures(shape, took) {

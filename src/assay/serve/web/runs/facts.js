@@ -70,12 +70,12 @@ function listed(values, documents, depth) {
 /** A piece of evidence: the words first, what was made of them under it, the passage they come from when it is wanted. */
 function evidence(value, documents) {
   const { quote, passage, score, note, key, question, flagged } = value;
-  const told = [`score ${Number(score).toFixed(1)}`, note, flagged ? "reads like an instruction to a model" : "", question, key].filter(Boolean).join(" · ");
+  const line = [`score ${Number(score).toFixed(1)}`, note, flagged ? "reads like an instruction to a model" : "", question, key].filter(Boolean).join(" · ");
   return el(
     "div",
     {},
     quotation({ ...quote, page: passage.page }, documents),
-    el("p", { class: "small muted" }, told),
+    el("p", { class: "small muted" }, line),
     folded("The passage it is from", () => quotation(passage, documents)),
   );
 }

@@ -9,7 +9,7 @@ export function begun() {
   return {
     brief: null, titles: {}, described: new Set(), questioned: new Set(), questions: new Map(), looked: new Set(), weighed: new Set(),
     evidence: new Map(), covered: [], drew: new Set(), insights: new Map(), paired: null, relations: [], spun: null, drafted: false,
-    written: new Set(), checked: new Map(), told: new Set(), usage: { calls: 0, tokens_in: 0, tokens_out: 0, money: 0 }, last: null, active: 0,
+    written: new Set(), checked: new Map(), translated: new Set(), usage: { calls: 0, tokens_in: 0, tokens_out: 0, money: 0 }, last: null, active: 0,
     answered: false, failed: null,
   };
 }
@@ -65,7 +65,7 @@ const GROWTH = {
     so.checked.delete(event.place);
     if (!event.claim) so.written.delete(event.place);
   },
-  Translated: (so, event) => so.told.add(event.translation.audience),
+  Translated: (so, event) => so.translated.add(event.translation.audience),
   Answered: (so) => {
     so.answered = true;
   },
@@ -137,7 +137,7 @@ function telling(so) {
     stage("Write", so.drafted ? 1 : 0, plural(so.written.size, "claim"), so.drafted),
     stage("Check every claim", checked, `${hold} of ${so.written.size} hold`, so.drafted),
   ];
-  if (wanted.length) stages.push(stage("Write for other readers", so.told.size / wanted.length, [...so.told].join(", "), so.told.size));
+  if (wanted.length) stages.push(stage("Write for other readers", so.translated.size / wanted.length, [...so.translated].join(", "), so.translated.size));
   return stages;
 }
 

@@ -6,11 +6,11 @@ import { basis, ranges } from "../answers/run_forecast.js";
 import { button, icon } from "../lib/ui.js";
 import { gauge } from "../documents/readiness.js";
 
-/** The card beside the form. `ask(wish, size)` forecasts anew for so many documents; `stale()` says that the wish has changed meanwhile. */
+/** The card beside the form. `ask(request, size)` forecasts anew for so many documents; `stale()` says that the request has changed meanwhile. */
 export function forecasting(app, start) {
-  const said = el("div", { class: "forecast-said", role: "status", "aria-live": "polite" });
+  const result = el("div", { class: "forecast-result", role: "status", "aria-live": "polite" });
   const go = button("Start", { kind: "primary", icon: "right", on: begin, disabled: true });
-  const node = el("aside", { class: "card forecast", "aria-label": "Forecast" }, el("h2", {}, "What it will take"), said, go);
+  const node = el("aside", { class: "card forecast", "aria-label": "Forecast" }, el("h2", {}, "What it will take"), result, go);
   let turn = 0;
 
   function stale() {
@@ -19,17 +19,17 @@ export function forecasting(app, start) {
     node.dataset.stale = "";
   }
 
-  async function ask(wish, size) {
+  async function ask(request, size) {
     const own = ++turn;
     if (!size) return tell(el("p", { class: "muted" }, "Choose documents to see the forecast."));
-    if (size === 1 && wish.pipeline === "synthesis") return tell(el(
+    if (size === 1 && request.pipeline === "synthesis") return tell(el(
       "p",
       { class: "note" },
       icon("info"),
       "Comparing needs two documents. Choose another one, or “Sum up”.",
     ));
     try {
-      const found = await post("/api/synthesis/forecast", wish);
+      const found = await post("/api/synthesis/forecast", request);
       if (own !== turn) return undefined;
       tell(...drawn(found));
       go.disabled = false;
@@ -42,7 +42,7 @@ export function forecasting(app, start) {
 
   function tell(...parts) {
     delete node.dataset.stale;
-    fill(said, ...parts);
+    fill(result, ...parts);
   }
 
   async function begin() {

@@ -3,7 +3,7 @@
 import { at, follow, get, post } from "../lib/api.js";
 import { add, el, fill, money, plural, seconds } from "../lib/dom.js";
 import { showDelivered } from "../runs/finished_account.js";
-import { heldView, rejectedView, withheldView } from "../answers/review_status.js";
+import { awaitingReviewView, rejectedView, withheldView } from "../answers/review_status.js";
 import { button, empty, icon } from "../lib/ui.js";
 import { gauge } from "../documents/readiness.js";
 import { IDLE, begun, documentsOf, grow, stagesOf } from "../runs/stages.js";
@@ -49,7 +49,7 @@ function watching(root, run, app) {
   let stream = null;
   let timer = 0;
   let clock = 0;
-  let told = "";
+  let announced = "";
   let seen = null; // the last event that was taken in
 
   fill(
@@ -79,8 +79,8 @@ function watching(root, run, app) {
     drawDocuments(documents, documentsOf(so));
     drawRelations(related, so);
     const now = stages.find((stage) => stage.state === "now")?.name ?? "";
-    if (now && now !== told) app.announce(`${now}…`);
-    told = now;
+    if (now && now !== announced) app.announce(`${now}…`);
+    announced = now;
   }
 
   function drawFigures() {
@@ -117,7 +117,7 @@ function watching(root, run, app) {
         el("span", {}, `${run.failure.detail} What is done is kept.`),
       ) : null,
     );
-    if (run.state === "held") add(trouble, heldView(run));
+    if (run.state === "held") add(trouble, awaitingReviewView(run));
     if (run.state === "rejected") add(trouble, rejectedView(run));
     if (run.state === "parked") add(trouble, el("p", { class: "note" }, icon("info"), "It was cut off in the middle. Nothing is lost: it can be carried on."));
     if (run.state === "cancelled") add(trouble, el("p", { class: "note" }, icon("info"), "It was stopped. What is done is kept, and it can be carried on."));

@@ -4,7 +4,7 @@ import { at, get, post } from "../lib/api.js";
 import { basesOf, composer } from "../answers/composer.js";
 import { el, fill, plural } from "../lib/dom.js";
 import { icon } from "../lib/ui.js";
-import { deskPanel } from "../answers/panel.js";
+import { sidePanel } from "../answers/panel.js";
 import { turnView } from "../answers/turn.js";
 
 export async function show(root, params, app) {
@@ -17,11 +17,11 @@ export async function show(root, params, app) {
   const name = el("h1", { class: "visually-hidden" }, thread?.title ?? "");
   const welcome = el("div", { class: "welcome" });
   const talk = el("section", { class: "talk", "aria-label": "Conversation" });
-  const screen = el("div", { class: "desk" }, talk);
-  const panel = deskPanel(app, screen);
+  const screen = el("div", { class: "with-side-panel" }, talk);
+  const panel = sidePanel(app, screen);
   let current = thread?.id ?? "";
 
-  const desk = {
+  const context = {
     app,
     openDocument: panel.openDocument,
     openEvidence: (id, from) => panel.openEvidence(turns.find((turn) => turn.id === id), from),
@@ -34,11 +34,11 @@ export async function show(root, params, app) {
 
   const box = composer(app, bases, {
     stop: () => turns.filter((turn) => turn.run.state === "running").forEach((turn) => turn.stop()),
-    ask: async (wish) => {
+    ask: async (request) => {
       const waiting = el(
         "article",
         { class: "turn" },
-        el("h2", { class: "question" }, wish.question),
+        el("h2", { class: "question" }, request.question),
         el(
           "div",
           { class: "working" },
@@ -54,9 +54,9 @@ export async function show(root, params, app) {
       arrange(true);
       waiting.scrollIntoView({ block: "start", behavior: "smooth" });
       try {
-        const begun = await post("/api/runs", current ? { ...wish, thread: current } : { ...wish, talk: true });
+        const begun = await post("/api/runs", current ? { ...request, thread: current } : { ...request, talk: true });
         waiting.remove();
-        began(begun, wish);
+        began(begun, request);
         return true;
       } catch (problem) {
         waiting.remove();
@@ -67,20 +67,20 @@ export async function show(root, params, app) {
     },
   });
 
-  function began(begun, wish) {
+  function began(begun, request) {
     const first = !current;
     current = begun.thread;
     const turn = add({
       id: begun.run,
-      asked: wish.question,
-      question: wish.question,
+      asked: request.question,
+      question: request.question,
       state: "running",
       seconds: 0,
       evidence: [],
     });
     if (first) {
-      app.title(wish.question);
-      name.textContent = wish.question;
+      app.title(request.question);
+      name.textContent = request.question;
       app.settle(`#/thread/${encodeURIComponent(current)}`);
     }
     arrange();
@@ -89,7 +89,7 @@ export async function show(root, params, app) {
   }
 
   function add(run) {
-    const turn = turnView(run, desk);
+    const turn = turnView(run, context);
     turns.push(turn);
     list.append(turn.node);
     box.setRunning(turns.some((each) => each.run.state === "running"));

@@ -5,7 +5,7 @@ import { get } from "../lib/api.js";
 import { adding } from "../documents/upload_panel.js";
 import { baseCard, baseFor, deleteBase, describeBase, newBase, placeOf } from "../documents/bases.js";
 import { add, el, fill, plural } from "../lib/dom.js";
-import { carriesFiles, chosen, dropped } from "../documents/dropped_files.js";
+import { carriesFiles, selectedFiles, dropped } from "../documents/dropped_files.js";
 import { library } from "../documents/document_list.js";
 import { button, empty, icon } from "../lib/ui.js";
 import { readiness } from "../documents/readiness.js";
@@ -64,11 +64,11 @@ function drawn(screen, app, bases, base) {
   const holder = base ? el("div", { class: "readiness-holder" }) : null;
   const cards = el("ul", { class: "cards", "aria-label": "Knowledge bases", hidden: !bases.length }, ...bases.map(baseCard));
   const report = base ? readiness(holder, base.name) : { refresh: () => counted(cards) };
-  const shelf = el("section", { class: "library", "aria-label": base ? `Documents of ${base.name}` : "All documents" });
+  const section = el("section", { class: "library", "aria-label": base ? `Documents of ${base.name}` : "All documents" });
   add(screen, base ? baseHead(app, base, fillable ? put : null) : overview(app, cards, put));
   closers.push(adding(screen, app));
-  add(screen, holder, !base && bases.length ? el("h2", {}, "All documents") : null, shelf);
-  const list = library(shelf, app, {
+  add(screen, holder, !base && bases.length ? el("h2", {}, "All documents") : null, section);
+  const list = library(section, app, {
     base: base?.name,
     alone: bases.length === 1,
     mayRemove: may,
@@ -160,7 +160,7 @@ function pickers(put) {
 function picker(words, kind, more, put) {
   const input = el("input", { type: "file", multiple: true, hidden: true, ...more });
   input.addEventListener("change", () => {
-    const files = chosen(input.files);
+    const files = selectedFiles(input.files);
     input.value = "";
     put(files);
   });

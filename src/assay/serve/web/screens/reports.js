@@ -175,12 +175,12 @@ function figure(value, name) {
 }
 
 function meanings(columns) {
-  const told = columns.filter((column) => column.about);
-  if (!told.length) return null;
+  const explained = columns.filter((column) => column.about);
+  if (!explained.length) return null;
   return el(
     "details",
     { class: "fold" },
     el("summary", {}, "What the columns mean"),
-    el("dl", { class: "meanings" }, ...told.flatMap((column) => [el("dt", {}, column.name), el("dd", {}, column.about)])),
+    el("dl", { class: "meanings" }, ...explained.flatMap((column) => [el("dt", {}, column.name), el("dd", {}, column.about)])),
   );
 }

@@ -7,7 +7,7 @@ import { draftView } from "../answers/draft.js";
 import { ago, count, el, fill, plural } from "../lib/dom.js";
 import { eventRow } from "../runs/event.js";
 import { button, failed, icon, loading } from "../lib/ui.js";
-import { deskPanel } from "../answers/panel.js";
+import { sidePanel } from "../answers/panel.js";
 import { reviewState } from "./reviews.js";
 import { callsOf, spans, stretches } from "../runs/timeline.js";
 
@@ -20,9 +20,9 @@ export async function show(root, params, app) {
   app.title("Review");
   const path = at("api", "reviews", params.run);
   const sheet = el("section", { class: "talk review", "aria-label": "Review" });
-  const screen = el("div", { class: "desk" }, sheet);
-  const panel = deskPanel(app, screen);
-  const desk = { app, openDocument: panel.openDocument };
+  const screen = el("div", { class: "with-side-panel" }, sheet);
+  const panel = sidePanel(app, screen);
+  const context = { app, openDocument: panel.openDocument };
   let review = await get(path);
   let left = false;
   let timer = 0;
@@ -33,10 +33,10 @@ export async function show(root, params, app) {
   const openEvidence = (event) => panel.openEvidence(library, event?.currentTarget);
   const openTrace = (event) => panel.openPart("Trace", traceBeside(path), event?.currentTarget);
 
-  function draw(told = null) {
+  function draw(message = null) {
     const waits = review.state === "waiting";
     const mayEdit = waits && review.may_decide;
-    draft = draftView(review, desk, {
+    draft = draftView(review, context, {
       editable: mayEdit,
       edits: kept.get(keyOf(review)) ?? new Map(),
       changed: (edits) => {
@@ -48,7 +48,7 @@ export async function show(root, params, app) {
     fill(
       sheet,
       head(),
-      told,
+      message,
       reasons(review),
       history(review),
       el(
@@ -59,7 +59,7 @@ export async function show(root, params, app) {
         button("Trace", { kind: "small", icon: "trace", on: openTrace }),
       ),
       draft.node,
-      whole(review, desk),
+      whole(review, context),
       deciding?.node,
     );
     deciding?.edited(draft.edits().size);
@@ -102,12 +102,12 @@ export async function show(root, params, app) {
     kept.delete(keyOf(before));
     app.reviewsChanged();
     if (decision === "edit") await checked();
-    else draw(said(decision));
+    else draw(decisionMessage(decision));
     top();
   }
 
   /** What was decided here, and what comes of it. */
-  function said(decision) {
+  function decisionMessage(decision) {
     const words = decision === "approve"
       ? `Approved. ${review.who} can read exactly this.`
       : `Rejected. ${review.who} sees your note, and not the draft.`;
@@ -244,11 +244,11 @@ function history(review) {
 }
 
 /** The same as whoever asked would read it, with what disagrees and what was searched. */
-function whole(review, desk) {
+function whole(review, context) {
   const inside = el("div", { class: "fold-body" });
   const box = el("details", { class: "fold as-read" }, el("summary", {}, `As ${review.who} would read it`), inside);
   box.addEventListener("toggle", () => {
-    if (box.open && !inside.childElementCount) inside.append(answerBody(review.answer, desk));
+    if (box.open && !inside.childElementCount) inside.append(answerBody(review.answer, context));
   });
   return review.answer ? box : null;
 }

@@ -16,7 +16,7 @@ export function signIn(root, app) {
       "input",
       { type: "password", name: "password", autocomplete: "current-password", required: true, maxlength: "1000" },
     );
-    const said = el("div", { role: "alert" });
+    const errorBox = el("div", { role: "alert" });
     const go = el("button", { type: "submit", class: "button primary" }, "Sign in");
     const form = el(
       "form",
@@ -26,12 +26,12 @@ export function signIn(root, app) {
           submit: async (event) => {
             event.preventDefault();
             go.disabled = true;
-            fill(said);
+            fill(errorBox);
             try {
               await post("/api/session", { name: name.value.trim(), password: password.value });
               resolve();
             } catch (problem) {
-              fill(said, el("p", { class: "note bad" }, icon("warning"), el("span", {}, problem.detail)));
+              fill(errorBox, el("p", { class: "note bad" }, icon("warning"), el("span", {}, problem.detail)));
               go.disabled = false;
               password.select();
               password.focus();
@@ -47,7 +47,7 @@ export function signIn(root, app) {
       ),
       el("h1", {}, "Sign in"),
       el("p", { class: "muted" }, "Answers from your documents, with evidence you can check."),
-      said,
+      errorBox,
       field("Name", name),
       field("Password", password),
       go,

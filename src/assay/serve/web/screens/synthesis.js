@@ -70,7 +70,7 @@ function starting(screen, app, bases) {
   const changed = () => {
     clearTimeout(timer);
     expected.stale();
-    timer = setTimeout(() => expected.ask(wish(), documents.size), PAUSE);
+    timer = setTimeout(() => expected.ask(request(), documents.size), PAUSE);
   };
   const documents = picking(bases, changed);
   const focus = el("textarea", { rows: "2", maxlength: "2000", placeholder: "How is drift of the probes corrected?" });
@@ -79,7 +79,7 @@ function starting(screen, app, bases) {
   const model = el("input", { type: "checkbox", checked: !app.me.leaves.length });
   const form = el(
     "form",
-    { class: "wish", "aria-label": "A new synthesis", on: { submit: (event) => event.preventDefault() } },
+    { class: "synthesis-request", "aria-label": "A new synthesis", on: { submit: (event) => event.preventDefault() } },
     step("Which documents", documents.node),
     step("What to make of them", choices("pipeline", PIPELINES), field("Focus", focus, "What you want to know, in a sentence. Leave it empty for all of it.")),
     step(
@@ -99,11 +99,11 @@ function starting(screen, app, bases) {
     ),
     el(
       "details",
-      { class: "fold card more-wishes" },
+      { class: "fold card more-options" },
       el("summary", {}, "How thoroughly"),
       el(
         "div",
-        { class: "more-wishes-inside" },
+        { class: "more-options-inside" },
         el("div", { class: "fields" }, field("Questions for each document", questions, "1 to 20; 3 is usual.")),
         el("p", { class: "legend" }, "How each is answered"),
         choices("approach", APPROACHES),
@@ -127,30 +127,30 @@ function starting(screen, app, bases) {
   );
   const expected = forecasting(app, start);
 
-  function wish() {
-    const said = new FormData(form);
-    const readers = [...said.getAll("reader"), other.value.trim()].filter(Boolean);
+  function request() {
+    const fields = new FormData(form);
+    const readers = [...fields.getAll("reader"), other.value.trim()].filter(Boolean);
     const asked = Math.min(20, Math.max(1, Number(questions.value) || 3));
     return {
       ...documents.chosen(),
-      pipeline: said.get("pipeline"),
+      pipeline: fields.get("pipeline"),
       focus: focus.value.trim(),
       questions: asked,
       audiences: readers,
-      approach: said.get("approach"),
+      approach: fields.get("approach"),
       model: Boolean(app.me.model) && model.checked,
     };
   }
 
   async function start() {
-    const begun = await post("/api/synthesis", wish());
+    const begun = await post("/api/synthesis", request());
     app.go(`#/synthesis/${encodeURIComponent(begun.run)}`);
   }
 
   form.addEventListener("input", (event) => {
     if (!event.target.closest(".picking-search")) changed();
   });
-  screen.append(el("div", { class: "wish-and-forecast" }, form, expected.node));
+  screen.append(el("div", { class: "request-and-forecast" }, form, expected.node));
   changed();
   return () => {
     clearTimeout(timer);
@@ -160,7 +160,7 @@ function starting(screen, app, bases) {
 }
 
 function step(title, ...parts) {
-  return el("fieldset", { class: "card wish-part" }, el("legend", { class: "visually-hidden" }, title), el("h2", { "aria-hidden": "true" }, title), ...parts);
+  return el("fieldset", { class: "card request-part" }, el("legend", { class: "visually-hidden" }, title), el("h2", { "aria-hidden": "true" }, title), ...parts);
 }
 
 /** A choice of few, each with a sentence on when to take it. */

@@ -232,20 +232,20 @@ function traced(root, app, trace, run) {
   }
 
   async function replay() {
-    const said = el(
+    const note = el(
       "div",
       { class: "note", role: "status" },
       el("span", { class: "spinner small", "aria-hidden": "true" }),
       "Going through it again from the record…",
     );
     notes.querySelector(".trace-replay")?.remove();
-    said.classList.add("trace-replay");
-    notes.append(said);
+    note.classList.add("trace-replay");
+    notes.append(note);
     try {
       const result = await post(`${path}/replay`);
-      said.classList.add(result.same ? "good" : "bad");
+      note.classList.add(result.same ? "good" : "bad");
       fill(
-        said,
+        note,
         icon(result.same ? "check" : "warning"),
         result.same
           ? el("span", {}, "Done again from its record, without asking any model: it comes to the same answer.")
@@ -257,7 +257,7 @@ function traced(root, app, trace, run) {
           ),
       );
     } catch (problem) {
-      said.remove();
+      note.remove();
       notes.append(failed(problem, replay, "The replay did not work"));
     }
   }
