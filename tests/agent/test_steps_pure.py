@@ -16,8 +16,7 @@ from assay.agent.limits import Limits
 from assay.agent.loop import next_step, play
 from assay.agent.steps import gather as gathering
 from assay.agent.steps.call import call
-from assay.agent.steps.judge import Found as Answering
-from assay.agent.steps.judge import Sufficiency, bindings
+from assay.agent.steps.judge import StepAnswer, Sufficiency, bindings
 from assay.agent.steps.plan import PLANS, Planning, build_plan, replan_due
 from assay.agent.steps.registry import Step
 from assay.agent.steps.sift import sift_due
@@ -310,7 +309,7 @@ def test_a_value_is_bound_only_to_an_open_step_and_only_if_it_stands_in_the_evid
         ("s2", "31", "00000000"),
         ("s2", " ", evidence_key(lit)),
     ]
-    judged = Sufficiency(answers=[Answering(step=s, value=v, key=k) for s, v, k in said], enough=False)
+    judged = Sufficiency(answers=[StepAnswer(step=s, value=v, key=k) for s, v, k in said], enough=False)
     assert bindings(run, judged) == [("s1", "31 METRES", (evidence_key(tall),)), ("s2", "Ines", (evidence_key(lit),))]
 
 

@@ -278,7 +278,7 @@ GUARDS = (
     Guard(
         "what is delivered is what waited",
         "store/runs/records.py",
-        'if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in told):',
+        'if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in stored):',
         "if False:",
         f"{REVIEWING}::test_what_is_delivered_under_a_seal_is_what_waited_under_it_whoever_writes_it_down",
     ),
@@ -358,17 +358,17 @@ def main(names: list[str]) -> int:
     if names == ["--table"]:
         print(table())
         return 0
-    chosen = [each for each in GUARDS if not names or any(name in each.name for name in names)]
+    selected = [each for each in GUARDS if not names or any(name in each.name for name in names)]
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="guards-") as folder:
         shutil.copytree(SOURCE, Path(folder) / "assay", ignore=shutil.ignore_patterns("__pycache__"))
-        for guard in chosen:
+        for guard in selected:
             began = time.monotonic()
             why = broken(guard, Path(folder))
             wrong += bool(why)
-            told = f"NOT SEEN TO FAIL: {why}" if why else "its test fails without it"
-            print(f"{guard.name}: {told} ({time.monotonic() - began:.0f} s)", flush=True)
-    print(f"{len(chosen) - wrong} of {len(chosen)} guards are tested.")
+            result = f"NOT SEEN TO FAIL: {why}" if why else "its test fails without it"
+            print(f"{guard.name}: {result} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"{len(selected) - wrong} of {len(selected)} guards are tested.")
     return 1 if wrong else 0
 
 

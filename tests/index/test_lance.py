@@ -22,7 +22,7 @@ from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
 from assay.index.lance import folder as lance_folder
 from assay.index.lance import matrix
 from assay.index.lance.lance_index import LanceIndex, open_index
-from assay.index.lance.read import TableView
+from assay.index.lance.read import TableSnapshot
 from assay.index.lance.sql import compile
 from assay.index.lease import file_lease
 
@@ -182,7 +182,7 @@ async def test_rows_that_move_between_the_look_and_the_reading_are_found_all_the
         await writer.upsert([row(f"{i}-{n}", doc=f"d{i}") for n in range(10)])
     look, moved = LanceIndex._fresh, []
 
-    async def then_move(self: LanceIndex) -> TableView:
+    async def then_move(self: LanceIndex) -> TableSnapshot:
         view = await look(self)
         if not moved:
             moved.append(True)
@@ -443,7 +443,7 @@ async def test_a_row_written_while_its_words_are_sought_cannot_slip_past_the_fil
     await writer.optimise()
     look, wrote = LanceIndex._fresh, []
 
-    async def then_write(self: LanceIndex) -> TableView:
+    async def then_write(self: LanceIndex) -> TableSnapshot:
         view = await look(self)
         if len(wrote) < 5:  # every time it looks
             wrote.append(await writer.upsert([row(f"q{len(wrote)}", doc="theirs")]))

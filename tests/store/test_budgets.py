@@ -9,7 +9,7 @@ from sqlalchemy import inspect
 from assay.core.types import Usage
 from assay.store.database import Store, open_store, version_of
 from assay.store.runs import budgets
-from assay.store.runs.budgets import CeilingReached, Ceilings, CeilingScope, Quantity, SpendingReservation
+from assay.store.runs.budgets import BudgetQuantity, CeilingReached, Ceilings, CeilingScope, SpendingReservation
 from assay.store.schema import VERSION
 
 DAY = "2024-05-17"
@@ -33,7 +33,7 @@ def reserve(
     day: str = DAY,
     seconds: float = 0.0,
     **most,
-) -> int | Quantity:
+) -> int | BudgetQuantity:
     """The place, or what there is too little of."""
     made = budgets.reserve(store, who, run, role, "small", tokens, money, Ceilings(**most), day, seconds)
     return made.id if isinstance(made, SpendingReservation) else made.what
@@ -46,14 +46,14 @@ def used(tokens_in: int, tokens_out: int = 0, money: float = 0.0) -> Usage:
 @pytest.mark.parametrize(
     ("most", "over"),
     [
-        ({"run_calls": 2}, Quantity.calls),
-        ({"run_tokens": 299}, Quantity.tokens),
-        ({"run_money": 0.29}, Quantity.money),
-        ({"day_calls": 2}, Quantity.calls),
-        ({"day_tokens": 299}, Quantity.tokens),
-        ({"day_money": 0.29}, Quantity.money),
-        ({"all_tokens": 299}, Quantity.tokens),
-        ({"all_money": 0.29}, Quantity.money),
+        ({"run_calls": 2}, BudgetQuantity.calls),
+        ({"run_tokens": 299}, BudgetQuantity.tokens),
+        ({"run_money": 0.29}, BudgetQuantity.money),
+        ({"day_calls": 2}, BudgetQuantity.calls),
+        ({"day_tokens": 299}, BudgetQuantity.tokens),
+        ({"day_money": 0.29}, BudgetQuantity.money),
+        ({"all_tokens": 299}, BudgetQuantity.tokens),
+        ({"all_money": 0.29}, BudgetQuantity.money),
     ],
 )
 def test_a_request_that_would_pass_a_ceiling_is_refused_and_the_ceiling_named(store, most, over):
@@ -69,7 +69,7 @@ def test_a_ceiling_may_be_reached_exactly(store):
 
 
 def test_a_single_request_has_a_ceiling_of_its_own(store):
-    assert reserve(store, 101, call_tokens=100) is Quantity.tokens
+    assert reserve(store, 101, call_tokens=100) is BudgetQuantity.tokens
     assert isinstance(reserve(store, 100, call_tokens=100), int)
 
 
@@ -84,14 +84,14 @@ def test_a_refused_request_leaves_no_trace(store):
 
 def test_the_ceiling_of_a_day_is_the_persons_over_all_runs_and_ends_with_the_day(store):
     assert isinstance(reserve(store, 80, run="r1", day_tokens=100), int)
-    assert reserve(store, 80, run="r2", day_tokens=100) is Quantity.tokens
+    assert reserve(store, 80, run="r2", day_tokens=100) is BudgetQuantity.tokens
     assert isinstance(reserve(store, 80, run="r2", day_tokens=100, day="2024-05-18"), int)
     assert isinstance(reserve(store, 80, who="bob", run="r3", day_tokens=100), int)
 
 
 def test_the_ceiling_for_all_together_counts_everybody_and_ends_with_the_day(store):
     assert isinstance(reserve(store, 80, who="ann", all_tokens=100), int)
-    assert reserve(store, 80, who="bob", run="r2", all_tokens=100) is Quantity.tokens
+    assert reserve(store, 80, who="bob", run="r2", all_tokens=100) is BudgetQuantity.tokens
     assert isinstance(reserve(store, 80, who="bob", run="r2", all_tokens=100, day="2024-05-18"), int)
 
 
@@ -120,7 +120,7 @@ def test_a_request_gets_a_part_of_the_seconds_that_a_person_has_left_and_writing
     given = [granted(f"r{n}") for n in range(40)]
     seconds = [each.seconds for each in given if isinstance(each, SpendingReservation)]
     assert seconds[:2] == [25.0, 18.75] and len(seconds) == 12 and sum(seconds) < 100
-    assert given[-1] == CeilingReached(Quantity.seconds, CeilingScope.day, 100)
+    assert given[-1] == CeilingReached(BudgetQuantity.seconds, CeilingScope.day, 100)
     written = granted("r99", "write")
     assert isinstance(written, SpendingReservation) and sum(seconds) + written.seconds == pytest.approx(100)
     assert isinstance(granted("r100", "write"), CeilingReached)
@@ -131,7 +131,7 @@ def test_a_request_gets_a_part_of_the_seconds_that_a_person_has_left_and_writing
 def test_seconds_that_a_dead_process_had_reserved_go_on_counting(store):
     assert isinstance(reserve(store, 1, seconds=60.0, role="write", day_seconds=60.5), int)
     assert budgets.mark_lost(store, "r1") == 1
-    assert reserve(store, 1, run="r2", seconds=60.0, role="write", day_seconds=60.5) is Quantity.seconds
+    assert reserve(store, 1, run="r2", seconds=60.0, role="write", day_seconds=60.5) is BudgetQuantity.seconds
     assert budgets.spent(store, "ann", DAY).seconds == 60.0
 
 
@@ -154,13 +154,13 @@ def test_settling_puts_what_was_used_in_the_place_of_what_was_reserved(store):
     budgets.settle(store, place, used(20, 10, 0.1))
     assert budgets.spent_by_run(store, "r1") == Usage(1, 20, 10, 0.1, 0.5)
     assert isinstance(reserve(store, 70, run_tokens=100), int)
-    assert reserve(store, 1, run_tokens=100) is Quantity.tokens
+    assert reserve(store, 1, run_tokens=100) is BudgetQuantity.tokens
 
 
 def test_a_usage_larger_than_what_was_reserved_is_kept_as_it_is(store):
     budgets.settle(store, reserve(store, 100), used(400, 100))
     assert budgets.spent(store, "ann", DAY) == Usage(1, 400, 100, 0.0, 0.5)
-    assert reserve(store, 1, day_tokens=500) is Quantity.tokens
+    assert reserve(store, 1, day_tokens=500) is BudgetQuantity.tokens
 
 
 def test_a_request_that_never_left_costs_nothing(store):
@@ -182,7 +182,7 @@ def test_what_a_dead_process_had_reserved_is_lost_and_goes_on_counting(store):
     assert budgets.mark_lost(store, "r1") == 1
     assert budgets.mark_lost(store, "r1") == 0
     assert budgets.spent_by_run(store, "r1") == Usage(2, 70, 0, 0.0, 0.5)
-    assert reserve(store, 31, run="r1", run_tokens=100) is Quantity.tokens
+    assert reserve(store, 31, run="r1", run_tokens=100) is BudgetQuantity.tokens
 
 
 def aside(store: Store, tokens: int, money: float = 0.0, *, run: str = "r1", day: str = DAY, **most) -> bool:
@@ -191,30 +191,30 @@ def aside(store: Store, tokens: int, money: float = 0.0, *, run: str = "r1", day
 
 def test_only_writing_may_use_what_its_run_has_set_aside(store):
     assert aside(store, 60, run_tokens=100, run_calls=3)
-    assert reserve(store, 50, run_tokens=100) is Quantity.tokens
+    assert reserve(store, 50, run_tokens=100) is BudgetQuantity.tokens
     assert isinstance(reserve(store, 40, run_tokens=100), int)
     assert isinstance(reserve(store, 60, role="write", run_tokens=100), int)
-    assert reserve(store, 1, role="write", run_tokens=100) is Quantity.tokens
+    assert reserve(store, 1, role="write", run_tokens=100) is BudgetQuantity.tokens
 
 
 def test_a_call_is_set_aside_too(store):
     assert aside(store, 10, run_calls=2)
     assert isinstance(reserve(store, 1, run_calls=2), int)
-    assert reserve(store, 1, run_calls=2) is Quantity.calls
+    assert reserve(store, 1, run_calls=2) is BudgetQuantity.calls
     assert isinstance(reserve(store, 1, role="write", run_calls=2), int)
 
 
 def test_writing_in_another_run_does_not_touch_what_is_set_aside(store):
     assert aside(store, 60, run="r1", day_tokens=100)
-    assert reserve(store, 50, run="r2", role="write", day_tokens=100) is Quantity.tokens
+    assert reserve(store, 50, run="r2", role="write", day_tokens=100) is BudgetQuantity.tokens
     assert isinstance(reserve(store, 40, run="r2", role="write", day_tokens=100), int)
     assert isinstance(reserve(store, 60, run="r1", role="write", day_tokens=100), int)
 
 
 def test_writing_that_is_refused_leaves_what_was_set_aside(store):
     assert aside(store, 60, run_tokens=100)
-    assert reserve(store, 101, role="write", run_tokens=100) is Quantity.tokens
-    assert reserve(store, 41, run_tokens=100) is Quantity.tokens
+    assert reserve(store, 101, role="write", run_tokens=100) is BudgetQuantity.tokens
+    assert reserve(store, 41, run_tokens=100) is BudgetQuantity.tokens
 
 
 def test_what_is_left_of_what_was_set_aside_is_free_after_writing(store):
@@ -226,7 +226,7 @@ def test_what_is_left_of_what_was_set_aside_is_free_after_writing(store):
 def test_setting_aside_again_takes_the_place_of_the_first(store):
     assert aside(store, 60, run_tokens=100)
     assert aside(store, 90, run_tokens=100, day="2024-05-18")
-    assert reserve(store, 11, run_tokens=100) is Quantity.tokens
+    assert reserve(store, 11, run_tokens=100) is BudgetQuantity.tokens
     assert isinstance(reserve(store, 100, run="r2", day_tokens=100), int), "the first day is free of it"
 
 

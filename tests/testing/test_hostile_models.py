@@ -35,7 +35,7 @@ TOOLS = tuple(
 )
 STEP_AND_KEY = {"step": {"enum": ["s1"]}, "key": {"enum": KEYS}}
 SUFFICIENCY = Sufficiency.model_json_schema()
-SUFFICIENCY["$defs"]["Found"]["properties"] |= STEP_AND_KEY
+SUFFICIENCY["$defs"]["StepAnswer"]["properties"] |= STEP_AND_KEY
 SUFFICIENCY["required"] = ["answers", "enough", "missing", "surprise"]
 
 # role, the type of the reply, its schema, what is shown

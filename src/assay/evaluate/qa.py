@@ -56,7 +56,7 @@ class QaFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GradedAnswer:
     case: QaCase
     verdict: str
     outcome: Outcome
@@ -139,7 +139,7 @@ def _documents(file: Path, cases: Iterable[QaCase], named: Sequence[str], folder
 # --- judging --------------------------------------------------------------------------------------------------------
 
 
-def judge(case: QaCase, answer: Answer) -> Judged:
+def judge(case: QaCase, answer: Answer) -> GradedAnswer:
     """The verdict on an answer, by what it says first."""
     claims = tuple(" ".join(claim.words.split()) for claim in answer.claims)
     first = answer.said or (claims[0] if claims else "")
@@ -154,7 +154,7 @@ def judge(case: QaCase, answer: Answer) -> Judged:
         good = not case.answers or any(holds(first, each) for each in case.answers)
         good = good and all(any(holds(whole, one) for one in each.split("|")) for each in case.all_of)
         verdict = RIGHT if good and not any(holds(first, each) for each in case.must_not) else WRONG
-    return Judged(case, verdict, answer.outcome, first, claims)
+    return GradedAnswer(case, verdict, answer.outcome, first, claims)
 
 
 NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ ,’']\d{3})++(?!\d)")
@@ -183,7 +183,7 @@ async def measure(
     data: QaFile, workspace: Path | None = None, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, Any]:
     """Ask every question without a model, and count. The workspace is temporary unless one is named."""
-    judged: list[Judged] = []
+    judged: list[GradedAnswer] = []
     began = time.perf_counter()
     with ExitStack() as stack:
         place = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-qa-")))
@@ -222,7 +222,7 @@ async def _ask(opened: Workspace, question: str) -> Answer:
     return last.answer
 
 
-def figures(judged: Sequence[Judged]) -> dict[str, Any]:
+def figures(judged: Sequence[GradedAnswer]) -> dict[str, Any]:
     """Shares of all questions, and the counts they come from. `abstained` are the questions that have an answer and got
     none; `wrong_exit_0` the wrong answers that were delivered as complete."""
     kinds = {

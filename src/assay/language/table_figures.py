@@ -51,7 +51,7 @@ def plain(words: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FigureRow:
     """A row of a table: its label, its figures, the periods above its columns, the lines of the table's header and those
     that stand above this row alone, and the whole line."""
 
@@ -75,13 +75,13 @@ class Row:
 class Tables:
     """The figures of some passages: those in rows of tables, those in prose, and the scales that are named."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[FigureRow, ...]
     prose: tuple[Number, ...]
     scales: frozenset[int]  # powers of ten
 
     @staticmethod
     def of(passages: Sequence[str]) -> Tables:
-        rows: list[Row] = []
+        rows: list[FigureRow] = []
         prose: list[Number] = []
         passages = [plain(passage) for passage in passages]
         for passage in passages:
@@ -97,8 +97,8 @@ class Tables:
 
 
 @lru_cache(maxsize=1024)  # the same passages are read for every claim
-def _read(passage: str) -> tuple[tuple[Row, ...], tuple[Number, ...]]:
-    rows: list[Row] = []
+def _read(passage: str) -> tuple[tuple[FigureRow, ...], tuple[Number, ...]]:
+    rows: list[FigureRow] = []
     prose = list(facts.facts_of(passage).numbers)
     years: tuple[str, ...] = ()
     spans: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ def _read(passage: str) -> tuple[tuple[Row, ...], tuple[Number, ...]]:
                 section = [*([] if ended else section), line]
                 ended = False
         elif label := _label(line):
-            rows.append(Row(label, tuple(figures), years, spans, "\n".join(header), "\n".join(section), line))
+            rows.append(FigureRow(label, tuple(figures), years, spans, "\n".join(header), "\n".join(section), line))
             begun, ended = False, True
             prose = [each for each in prose if each.text not in line]
     return tuple(rows), tuple(prose)
@@ -257,7 +257,7 @@ def find_turned_rows(claim: str, tables: Tables) -> Iterator[str]:
             yield f"“{row.label}” goes from {first.text} in {early} to {last.text} in {late}."
 
 
-def _named(claim: str, rows: Sequence[Row]) -> set[str]:
+def _named(claim: str, rows: Sequence[FigureRow]) -> set[str]:
     """The labels that a claim names: by a word, in whatever form, that sets the label apart from others."""
     terms = frozenset(content_terms(claim))
     words = {label: frozenset(content_terms(label)) for label in {row.label for row in rows}}

@@ -263,7 +263,7 @@ class StoreLedger:
         )
         if isinstance(place, budgets.SpendingReservation):
             return place
-        why = Fallback.time if place.what is budgets.Quantity.seconds else Fallback(place.what.value)
+        why = Fallback.time if place.what is budgets.BudgetQuantity.seconds else Fallback(place.what.value)
         return NoReply(why, budgets.describe_ceiling(place, both, money))
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:

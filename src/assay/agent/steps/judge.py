@@ -31,7 +31,7 @@ from assay.models.meter import NoReply
 Short = Annotated[str, Field(max_length=200)]
 
 
-class Found(BaseModel):
+class StepAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     step: str
@@ -42,7 +42,7 @@ class Found(BaseModel):
 class Sufficiency(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    answers: list[Found] = Field(default_factory=list, max_length=12)
+    answers: list[StepAnswer] = Field(default_factory=list, max_length=12)
     enough: bool
     missing: list[Short] = Field(default_factory=list, max_length=6)
     surprise: bool = False
@@ -137,7 +137,7 @@ def _form() -> str:
 def schema(run: Run) -> dict[str, Any]:
     """The reply's JSON schema, restricted to existing steps and keys."""
     made = json.loads(_form())
-    found = made["$defs"]["Found"]["properties"]
+    found = made["$defs"]["StepAnswer"]["properties"]
     found["step"] = {"type": "string", "enum": [step.id for step in (run.plan.steps if run.plan else ())] or ["s1"]}
     found["key"] = {"type": "string", "enum": [each.key for each in run.evidence]}
     made["required"] = ["answers", "enough", "missing", "surprise"]

@@ -29,7 +29,7 @@ NUMERAL = re.compile(r"(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3})?")
 UNKNOWN = "its expression has parts that are not arithmetic"
 
 
-class Refused(Exception):
+class InvalidExpression(Exception):
     """Why an expression has no value, as a clause for the writer."""
 
 
@@ -58,7 +58,7 @@ class Expression:
     def parse(text: str, operands: Sequence[str]) -> Expression:
         """Read an expression as a model types it. "11,154" is a number if an operand has it."""
         if len(text) > LONGEST:
-            raise Refused("its expression is too long")
+            raise InvalidExpression("its expression is too long")
         found = [next(filter(None, match.groups()), "") for match in STRING.finditer(text)]
         strings = {f"_{number}_": words for number, words in enumerate(found)}
         names = iter(strings)
@@ -72,7 +72,7 @@ class Expression:
                 raise ValueError
             return Expression(ast.parse(code, mode="eval").body, code, strings, tuple(operands))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise Refused("its expression cannot be read") from None
+            raise InvalidExpression("its expression cannot be read") from None
 
     def evaluate(self, known: Readings) -> Value:
         """The value, where `known` are the figures that the operands have."""
@@ -80,14 +80,14 @@ class Expression:
             with localcontext(EXACT):
                 return self._value(self.tree, known, 0)
         except (DecimalException, ArithmeticError, ValueError):
-            raise Refused("its expression cannot be computed") from None
+            raise InvalidExpression("its expression cannot be computed") from None
 
     def _value(self, node: ast.expr, known: Readings, depth: int) -> Value:
         def inner(each: ast.expr) -> Value:
             return self._value(each, known, depth + 1)
 
         if depth > DEEPEST:
-            raise Refused("its expression is nested too deeply")
+            raise InvalidExpression("its expression is nested too deeply")
         match node:
             case ast.Constant():
                 return self._literal(node, known)
@@ -106,7 +106,7 @@ class Expression:
                 return self._count([self._item(each) for each in args])
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS and args:
                 return FUNCTIONS[name]([inner(each) for each in args])
-        raise Refused(UNKNOWN)
+        raise InvalidExpression(UNKNOWN)
 
     def _literal(self, node: ast.Constant, known: Readings, summands: int = 0) -> Quantity:
         """A number that an operand has, or one that every calculation may use."""
@@ -117,25 +117,25 @@ class Expression:
         if value > 0 and value.normalize().as_tuple().digits == (1,):
             return Quantity(value, shift=value.adjusted())
         if value not in CONSTANTS and value not in (len(self.operands), summands):
-            raise Refused(f"“{text[:40]}” is not read from an operand")
+            raise InvalidExpression(f"“{text[:40]}” is not read from an operand")
         return Quantity(value)
 
     def _item(self, node: ast.expr) -> str:
         """The words of an operand."""
         words = self.strings.get(node.id) if isinstance(node, ast.Name) else None
         if words is None:
-            raise Refused("an item is not in quotation marks" if isinstance(node, ast.Constant) else UNKNOWN)
+            raise InvalidExpression("an item is not in quotation marks" if isinstance(node, ast.Constant) else UNKNOWN)
         if not any(find_words(words, each) for each in self.operands):
-            raise Refused(f"“{words[:60]}” is not among its operands")
+            raise InvalidExpression(f"“{words[:60]}” is not among its operands")
         return words
 
     def _count(self, items: Sequence[str]) -> Quantity:
         """How many operands are listed; each counts once."""
         for place, item in enumerate(items):
             if any(_is_same(item, other) for other in items[:place]):
-                raise Refused(f"“{item[:60]}” is counted twice")
+                raise InvalidExpression(f"“{item[:60]}” is counted twice")
             if not any(_is_same(item, each) for each in self.operands):
-                raise Refused(f"“{item[:60]}” is not an operand of its own")
+                raise InvalidExpression(f"“{item[:60]}” is not an operand of its own")
         return Quantity(Decimal(len(items)))
 
 
@@ -151,11 +151,11 @@ def _read(words: str, known: Mapping[Decimal, frozenset[int]]) -> Quantity | Day
     """The date or the number that words are."""
     if days := dates(words):
         if len(days) > 1 or len(days[0]) > 1 or not min(days[0])[0]:
-            raise Refused(f"“{words[:60]}” is not one date with a year")
+            raise InvalidExpression(f"“{words[:60]}” is not one date with a year")
         return min(days[0])
     found = {abs(each.value) for each in figures(words)} & known.keys()
     if len(found) != 1:
-        raise Refused(f"“{words[:60]}” is neither a date nor a number")
+        raise InvalidExpression(f"“{words[:60]}” is neither a date nor a number")
     return Quantity(value := found.pop(), known[value])
 
 
@@ -172,14 +172,14 @@ def _summands(node: ast.expr) -> int:
 
 def _number(value: Value) -> Quantity:
     if not isinstance(value, Quantity):
-        raise Refused("it calculates with something that is not a number")
+        raise InvalidExpression("it calculates with something that is not a number")
     return value
 
 
 def _shared(left: Quantity, right: Quantity) -> frozenset[int]:
     """The scales of a sum or a comparison. Thousands are not added to millions."""
     if left.scales and right.scales and not left.scales & right.scales:
-        raise Refused("its operands are in different scales, such as thousands and millions")
+        raise InvalidExpression("its operands are in different scales, such as thousands and millions")
     return left.scales & right.scales or left.scales | right.scales
 
 
@@ -198,7 +198,7 @@ def _times(left: Quantity, right: Quantity) -> Quantity:
 
 def _by(left: Quantity, right: Quantity) -> Quantity:
     if not right.value:
-        raise Refused("it divides by zero")
+        raise InvalidExpression("it divides by zero")
     same = left.scales == right.scales
     return Quantity(left.value / right.value, frozenset() if same else _scales(left, right, -1))
 
@@ -211,7 +211,7 @@ def _scales(left: Quantity, right: Quantity, sign: int) -> frozenset[int]:
 
 def _power(left: Quantity, right: Quantity) -> Quantity:
     if abs(right.value) > LARGEST_POWER:
-        raise Refused("its power is too large")
+        raise InvalidExpression("its power is too large")
     return Quantity(left.value**right.value)
 
 
@@ -233,13 +233,13 @@ def _change(values: Sequence[Value]) -> Quantity:
 def _days(values: Sequence[Value]) -> Quantity:
     first, last = _pair(values)
     if not (isinstance(first, tuple) and isinstance(last, tuple) and all(first + last)):
-        raise Refused("days are counted between two complete dates")
+        raise InvalidExpression("days are counted between two complete dates")
     return Quantity(Decimal((date(*last) - date(*first)).days))
 
 
 def _pair(values: Sequence[Value]) -> Sequence[Value]:
     if len(values) != 2:
-        raise Refused("change and days take two values")
+        raise InvalidExpression("change and days take two values")
     return values
 
 
@@ -247,7 +247,7 @@ def _holds(op: ast.cmpop, left: Value, right: Value) -> bool:
     """Whether a comparison holds between two numbers, or two dates."""
     order = ORDERS.get(type(op))
     if order is None:
-        raise Refused(UNKNOWN)
+        raise InvalidExpression(UNKNOWN)
     if isinstance(left, Quantity) and isinstance(right, Quantity):
         _shared(left, right)
         gap = left.value - right.value
@@ -255,9 +255,9 @@ def _holds(op: ast.cmpop, left: Value, right: Value) -> bool:
     if isinstance(left, tuple) and isinstance(right, tuple):
         parts = min(sum(map(bool, left)), sum(map(bool, right)))
         if left != right and left[:parts] == right[:parts]:
-            raise Refused("it compares a date with one that is less exact")
+            raise InvalidExpression("it compares a date with one that is less exact")
         return order(left, right)
-    raise Refused("it compares things of different kinds")
+    raise InvalidExpression("it compares things of different kinds")
 
 
 ORDERS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {

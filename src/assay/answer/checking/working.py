@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, localcontext
 
-from assay.answer.checking.expression import EXACT, LONGEST, Expression, Quantity, Refused, Value, is_count
+from assay.answer.checking.expression import EXACT, LONGEST, Expression, InvalidExpression, Quantity, Value, is_count
 from assay.core.types import Basis, Operand, Working
 from assay.language.dates import YEAR, dates
 from assay.language.locate import find_words, line_at, lines
@@ -40,7 +40,7 @@ def basis(working: Working) -> Basis:
     """What the expression makes of the claim: a count, a comparison or a calculation."""
     try:
         tree = Expression.parse(working.expression, [each.words for each in working.operands]).tree
-    except Refused:
+    except InvalidExpression:
         return Basis.calculation
     if is_count(tree):
         return Basis.counted
@@ -51,14 +51,14 @@ def prove(claim: str, working: Working, texts: Mapping[str, str]) -> Proof:
     """Whether the working gives its result, and the claim states it. `texts` are what is shown of each passage, by key."""
     try:
         if len(working.operands) > MOST_OPERANDS or len(working.result) + len(working.unit) > LONGEST:
-            raise Refused("its working is too long")
+            raise InvalidExpression("its working is too long")
         expression = Expression.parse(working.expression, [each.words for each in working.operands])
         known, places = _find(working, texts)
         value = expression.evaluate(known)
         with localcontext(EXACT):
             shown = _shown(value, working)
             why = _fault(value, shown, claim[:LONGEST_CLAIM], working)
-    except Refused as wrong:
+    except InvalidExpression as wrong:
         return Proof(False, str(wrong))
     except DecimalException:
         return Proof(False, "its result is out of range")
@@ -73,7 +73,7 @@ def _find(working: Working, texts: Mapping[str, str]) -> tuple[Readings, list[st
         text, words = texts.get(operand.cite, ""), " ".join(operand.words[: LONGEST + 1].split())
         places = find_words(words, text) if len(words) <= LONGEST else []
         if not places:
-            raise Refused(f"“{words[:60]}” is not in what it cites")
+            raise InvalidExpression(f"“{words[:60]}” is not in what it cites")
         for value, scales in readings(text, places).items():
             known[value] = known.get(value, frozenset()) | scales
         steps.append(f"{words}: “{line_at(text, places[0])[:200]}” [{operand.cite}]")

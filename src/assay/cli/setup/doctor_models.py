@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.models.capability import Capability
 
-Found = tuple[str, bool | None, str]  # (what was checked, whether it is fine (None: a remark), the finding)
+CheckResult = tuple[str, bool | None, str]  # (what was checked, whether it is fine (None: a remark), the finding)
 
 
-def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline: bool) -> Iterator[Found]:
+def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline: bool) -> Iterator[CheckResult]:
     """The findings for every model. `refused` are the hosts that nothing may be sent to."""
     from assay.models.factory import has_model, model_hosts, models_by_role
 
@@ -36,7 +36,7 @@ def checks(folder: Path, settings: Settings, refused: Sequence[str], *, offline:
     yield "limits", True, limits(settings)
 
 
-def _asked(folder: Path, settings: Settings, name: str) -> Iterator[Found]:
+def _asked(folder: Path, settings: Settings, name: str) -> Iterator[CheckResult]:
     from assay.answer.checking.trial import describe_trial
     from assay.core.errors import AssayError
     from assay.models.capability import describe_capability
@@ -82,7 +82,7 @@ def providers(settings: Settings) -> list[str]:
     return sorted({name.partition(":")[0] for name in names if is_provider(settings, name)})
 
 
-def _priced(settings: Settings, name: str) -> Found:
+def _priced(settings: Settings, name: str) -> CheckResult:
     price = price_of(settings, name)
     if price is None:
         return (

@@ -22,7 +22,15 @@ from assay.core.types import Hit, Row
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
 from assay.index.lance.folder import build_indices, create_table, damaged, flush, open_table, table_name, tables
-from assay.index.lance.read import TableView, approximate_neighbours, best_by_words, locate, versions, view, word_index
+from assay.index.lance.read import (
+    TableSnapshot,
+    approximate_neighbours,
+    best_by_words,
+    locate,
+    versions,
+    view,
+    word_index,
+)
 from assay.index.lance.rows import (
     PAYLOAD,
     StoredPassage,
@@ -62,7 +70,7 @@ class LanceIndex:
     exact_limit: int = EXACT_LIMIT
     lock_timeout: float = 60.0
     text_limit: int = TEXT_LIMIT
-    _view: TableView | None = None
+    _view: TableSnapshot | None = None
     _read_before: dict[int, StoredPassage] = field(default_factory=dict)
     _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
 
@@ -237,7 +245,7 @@ class LanceIndex:
             self._read_before |= fresh
         return known | fresh
 
-    async def _fresh(self) -> TableView:
+    async def _fresh(self) -> TableSnapshot:
         """The current state of the table, including writes by other processes."""
         if self._view is not None and self._view.versions == versions(self._path):
             return self._view

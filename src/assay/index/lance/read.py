@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableView:
+class TableSnapshot:
     """One version of a table, as far as it is in memory.
 
     versions: the names of the table's version files; while they are unchanged, so is the table
@@ -46,14 +46,14 @@ def versions(table: Path) -> frozenset[str]:
 
 async def view(
     table: AsyncTable, names: frozenset[str], old: matrix.Snapshot | None, dim: int, exact_limit: int, text_limit: int
-) -> TableView:
+) -> TableSnapshot:
     """The current view of the table, at the cost of what changed since `old`."""
     words = await word_index(table)
     folded = words is not None and words.num_unindexed_rows == 0
     if await table.count_rows() > exact_limit:
-        return TableView(names, None, folded)
+        return TableSnapshot(names, None, folded)
     version = await table.version()
-    return TableView(names, await _follow(table, version, old or matrix.Snapshot(0), dim, text_limit), folded)
+    return TableSnapshot(names, await _follow(table, version, old or matrix.Snapshot(0), dim, text_limit), folded)
 
 
 async def word_index(table: AsyncTable) -> Any | None:

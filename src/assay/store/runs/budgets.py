@@ -30,7 +30,7 @@ class SpendingState(StrEnum):
     aside = "aside"  # kept for the final draft
 
 
-class Quantity(StrEnum):
+class BudgetQuantity(StrEnum):
     """The quantity a ceiling limits."""
 
     calls = "calls"
@@ -52,7 +52,7 @@ class CeilingScope(StrEnum):
 class CeilingReached:
     """The ceiling that a request would exceed."""
 
-    what: Quantity
+    what: BudgetQuantity
     whose: CeilingScope
     most: float
 
@@ -108,7 +108,7 @@ def reserve(
     user's remaining seconds, so that one slow request does not block others; the write role gets all of them.
     """
     if ceilings.call_tokens and tokens > ceilings.call_tokens:
-        return CeilingReached(Quantity.tokens, CeilingScope.call, ceilings.call_tokens)
+        return CeilingReached(BudgetQuantity.tokens, CeilingScope.call, ceilings.call_tokens)
     writes = role == WRITE_ROLE
     with store.write() as connection:
         over = _ceiling_reached(connection, who, run, tokens, money, ceilings, day, own_aside=writes)
@@ -118,7 +118,7 @@ def reserve(
             left = ceilings.day_seconds - _seconds(connection, who, day)
             seconds = min(seconds, left if writes else left * SHARE)
             if seconds < SHORTEST:
-                return CeilingReached(Quantity.seconds, CeilingScope.day, ceilings.day_seconds)
+                return CeilingReached(BudgetQuantity.seconds, CeilingScope.day, ceilings.day_seconds)
         if writes:
             connection.execute(delete(spending).where(_aside_of(run)))
         kept = seconds if ceilings.day_seconds else 0.0  # nothing to reserve without a limit on seconds
@@ -203,11 +203,11 @@ def describe_ceiling(over: CeilingReached, tokens: int, money: float) -> str:
         CeilingScope.day: "one person may use in a day",
         CeilingScope.all: "all together may use in a day",
     }[over.whose]
-    if over.what is Quantity.calls:
+    if over.what is BudgetQuantity.calls:
         return f"one request more would pass the {over.most:,.0f} requests that {whose}"
-    if over.what is Quantity.seconds:
+    if over.what is BudgetQuantity.seconds:
         return f"of the {over.most:,.0f} seconds of models' time that {whose} too few are left"
-    if over.what is Quantity.money:
+    if over.what is BudgetQuantity.money:
         return f"${money:.4f} more would pass the ${over.most:,.4f} that {whose}"
     return f"{tokens:,} tokens more would pass the {over.most:,.0f} tokens that {whose}"
 
@@ -257,8 +257,8 @@ def _ceiling_reached(
         if not any(most):
             continue
         used = _sums(connection, of, run, own_aside)
-        for what, already, more, ceiling in zip(Quantity, used, asked, most, strict=False):
-            if ceiling and already + more > ceiling + (ROUNDING if what is Quantity.money else 0):
+        for what, already, more, ceiling in zip(BudgetQuantity, used, asked, most, strict=False):
+            if ceiling and already + more > ceiling + (ROUNDING if what is BudgetQuantity.money else 0):
                 return CeilingReached(what, whose, ceiling)
     return None
 

@@ -127,12 +127,10 @@ def _check_approved(connection: Connection, run: str, answered: Answered) -> Non
         return
     own = (records.c.run == run) & (records.c.kind.in_(stored_kinds(AwaitingReview)))
     same = (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq)
-    payloads_ = [
-        json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))
-    ]
+    stored = [json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))]
     free = {"usage": None}
     given = to_json(answered.answer, words=False) | free
-    if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in payloads_):
+    if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in stored):
         raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
 
 
