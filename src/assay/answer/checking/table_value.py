@@ -14,7 +14,7 @@ from assay.core.types import Evidence
 from assay.language.dates import YEAR, dates
 from assay.language.facts import WORD, remove_numbers_and_dates
 from assay.language.quantities import UNITS, Number, numbers, stated_scales
-from assay.language.table_figures import SPAN, Row, Tables, plain
+from assay.language.table_figures import SPAN, FigureRow, Tables, plain
 from assay.language.terms import fold_case, stem_word
 
 SAYS = "reported recorded showed posted had"
@@ -61,7 +61,7 @@ def _without_subject(claim: str, title: str) -> str:
     return claim[: match.start()] + claim[match.end() :]
 
 
-def _is_named(rest: str, row: Row, rows: Sequence[Row]) -> bool:
+def _is_named(rest: str, row: FigureRow, rows: Sequence[FigureRow]) -> bool:
     """Whether the claim has all words of the label and of the line above it, no other ones, and no other row fits."""
     words, header = _words(remove_numbers_and_dates(rest)), _words(row.header)
     label = _words(row.label)
@@ -77,7 +77,7 @@ def _is_named(rest: str, row: Row, rows: Sequence[Row]) -> bool:
     )
 
 
-def _is_cell(rest: str, value: Number, row: Row) -> bool:
+def _is_cell(rest: str, value: Number, row: FigureRow) -> bool:
     """Whether the value stands in the row under the one year that the claim names, with its sign, scale and unit."""
     columns = [row.column(place) for place in range(len(row.numbers))]
     places = [place for place, number in enumerate(row.numbers) if number.value == value.value]
@@ -98,7 +98,7 @@ def _is_cell(rest: str, value: Number, row: Row) -> bool:
     )
 
 
-def _is_regular(row: Row) -> bool:
+def _is_regular(row: FigureRow) -> bool:
     """Whether each figure of a row stands under a year: the years end their line, and no cell is empty or has words."""
     cells = row.line.partition(row.label)[2]
     headed = all(
