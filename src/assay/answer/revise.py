@@ -17,7 +17,7 @@ from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.checking.source import claim_terms
 from assay.answer.draft import (
     CITES,
-    Calculation,
+    Stated,
     calculation_note,
     calculation_schema,
     with_working,
@@ -41,17 +41,13 @@ CLOSE_WITH_FACTS = 0.6  # the same, if the sentence also has all names and numbe
 CLOSE = 0.5  # share of a claim's words that a sentence must have to replace it
 
 
-class Revision(BaseModel):
+class Revision(Stated):
     """What is to become of a claim, by its number in the request."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
 
     claim: int
     action: Literal["rewrite", "keep", "hedge", "drop"]
     text: str = ""
-    cites: list[str] = []
     argument: str = ""
-    calculation: Calculation | None = None
 
 
 class Revisions(BaseModel):

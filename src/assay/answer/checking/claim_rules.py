@@ -54,15 +54,15 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
     if not claim.cites:
         return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
     if {each.key for each in cited} != set(claim.cites):
-        return _unsupported(claim, "it cites evidence that this run did not gather")
+        return unsupported(claim, "it cites evidence that this run did not gather")
     words = claim.text.removeprefix(HEDGE)
     texts = cited_texts(cited, sources)
     if fault := _fault(claim, words, texts, [each.passage.text for each in evidence]):
-        return _unsupported(claim, fault)
+        return unsupported(claim, fault)
     if repeats(words, [each.passage.text for each in cited]):
         return replace(claim, verdict=Verdict.supported, why="it repeats what it cites")
     if cited and all(each.flagged for each in cited):  # no model can settle that
-        return _unsupported(claim, "it rests on a passage that reads like an instruction, and does not repeat it")
+        return unsupported(claim, "it rests on a passage that reads like an instruction, and does not repeat it")
     labels = [label_of(each, sources) for each in cited]
     if claim.working is not None:  # its result is not in the passages
         labels.append(f"{claim.working.result} {claim.working.unit}")
@@ -184,5 +184,5 @@ def follows_instruction(claim: Claim, cited: Sequence[Evidence], sources: Source
     return _is_instructed(claim.text.removeprefix(HEDGE), cited_texts(cited, sources).values(), passages)
 
 
-def _unsupported(claim: Claim, why: str) -> Claim:
+def unsupported(claim: Claim, why: str) -> Claim:
     return replace(claim, verdict=Verdict.unsupported, why=why)

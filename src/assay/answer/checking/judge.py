@@ -91,25 +91,25 @@ class CodeThenModel:
         if not claim.cites:
             return replace(claim, verdict=Verdict.uncited, why="it cites nothing")
         if len(cited) < len(set(claim.cites)):
-            return _unsupported(claim, "it cites evidence that this run did not gather")
+            return claim_rules.unsupported(claim, "it cites evidence that this run did not gather")
         if claim.derived is not None:
             wrong = derived.fault(claim, evidence, document)
             if wrong:
-                return _unsupported(claim, wrong)
+                return claim_rules.unsupported(claim, wrong)
             return note_taint(
                 replace(claim, verdict=Verdict.supported, why="computed by rule from what it cites"), evidence
             )
         if quote is None:
             if len(unchanged_evidence(tuple(cited.values()), document)) < len(cited):
-                return _unsupported(claim, "the document does not say what it cites")
+                return claim_rules.unsupported(claim, "the document does not say what it cites")
             if not all(any(within(words, each.passage) for each in cited.values()) for words in claim.carried_by):
-                return _unsupported(claim, "it is carried by words that it does not cite")
+                return claim_rules.unsupported(claim, "it is carried by words that it does not cite")
             return self.by_rule(claim, evidence, sources_of(tuple(cited.values()), document))
         if not any(lies_in(quote, each.passage) for each in cited.values()):
-            return _unsupported(claim, "its words are not in the passage it cites")
+            return claim_rules.unsupported(claim, "its words are not in the passage it cites")
         source = document(quote.doc_id)
         if source is None or not stands(quote, source):
-            return _unsupported(claim, "the document does not say this at that place")
+            return claim_rules.unsupported(claim, "the document does not say this at that place")
         return note_taint(
             replace(claim, verdict=Verdict.supported, why="found word for word in the document"), evidence
         )
@@ -164,10 +164,6 @@ class CodeThenModel:
 
 
 JUDGE: Judge = CodeThenModel()
-
-
-def _unsupported(claim: Claim, why: str) -> Claim:
-    return replace(claim, verdict=Verdict.unsupported, why=why)
 
 
 def unchanged_evidence(evidence: Sequence[Evidence], document: Documents) -> tuple[Evidence, ...]:
