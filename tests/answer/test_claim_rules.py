@@ -72,6 +72,7 @@ def test_a_claim_that_repeats_a_cited_sentence_is_supported(words: str, claim: s
             "The store room beside the mill is never locked.",
         ),
         ("The outlet of the upper basin had −5 °C in January.", "The outlet of the upper basin had 5 °C in January."),
+        ("The outlet of the upper basin fell to −5 °C in May.", "The outlet of the upper basin fell to 5 °C in May."),
         ("The pump at the weir is on during the night in May.", "The pump at the weir is off during the night in May."),
         (
             "The works in the old harbour were paid for by the county in May.",
