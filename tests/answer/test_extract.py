@@ -263,6 +263,8 @@ def test_the_header_of_a_table_is_no_sentence_and_a_short_sentence_is_one():
         ("How long is it kept?", "140 days", True),
         ("What is the phone number of the desk?", "by telephone", False),
         ("What is the price of the ferry?", "45 euros", True),
+        ("Which company repaired the pump?", "the company that holds the contract", False),
+        ("Which company repaired the pump?", "Quillon Heating", True),
     ],
 )
 def test_a_marked_answer_must_be_of_the_kind_that_is_asked_for(question: str, span: str, fits: bool):
@@ -293,6 +295,7 @@ def read(question: str, *texts: str, marked: Sequence[tuple[float, str]]) -> tup
     [
         ("When was the kiln built?", "The kiln was built in 1931.", "1931", 0.9),
         ("When was the kiln built?", "12 May 1931", "12 May 1931", 0.27),  # a line with nothing else
+        ("When does the contract end?", "The contract starts on 12 May 1931.", "12 May 1931", 0.27),
         ("By how much did the fee exceed the limit?", "The fee was 12 euros.", "12 euros", 0.27),
         ("By how much did the fee exceed the limit?", "The fee exceeded the limit by 12 euros.", "12 euros", 0.9),
     ],
@@ -322,3 +325,9 @@ def test_the_second_of_two_questions_must_be_answered_about_the_name_that_was_fo
     assert said(extract.join_chain(draft, built, "Mara Lindqvist", found)) == [MARA, KILN]
     other = extract.join_chain(draft, built, "Anton Berg", found)
     assert not other.blocks and other.near == (built,)
+
+
+def test_a_name_is_what_the_question_calls_it_if_some_sentence_says_so():
+    found = extract.candidates(evidence(MARA, KILN), ())
+    assert extract.is_called("Oster Works", "kiln", found)
+    assert not extract.is_called("Velden", "kiln", found)

@@ -47,6 +47,7 @@ def test_a_table_answers_by_row_column_condition_and_order(question: str, expect
         "What was the speed of the Petrel in 1950?",  # no such value
         "Which bank owns the ferries in Skelby?",
         "Who is the captain of the Tern?",
+        "Who designed the ferry Tern?",  # the name of a row does not say who made it
     ],
 )
 def test_a_table_does_not_answer_what_it_does_not_account_for(question: str):

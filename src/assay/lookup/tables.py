@@ -190,9 +190,15 @@ def look_up(question: str, documents: Sequence[Document]) -> TableAnswer | None:
             if not grid.rows or len(table.columns) < 2:
                 continue
             for found in interpretations(asked, grid):
-                if best is None or found.score > best.score:
+                if not _repeats(question, found) and (best is None or found.score > best.score):
                     best = found
     return best
+
+
+def _repeats(question: str, found: TableAnswer) -> bool:
+    """Whether an answer has nothing but words of the question: the name of a row does not say who made it."""
+    computed = found.operation in {Operation.counted, Operation.total}
+    return not computed and all(stems(cell.text) <= stems(question) for cell in found.cells)
 
 
 def interpretations(asked: TableQuestion, grid: Grid) -> Iterable[TableAnswer]:

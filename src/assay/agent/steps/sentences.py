@@ -11,6 +11,7 @@ import numpy as np
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
 from assay.agent.hops import scoring
+from assay.agent.hops.split import split_question
 from assay.agent.past_searches import past_searches
 from assay.answer.extractive import extract
 from assay.answer.extractive.selection import Candidate, best_places, field
@@ -90,7 +91,10 @@ async def answer_first_step(run: Run, context: RunContext) -> StepAnswered | Non
     question = run.plan.steps[0].question
     read = await read_sentences(run, context, question, first_found(run))
     answer = extract.name_answer(question, read.found, read.vectors, read.readings)
-    return StepAnswered(FIRST, answer[0], (answer[1].key,)) if answer else None
+    split = split_question(run.question)
+    if answer is None or (split and split.noun and not extract.is_called(answer[0], split.noun, read.found)):
+        return None
+    return StepAnswered(FIRST, answer[0], (answer[1].key,))
 
 
 def second_question(run: Run) -> str:

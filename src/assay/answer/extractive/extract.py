@@ -215,6 +215,15 @@ def name_answer(
     return None
 
 
+def is_called(name: str, noun: str, found: Sequence[Candidate]) -> bool:
+    """Whether some sentence, under its title and headings, has the name and what the thing is said to be."""
+    wanted = frozenset(content_terms(noun))
+    return any(
+        fold_case(name) in fold_case(each.in_context) and wanted <= frozenset(content_terms(each.in_context))
+        for each in found
+    )
+
+
 def sentence_with(name: str, question: str, evidence: Sequence[Evidence]) -> Claim | None:
     """The quotable sentence of the evidence that has a name and most words of a question."""
     asked = frozenset(content_terms(question))

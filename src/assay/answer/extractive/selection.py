@@ -12,6 +12,7 @@ from assay.answer.conflicts import pair
 from assay.core.types import Quote
 from assay.evidence.weigh import rarity
 from assay.language.names import find_names
+from assay.language.negation import find_reversal
 from assay.language.question_kind import KINDS, asks_for_several
 from assay.language.sentences import COLUMN_VALUE, is_table_row
 from assay.language.terms import content_terms, fold_case
@@ -166,7 +167,9 @@ def _fits(question: str, candidate: Candidate, reading: Reading) -> bool:
     title is not when something ends."""
     inside = reading.span[1] > len(candidate.in_context) - len(candidate.quote.text)
     marked, said = candidate.in_context[slice(*reading.span)], candidate.quote.text
-    return inside and not _is_bare(said, marked) and _compares(question, said) and answer_fits(question, marked)
+    if not inside or _is_bare(said, marked) or find_reversal(question, said):  # asked for the end, it says the start
+        return False
+    return _compares(question, said) and answer_fits(question, marked)
 
 
 def _is_bare(sentence: str, marked: str) -> bool:
@@ -372,6 +375,10 @@ COUNTABLE = re.compile(
     r"|price|amount|level|figure|value|decade|century|room|line|temperature|period|quarter)s?\b",
     re.I,
 )
+# What has a name of its own: "the company that repaired it" does not say which.
+NAMED = re.compile(
+    r"\b(?:which|what) (?:company|firm|supplier|city|town|village|country|county|person|team|band)\b", re.I
+)
 NUMBER_WORD = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|once|twice|single|half|dozen|hundred|thousand"
     r"|million|no|none|every|daily|weekly|monthly|yearly)\b",
@@ -406,7 +413,10 @@ def answer_fits(question: str, span: str) -> bool:
     if not CHOSEN.search(question):
         return True
     amount = AMOUNT.fullmatch(span.strip()) and not COUNTABLE.search(question)
-    return len(span.split()) < WHOLE and not amount
+    unnamed = NAMED.search(question) and not re.search(
+        r"[A-Z\d]", span.strip()[1:] if span.startswith("The ") else span
+    )
+    return len(span.split()) < WHOLE and not amount and not unnamed
 
 
 NUMBER = re.compile(r"\d[\d,.]*")
