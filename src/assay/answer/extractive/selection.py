@@ -393,6 +393,7 @@ NUMBERED = re.compile(
     r"|turnover|revenue|profit|income|distance|duration)(?: |$|\?)(?!of (?:what|which))",
     re.I,
 )
+PHONE, DIALLED = re.compile(r"\b(?:tele)?(?:phone|fax) number\b", re.I), re.compile(r"\d(?:[ ()/.-]*\d){4,}")
 AMOUNT_ASKED = re.compile(r"\bhow (?:much|high|tall|deep|wide|heavy|far)\b", re.I)
 PERIOD = re.compile(r"\b(?:second|minute|hour|day|week|month|year|decade|time)s?\b", re.I)
 DURATION = re.compile(
@@ -405,6 +406,8 @@ DURATION = re.compile(
 def answer_fits(question: str, span: str) -> bool:
     """Whether the answer that a model marks in a sentence is of the kind that the question asks for."""
     kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
+    if PHONE.search(question):
+        return DIALLED.search(span) is not None
     if kind == "number" or NUMBERED.search(question):
         lasts = DURATION.fullmatch(span.strip()) and AMOUNT_ASKED.search(question) and not PERIOD.search(question)
         return NUMBER_WORD.search(span) is not None and not lasts
