@@ -26,6 +26,8 @@ from assay.core.events import (
     Mode,
     Planned,
     Route,
+    Routed,
+    StepAnswered,
     Stopped,
     StopReason,
     ToolRan,
@@ -145,6 +147,25 @@ async def test_plain_rag_asks_only_the_writer_and_the_judge(folder: Path):
     assert server.counts["write"] == server.counts["check"] == 1
     assert not any(server.counts[role] for role in ("route", "plan", "weigh", "judge", "decide"))
     assert all(claim.verdict for claim in run.answer.claims)
+    assert replayed.same and not replayed.differences
+
+
+async def test_a_look_up_searches_for_the_words_of_the_router(folder: Path):
+    script = model(route=lookup() | {"query": "recall alert brittle"})
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What is the thing with the rubber?")
+    assert [call.arguments["query"] for call in run.calls] == ["recall alert brittle"]
+
+
+async def test_a_look_up_whose_writer_finds_no_answer_is_researched(folder: Path):
+    drafts = [writes(lacking=["what the alert says of the parts"]), writes(f"{ALERT[:-1]} [{{brittle}}].")]
+    script = model(route=lookup(), weigh=keeps(ALERT, LISTED), write=drafts)
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?")
+        replayed = await workspace.replay(run)
+    assert [event.route for event in events(run, Routed)] == [Route.lookup, Route.research]
+    assert "what the alert says of the parts" in [call.arguments.get("query") for call in run.calls]
+    assert run.answer is not None and run.answer.outcome is Outcome.answered
     assert replayed.same and not replayed.differences
 
 
@@ -310,6 +331,24 @@ async def test_a_set_question_finds_all_members_and_says_what_was_read(folder: P
     assert examined is not None and len(examined.whole) == 5 and not examined.partly
     assert "canteen" not in " ".join(examined.whole)
     assert events(run, Stopped)[0].reason is StopReason.exhausted
+
+
+async def test_a_step_that_finds_several_things_hands_on_all_of_them(folder: Path):
+    plan = steps(
+        ("Which suppliers does the alert name?", "recall alert suppliers"), ("What does {s1} owe us?", "{s1} recall")
+    )
+
+    def judge(text: str, schema: Any) -> Any:
+        made = enough()(text, schema)
+        key = next(key for key, words in passages_in(text).items() if "brittle" in words)
+        found = [{"step": "s1", "value": name, "key": key} for name in ("Carrow Valves", "Ossett Seals")]
+        return made | {"answers": found, "enough": "Carrow Valves and Ossett Seals recall" in text}
+
+    script = model(plan=plan, judge=judge, weigh=keeps(ALERT, *DUTIES.values()))
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What do the suppliers of the alert owe us?")
+    assert [event.value for event in events(run, StepAnswered)] == ["Carrow Valves and Ossett Seals"]
+    assert "Carrow Valves and Ossett Seals recall" in [call.arguments.get("query") for call in run.calls]
 
 
 async def test_what_is_too_long_to_read_is_not_called_complete(folder: Path, monkeypatch: pytest.MonkeyPatch):

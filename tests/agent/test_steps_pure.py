@@ -310,7 +310,10 @@ def test_a_value_is_bound_only_to_an_open_step_and_only_if_it_stands_in_the_evid
         ("s2", " ", evidence_key(lit)),
     ]
     judged = Sufficiency(answers=[StepAnswer(step=s, value=v, key=k) for s, v, k in said], enough=False)
-    assert bindings(run, judged) == [("s1", "31 METRES", (evidence_key(tall),)), ("s2", "Ines", (evidence_key(lit),))]
+    assert bindings(run, judged) == [
+        ("s1", "31 METRES and tower", (evidence_key(tall),)),
+        ("s2", "Ines", (evidence_key(lit),)),
+    ]
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -154,14 +154,27 @@ class RunContext:
 
     def sources(self, run: Run) -> Sources:
         """Metadata of the documents that the evidence is from."""
-        new = sorted({each.passage.doc_id for each in run.evidence} - self._dates.keys())
+        self._look_up_dates({each.passage.doc_id for each in run.evidence})
+        return Sources(self.titles(run), {doc: date for doc, date in self._dates.items() if date})
+
+    def dated_titles(self, run: Run) -> dict[str, str]:
+        """Titles of the found documents, each with its date, for prompts."""
+        titles = self.titles(run)
+        self._look_up_dates({found.passage.doc_id for found in run.found})
+        dates = {doc: self._dates.get(doc, "") for doc in titles}
+        return {
+            doc: f"{title}, {dates[doc]}" if dates[doc] and dates[doc] not in title else title
+            for doc, title in titles.items()
+        }
+
+    def _look_up_dates(self, documents: Set[str]) -> None:
+        new = sorted(documents - self._dates.keys())
         if new and self.titled is None:
             known = self.tool_context.dates(new)  # one query: fetching whole documents for a few dates is wasteful
             self._dates.update({doc: known.get(doc, "") for doc in new})
         for doc in new if self.titled is not None else ():
             document = self.document(doc)
             self._dates[doc] = (document.date if document else None) or ""
-        return Sources(self.titles(run), {doc: date for doc, date in self._dates.items() if date})
 
 
 def mark(run: Run) -> str:

@@ -180,7 +180,9 @@ _FENCED = re.compile(r"⟦(\w+) quoted: (?:key:? )?([^,·⟧]*)[^⟧]*⟧\n(.*?)
 
 
 # Labels of fenced text that is not a passage: written by models, tools and other people.
-_NOT_PASSAGES = frozenset("steps missing searches collections parts readings claims claim aspect kind subject".split())
+_NOT_PASSAGES = frozenset(
+    "steps missing searches collections documents objections parts readings claims claim aspect kind subject".split()
+)
 
 
 def passages_in(text: str) -> dict[str, str]:

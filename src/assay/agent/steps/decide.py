@@ -34,7 +34,7 @@ WIDE, WIDTH = (
     50,
     20,
 )  # passages: of the first search, also a sample of word frequencies; of other searches
-SINGLE = (Route.lookup, Route.one_shot)  # routes with one search, for the question as it is
+SINGLE = (Route.lookup, Route.one_shot)  # routes with one search
 AT_ONCE = 6  # calls per round, at most
 MATCHES = 5  # score of evidence whose document belongs to a set
 TABLED = 8  # documents whose tables are read
@@ -79,7 +79,7 @@ def planned_calls(run: Run) -> tuple[Call, ...]:
     if again := prompt_window.reopening_request(run):
         wanted.insert(0, {"query": again})
     if not run.calls:
-        wanted = [{"query": run.question}] if run.route in SINGLE else [*wanted, {"query": run.question}]
+        wanted = wanted[:1] if run.route in SINGLE else [*wanted, {"query": run.question}]
     first = not any("query" in call.arguments and call.tool != recall.name for call in run.calls)
     widths = [WIDE if first and place == 0 else WIDTH for place, _ in enumerate(wanted)]
     calls, _ = _new(run, [("search", {**given, "k": k}) for given, k in zip(wanted, widths, strict=True)])
@@ -120,7 +120,7 @@ def matching_unread(run: Run) -> tuple[str, ...]:
 
 
 async def _request_choice(run: Run, context: RunContext) -> tuple[ToolChoice, str] | NoReply:
-    titles = context.titles(run)
+    titles = context.dated_titles(run)
     known = {found.passage.doc_id for found in run.found}
 
     def build_prompt(room: int) -> Mapping[str, str]:

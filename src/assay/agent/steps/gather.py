@@ -130,7 +130,7 @@ def _room(context: RunContext) -> int:
 
 
 async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gathered:
-    titles = context.titles(run)
+    titles = context.dated_titles(run)
     parts = prompt_window.wanted_parts(run)
     shown = {f"P{place}": each.passage for place, each in enumerate(group, 1)}
 
@@ -155,7 +155,7 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
 
 async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> Gathered:
     assert context.assess is not None
-    titles = context.titles(run)
+    titles = context.dated_titles(run)
     shown = {each.passage.id: each.passage for each in sent}
     try:
         weights = await context.assess(

@@ -52,7 +52,8 @@ async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 async def leads_somewhere_new(lead: Lead, best: Sequence[Hit], context: RunContext) -> bool:
     """Whether a name leads to a passage of another document that is not among the best so far: a document of that name,
-    or a passage that contains it where few do. A name that many passages contain leads nowhere."""
+    or a passage that contains it where few do. A name that many passages contain, or a single plain word, leads
+    nowhere."""
     if not lead.source:
         return True  # a name of the question
     source = next((hit.passage.doc_id for hit in best if hit.passage.id == lead.source), "")
@@ -63,7 +64,8 @@ async def leads_somewhere_new(lead: Lead, best: Sequence[Hit], context: RunConte
     new = [hit for hit in holders if hit.passage.id not in known and hit.passage.doc_id != source]
     if any(scoring.passage_terms(hit).called == name for hit in new):
         return True
-    return bool(new) and len(holders) <= RARE
+    plain = lead.name.isalpha() and lead.name[1:].islower()  # "Look", "Goods": too often no name at all
+    return bool(new) and not plain and len(holders) <= RARE
 
 
 async def _cut_tables(run: Run, context: RunContext, best: Sequence[Hit], calls: int) -> list[Call]:

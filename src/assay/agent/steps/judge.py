@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
 
@@ -16,7 +17,9 @@ from assay.agent.steps.sentences import answer_first_step
 from assay.agent.toolbox.search import some
 from assay.answer.extractive import extract
 from assay.core.events import (
+    RULES,
     Event,
+    Gathered,
     Judged,
     Route,
     Routed,
@@ -27,6 +30,8 @@ from assay.language.injection import is_suspicious
 from assay.language.terms import fold_case
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+
+VALUES = 6  # things that one step may find
 
 Short = Annotated[str, Field(max_length=200)]
 
@@ -75,7 +80,9 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
         )
         return
     unread = matching_unread(run)
-    if run.every and len(run.plan.steps if run.plan else ()) < 2:
+    was_enough = run.judged is not None and run.judged.by != RULES and not run.judged.missing
+    read_in_vain = run.every and was_enough and not _new_evidence(run)
+    if run.every and (read_in_vain or len(run.plan.steps if run.plan else ()) < 2):
         yield _judge_set(run, unread)
         return
     before = _before_judgement(run)
@@ -96,10 +103,20 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
         if each[0] not in run.bound:
             yield StepAnswered(*each, by)
     if judged.enough and unread:
-        yield _judge_set(run, unread)
+        yield replace(_judge_set(run, unread), by=by)
         return
     missing = tuple(each.strip() for each in judged.missing if each.strip() and not is_suspicious(each))
     yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
+
+
+def _new_evidence(run: Run) -> bool:
+    """Whether anything was kept since the last judgement."""
+    for event in reversed(run.events):
+        if isinstance(event, Judged):
+            return False
+        if isinstance(event, Gathered) and event.evidence:
+            return True
+    return True
 
 
 def _judge_set(run: Run, unread: Sequence[str]) -> Judged:
@@ -124,7 +141,7 @@ def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]
     fixed = {"question": run.question, "steps": prompt_window.render_steps(run)}
     rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
     return fixed | {
-        "evidence": prompt_window.render_evidence(run, context.titles(run), rest * 3 // 4),
+        "evidence": prompt_window.render_evidence(run, context.dated_titles(run), rest * 3 // 4),
         "searched": prompt_window.render_searches(run, rest // 4),
     }
 
@@ -145,17 +162,25 @@ def schema(run: Run) -> dict[str, Any]:
 
 
 def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The step answers that can be trusted: the step exists and is open, and the value occurs in the evidence it names."""
+    """The step answers that can be trusted: the step exists and is open, and each value occurs in the evidence it names.
+    A step that found several things has all of them."""
     steps = {step.id for step in (run.plan.steps if run.plan else ())} - run.bound.keys()
     known = {each.key: each for each in run.evidence}
-    good: dict[str, tuple[str, str, tuple[str, ...]]] = {}
+    good: dict[str, dict[str, str]] = {}  # step → values, each with its key
     for each in judged.answers:
         value, evidence = each.value.strip(), known.get(each.key)
-        if each.step not in steps or each.step in good or evidence is None or not value:
+        if each.step not in steps or evidence is None or not value:
             continue
         if fold_case(value) in fold_case(evidence.passage.text) and not is_suspicious(value):
-            good[each.step] = (each.step, value, (each.key,))
-    return list(good.values())
+            good.setdefault(each.step, {}).setdefault(value, each.key)
+    return [
+        (step, _join(list(values)[:VALUES]), tuple(dict.fromkeys(list(values.values())[:VALUES])))
+        for step, values in good.items()
+    ]
+
+
+def _join(values: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(values[:-1]), values[-1])))
 
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:

@@ -60,7 +60,8 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not run.asked.has_model:
         yield Planned(plan_by_rule(run.question, run.asked.today))
     elif run.route is not Route.research or (run.every and context.small(Role.plan)):
-        yield Planned(Plan((PlanStep("s1", run.question, query=run.question),)))
+        query = (run.routed.query if run.routed else "") or run.question
+        yield Planned(Plan((PlanStep("s1", run.question, query=query),)))
     elif len(run.readings) > 1:
         yield Planned(Plan(tuple(PlanStep(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
     else:
@@ -95,7 +96,7 @@ async def documents_for(run: Run, context: RunContext) -> dict[str, str]:
 def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room: int) -> dict[str, str]:
     before = WHOLE_SET if run.every else ""
     if run.plan is not None:
-        found = prompt_window.render_evidence(run, context.titles(run), room // 2)
+        found = prompt_window.render_evidence(run, context.dated_titles(run), room // 2)
         before += (
             f"An earlier plan did not fit.\n{prompt_window.render_steps(run)}\n{prompt_window.render_missing(run)}\n"
         )

@@ -14,6 +14,7 @@ from assay.answer import greetings
 from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed
 from assay.core.run import Run
 from assay.language import dates
+from assay.language.injection import is_suspicious
 from assay.language.names import find_names
 from assay.language.question_kind import asks_for_several
 from assay.language.terms import content_terms, fold_case
@@ -40,6 +41,7 @@ class Routing(BaseModel):
     route: Literal["direct", "lookup", "research"]
     every: bool = False
     readings: list[Annotated[str, Field(max_length=200)]] = Field(default_factory=list, max_length=4)
+    query: Annotated[str, Field(max_length=300)] = ""
     why: Annotated[str, Field(max_length=300)] = ""
 
 
@@ -74,7 +76,8 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     readings = distinct_readings(run.question, proposed.readings) if route is not Route.direct else ()
     if every:
         route = Route.research
-    yield Routed(route, f"{why}{limited}", since, until, every, readings, by)
+    query = " ".join(proposed.query.split()) if route is Route.lookup and not is_suspicious(proposed.query) else ""
+    yield Routed(route, f"{why}{limited}", since, until, every, readings, by, query)
 
 
 def _build_prompt(run: Run, context: RunContext) -> dict[str, str]:

@@ -14,12 +14,13 @@ from assay.agent.past_searches import past_searches
 from assay.agent.toolbox import TOOLS
 from assay.core.events import Decided, Event, Found, Gathered, Mode, Route, ToolRan
 from assay.core.run import Run
-from assay.core.types import Hit
+from assay.core.types import Hit, Passage
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence, table_label
 
+OVERLAP = 0.7  # share of a passage that another one holds, from which on it says nothing new
 RERANKED = 40  # passages of the shortlist that a model scores
 
 
@@ -107,15 +108,23 @@ async def _rerank(run: Run, context: RunContext, ranked: Sequence[Hit]) -> list[
 
 
 def _distinct(passages: Sequence[str], run: Run) -> list[str]:
-    """The passages without those whose text is the same as that of an earlier one, or of one weighed before."""
-    text = {found.passage.id: " ".join(found.passage.text.split()) for found in run.found}
-    seen = {" ".join(each.passage.text.split()) for each in run.evidence}
+    """The passages without those that say the same as an earlier one, or as one weighed before: the same words, or mostly
+    the same place of a document."""
+    found = {found.passage.id: found.passage for found in run.found}
+    seen = [each.passage for each in run.evidence]
     kept: list[str] = []
     for each in dict.fromkeys(passages):
-        if text[each] not in seen:
-            seen.add(text[each])
+        if not any(_is_same(found[each], other) for other in seen):
+            seen.append(found[each])
             kept.append(each)
     return kept
+
+
+def _is_same(one: Passage, other: Passage) -> bool:
+    if one.doc_id != other.doc_id:
+        return one.text.split() == other.text.split()
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    return shared >= OVERLAP * (one.end - one.start)
 
 
 def _of_this_round(run: Run) -> list[tuple[Sequence[Found], str]]:

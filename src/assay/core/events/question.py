@@ -172,8 +172,8 @@ class Rephrased:
 @dataclass(frozen=True, slots=True)
 class Routed:
     """How the question will be handled. Dates in the question restrict the search; `every` means that it asks for a
-    complete set; `readings` are its possible meanings if there are several. A look-up without results is routed
-    again, and the later event applies."""
+    complete set; `readings` are its possible meanings if there are several; `query` is what a look-up searches for,
+    if not the question itself. A look-up without results is routed again, and the later event applies."""
 
     route: Route
     why: str
@@ -182,6 +182,7 @@ class Routed:
     every: bool = False
     readings: tuple[str, ...] = ()
     by: str = RULES
+    query: str = omitted_when_empty("")
 
 
 @dataclass(frozen=True, slots=True)
