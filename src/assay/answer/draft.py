@@ -127,7 +127,7 @@ def build_prompt(
         "It may mean each of these; answer for each:", "readings", [fit_to_tokens(each, 40) for each in readings], mark
     )
     notes += _note("Not found so far:", "missing", [fit_to_tokens(each, 30) for each in missing[:4]], mark)
-    failed = [fit_to_tokens(f"{claim.words} ({claim.why})", 80) for claim in objections]
+    failed = [f"{fit_to_tokens(claim.words, 60)} — {fit_to_tokens(claim.why, 60)}" for claim in objections]
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
     shape = SHAPE_HINTS[shape_of(question)]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from assay.agent.context import RunContext, mark
-from assay.agent.prompt_window import evidence_documents
+from assay.agent.prompt_window import evidence_documents, reopening_request
 from assay.agent.steps.decide import computes
 from assay.agent.steps.sentences import FIRST, read_sentences, second_question, second_search
 from assay.agent.toolbox.read_rows import read_rows
@@ -50,7 +50,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
     small = context.small(Role.write)
     most = SHORT if small else LONG
     judged = run.judged
-    missing = judged.missing if judged else ()
+    missing = [each for each in (reopening_request(run), *(judged.missing if judged else ())) if each]
     reply = await context.ask(
         Role.write,
         "write",

@@ -9,7 +9,7 @@ from assay.agent.context import RunContext
 from assay.agent.hops import leads, scoring
 from assay.agent.hops.scoring import Lead
 from assay.agent.past_searches import build_calls, past_searches
-from assay.agent.toolbox.read_table import is_table, nearest, read_table, table_around
+from assay.agent.toolbox.read_table import is_table, nearest, read_table, table_around, tables_in
 from assay.core.events import Call, Decided, Event, Gathered, Route
 from assay.core.run import Run
 from assay.core.types import Hit
@@ -72,10 +72,14 @@ async def _cut_tables(run: Run, context: RunContext, best: Sequence[Hit], calls:
     """Reads of the tables that the best passages are part of, where a part was not found."""
     known = {found.passage.id for found in run.found}
     read: list[Call] = []
-    for passage in (hit.passage for hit in best[: 2 * TABLES] if is_table(hit)):
-        table = table_around(passage, await context.tool_context.passages(passage.doc_id))
-        rest = [hit for hit in nearest(passage, table) if hit.passage.id not in known]
+    for hit in best[: 2 * TABLES]:
+        passage, document = hit.passage, context.document(hit.passage.doc_id)
+        tables = document.tables if document else ()
+        if not is_table(hit) and not tables_in(passage, tables):
+            continue
+        table = table_around(passage, await context.tool_context.passages(passage.doc_id), tables)
+        rest = [other for other in nearest(passage, table) if other.passage.id not in known]
         if rest and len(read) < TABLES:
-            known |= {hit.passage.id for hit in rest}
+            known |= {other.passage.id for other in rest}
             read.append(Call(f"c{calls + len(read) + 1}", read_table.name, {"passage": passage.id}))
     return read

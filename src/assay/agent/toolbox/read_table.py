@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from assay.agent.tool import Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.search import some
-from assay.core.types import Hit, Passage
+from assay.core.types import Hit, Passage, Table
 from assay.language.sentences import is_table_row
 
 BESIDE = 4  # passages returned, those nearest to the given one
@@ -20,7 +20,8 @@ async def read_table(context: ToolContext, passage: str) -> Result:
     passage: the key of a passage that was found
     """
     here = context.passage(passage)
-    rest = nearest(here, table_around(here, await context.passages(here.doc_id)))
+    document = context.document(here.doc_id)
+    rest = nearest(here, table_around(here, await context.passages(here.doc_id), document.tables if document else ()))
     if not rest:
         return Result((), "the passage is not part of a longer table")
     return Result(as_found(rest), f"{some(len(rest), 'passage')} of the same table")
@@ -33,15 +34,18 @@ def nearest(here: Passage, table: Sequence[Hit], most: int = BESIDE) -> list[Hit
     return sorted(near, key=lambda hit: hit.passage.start)
 
 
-def table_around(here: Passage, document: Sequence[Hit]) -> list[Hit]:
-    """The adjacent passages of a document, in reading order, that belong to the table of a passage: rows under one
-    heading."""
+def table_around(here: Passage, document: Sequence[Hit], tables: Sequence[Table] = ()) -> list[Hit]:
+    """The adjacent passages of a document, in reading order, that belong to the table of a passage: they hold rows of the
+    same table, or rows under the same heading, as the two halves of a balance sheet do."""
     place = next((at for at, other in enumerate(document) if other.passage.id == here.id), None)
-    if place is None or not is_table(document[place]):
+    if place is None or not (is_table(document[place]) or tables_in(here, tables)):
         return []
+    own = tables_in(here, tables)
 
     def belongs(other: Hit) -> bool:
-        return other.passage.heading == here.heading and is_table(other)
+        theirs = tables_in(other.passage, tables)
+        same_heading = other.passage.heading == here.heading and (is_table(other) or bool(theirs))
+        return same_heading or bool(own & theirs)
 
     first = last = place
     while first > 0 and belongs(document[first - 1]):
@@ -49,6 +53,11 @@ def table_around(here: Passage, document: Sequence[Hit]) -> list[Hit]:
     while last + 1 < len(document) and belongs(document[last + 1]):
         last += 1
     return list(document[first : last + 1])
+
+
+def tables_in(passage: Passage, tables: Sequence[Table]) -> set[int]:
+    """The places of the tables that a passage holds rows of."""
+    return {at for at, table in enumerate(tables) if table.start < passage.end and passage.start < table.end}
 
 
 TABLES = frozenset({"csv", "xlsx"})
