@@ -66,6 +66,7 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
     labels = [label_of(each, sources) for each in cited]
     if claim.working is not None:  # its result is not in the passages
         labels.append(f"{claim.working.result} {claim.working.unit}")
+        labels += [f"{number} {number}%" for number in re.findall(r"\d+(?:\.\d+)?", claim.working.expression)]
     hints = find_hints(words, [body_of(each) for each in cited], labels)
     return replace(claim, verdict=Verdict.partial, why=OPEN, hints=hints)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal, DecimalException, localcontext
@@ -74,13 +74,25 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise InvalidExpression("its expression cannot be read") from None
 
-    def evaluate(self, known: Readings) -> Value:
-        """The value, where `known` are the figures that the operands have."""
+    def evaluate(self, known: Readings, thresholds: Collection[Decimal] = ()) -> Value:
+        """The value, where `known` are the figures that the operands have. `thresholds` are figures that the claim states:
+        one side of a comparison may be one of them ("more than 20 %")."""
         try:
             with localcontext(EXACT):
-                return self._value(self.tree, known, 0)
+                tree = self.tree
+                if isinstance(tree, ast.Compare):
+                    sides = [self._side(each, known, thresholds) for each in (tree.left, *tree.comparators)]
+                    return all(_holds(op, *pair) for op, pair in zip(tree.ops, pairwise(sides), strict=True))
+                return self._value(tree, known, 0)
         except (DecimalException, ArithmeticError, ValueError):
             raise InvalidExpression("its expression cannot be computed") from None
+
+    def _side(self, node: ast.expr, known: Readings, thresholds: Collection[Decimal]) -> Value:
+        """A side of a comparison."""
+        text = self.code[node.col_offset : node.end_col_offset]
+        if isinstance(node, ast.Constant) and NUMERAL.fullmatch(text) and Decimal(text) in {*thresholds} - known.keys():
+            return Quantity(Decimal(text))
+        return self._value(node, known, 1)
 
     def _value(self, node: ast.expr, known: Readings, depth: int) -> Value:
         def inner(each: ast.expr) -> Value:

@@ -21,6 +21,7 @@ from assay.language.table_figures import Tables
 from assay.language.terms import content_terms
 
 MOST_OPERANDS = 200
+MOST_RESULTS = 4  # expressions of one claim
 LONGEST_CLAIM = 10_000
 TOTAL = frozenset(content_terms("total totals subtotal sum overall grand"))
 SIGNS = {"*": "×", "**": "^", "-": "−", "==": "="}
@@ -38,6 +39,7 @@ class Proof:
 
 def basis(working: Working) -> Basis:
     """What the expression makes of the claim: a count, a comparison or a calculation."""
+    working = _parts(working)[0]
     try:
         tree = Expression.parse(working.expression, [each.words for each in working.operands]).tree
     except InvalidExpression:
@@ -48,13 +50,35 @@ def basis(working: Working) -> Basis:
 
 
 def prove(claim: str, working: Working, texts: Mapping[str, str]) -> Proof:
-    """Whether the working gives its result, and the claim states it. `texts` are what is shown of each passage, by key."""
+    """Whether the working gives its result, and the claim states it. `texts` are what is shown of each passage, by key.
+    Several expressions, parted by semicolons, have as many results: each is proved by itself."""
+    proofs = [_prove(claim, part, texts) for part in _parts(working)]
+    wrong = next((proof for proof in proofs if not proof.ok), None)
+    steps = dict.fromkeys(step for proof in proofs for step in proof.steps)
+    return wrong or Proof(True, "", "; ".join(proof.value for proof in proofs), tuple(steps))
+
+
+def _parts(working: Working) -> list[Working]:
+    expressions, results, units = (
+        [part.strip() for part in text[:LONGEST].split(";")]
+        for text in (working.expression, working.result, working.unit)
+    )
+    if not 1 < len(expressions) <= MOST_RESULTS or len(results) != len(expressions):
+        return [working]
+    units = units if len(units) == len(expressions) else units[:1] * len(expressions)
+    return [
+        replace(working, expression=expression, result=result, unit=unit)
+        for expression, result, unit in zip(expressions, results, units, strict=True)
+    ]
+
+
+def _prove(claim: str, working: Working, texts: Mapping[str, str]) -> Proof:
     try:
         if len(working.operands) > MOST_OPERANDS or len(working.result) + len(working.unit) > LONGEST:
             raise InvalidExpression("its working is too long")
         expression = Expression.parse(working.expression, [each.words for each in working.operands])
         known, places = _find(working, texts)
-        value = expression.evaluate(known)
+        value = expression.evaluate(known, frozenset(figure.value for figure in figures(claim[:LONGEST_CLAIM])))
         with localcontext(EXACT):
             shown = _shown(value, working)
             why = _fault(value, shown, claim[:LONGEST_CLAIM], working)
