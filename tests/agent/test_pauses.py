@@ -384,21 +384,21 @@ async def test_what_is_left_of_a_set_is_said(folder: Path):
 
 
 def chatty() -> Script:
-    return model(route=direct(), direct=says("Good morning to you."))
+    return model(route=direct(), direct=says("I answer from documents."))
 
 
 async def test_an_answer_that_is_not_from_the_documents_says_so_and_cites_nothing(folder: Path):
     with ChatServer(chatty().answer) as server, opened(folder, server) as workspace:
-        run = await answered(workspace, "Good morning!")
+        run = await answered(workspace, "What can you do?")
     assert run.answer is not None and run.answer.outcome is Outcome.direct
-    assert run.answer.said == "Good morning to you." and not run.answer.claims and not run.calls
+    assert run.answer.said == "I answer from documents." and not run.answer.claims and not run.calls
     for shown in (as_text(run.answer, {}), as_markdown(run.answer, {}), as_html(run.answer, {})):
         assert "not from" in shown.lower()
 
 
 async def test_answers_that_are_not_from_the_documents_can_be_switched_off(folder: Path):
     with ChatServer(chatty().answer) as server, opened(folder, server, llm_general=False) as workspace:
-        run = await answered(workspace, "Good morning!")
+        run = await answered(workspace, "What can you do?")
     assert run.answer is not None and run.answer.outcome is not Outcome.direct and not run.answer.said
     assert run.calls and "switched off" in events(run, Routed)[0].why
 

@@ -84,7 +84,7 @@ def test_the_prompts_take_what_is_laid_out_and_show_no_key():
 
     for name, values in (
         ("write", laid(500)),
-        ("direct", {"question": "Hello"}),
+        ("direct", {"question": "Hello", "history": ""}),
         ("check", {"evidence": "", "claims": "", "whole": "", "count": "0"}),
         ("check_answer", {"question": "", "accepted": "", "today": ""}),
         ("revise", {"question": "", "claims": "", "evidence": "", "calculations": ""}),

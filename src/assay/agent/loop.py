@@ -17,12 +17,15 @@ from assay.agent.steps.plan import replan_due
 from assay.agent.steps.recall import recall_due
 from assay.agent.steps.registry import STEPS, Step
 from assay.agent.steps.reopen import reopen_due
+from assay.agent.steps.rework import without_source
 from assay.agent.steps.sift import sift_due
+from assay.agent.steps.summarise import summary_due
 from assay.core.errors import ModelError
 from assay.core.events import ANSWER_NOW, Checkpoint, Event, Failed, ModelReplied, Resumed, Revised, Route, StopReason
 from assay.core.run import Run
 
 S = TypeVar("S")
+NO_SEARCH = frozenset({Route.direct, Route.rework})
 
 
 async def carry_on(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -71,6 +74,8 @@ async def play(run: Run, context: RunContext) -> Run:
 def next_step(run: Run, limits: Limits) -> Step | None:
     if run.delivered or run.waiting or run.failed or run.held or run.rejected:
         return None
+    if run.rephrased is None and summary_due(run):
+        return Step.SUMMARISE  # older turns of a long conversation
     if run.asked.history and run.rephrased is None:
         return Step.REPHRASE  # resolve a follow-up question before anything else uses it
     if run.route is None:
@@ -79,11 +84,14 @@ def next_step(run: Run, limits: Limits) -> Step | None:
         return Step.CALL
     if recall_due(run):
         return Step.RECALL  # recall results of earlier turns before searching
-    if run.asked.has_model and hop_due(run):
+    if run.route is Route.rework and run.draft is not None and without_source(run):
+        return Step.REPHRASE  # the last answer's passages do not give it: a question to the documents after all
+    if run.asked.has_model and run.route is not Route.rework and hop_due(run):
         return Step.HOP  # follow names in the results by rule, without a model call
     if run.unweighed:
-        return Step.SIFT if run.asked.has_model and sift_due(run) else Step.GATHER  # new hits only, once each
-    if run.route is not Route.direct and run.stopped is None:
+        sifts = run.asked.has_model and run.route is not Route.rework and sift_due(run)
+        return Step.SIFT if sifts else Step.GATHER  # new hits only, once each
+    if run.route not in NO_SEARCH and run.stopped is None:
         return next_search_step(run, limits)
     if run.draft is None:
         return Step.PAUSE if pause_due(run) else Step.DRAFT  # from the evidence alone

@@ -9,7 +9,7 @@ from functools import cache
 from assay.answer.checking.claim_rules import follows_instruction
 from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
 from assay.answer.extractive.extract import is_partial, missing_words
-from assay.core.events import BUDGETS, RULES, Described, Drafted, StopReason, fallbacks
+from assay.core.events import BUDGETS, RULES, Described, Drafted, Route, StopReason, Task, fallbacks
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Evidence, Examined, Outcome, Shape, Verdict
 
@@ -50,7 +50,7 @@ def answer(
     delivered = _keep_claims(draft.blocks, good)
     keys = {key for block in delivered for claim in block.claims for key in claim.cites}
     gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
-    lost = len(good.keys() | headings(run)) < len([claim for block in draft.blocks for claim in block.claims])
+    lost = len(good.keys() | headings(run)) < len(_claims(draft))
     outcome = _outcome(run, draft, delivered, gaps, lost=lost)
     beside: tuple[Claim, ...] = ()
     if outcome is Outcome.abstained:  # true statements beside the point are shown as what came nearest
@@ -62,7 +62,7 @@ def answer(
         shape=draft.shape,
         conflicts=tuple(each for each in draft.conflicts if {each.left, each.right} <= keys),
         gaps=gaps,
-        searched=run.searched,
+        searched=run.searched if run.route is not Route.rework else (),
         stopped=run.stopped.reason if run.stopped else "",
         near=(beside or _near(run, draft, document, judge)) if outcome is Outcome.abstained else (),
         unread=tuple(unread),
@@ -72,6 +72,10 @@ def answer(
         readings=run.readings if len(run.readings) > 1 else (),
         examined=_with_titles(run.examined, titles),
         usage=run.usage,
+        rechecked=len(_claims(draft)) if _rechecks(run) else 0,
+        fallen=tuple(claim.words for place, claim in enumerate(_claims(draft)) if place not in good)
+        if _rechecks(run)
+        else (),
     )
 
 
@@ -80,6 +84,15 @@ def _with_titles(examined: Examined | None, titles: Mapping[str, str]) -> Examin
         return None
     whole, partly = (tuple(titles.get(each) or each for each in ids) for ids in (examined.whole, examined.partly))
     return replace(examined, whole=whole, partly=partly)
+
+
+def _claims(draft: Drafted) -> list[Claim]:
+    return [claim for block in draft.blocks for claim in block.claims]
+
+
+def _rechecks(run: Run) -> bool:
+    """Whether the person asked if the last answer holds."""
+    return run.route is Route.rework and run.rephrased is not None and run.rephrased.task is Task.check
 
 
 def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Block, ...]:
@@ -101,6 +114,8 @@ def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[
     """The unanswered parts: as the judge of the draft says; without one, as the rules find or the writer states."""
     if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
+    if run.route is Route.rework:  # what was missing from the last answer still is
+        return run.last_answer.whole.gaps if run.last_answer and run.last_answer.whole else ()
     if run.judgement is not None and run.judgement.by != RULES:
         return run.judgement.missing
     if any(claim.derived for claim in delivered):  # it accounts for every part of the question
@@ -124,6 +139,8 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
         return Outcome.partial if lost or short else Outcome.answered
     if judgement is not None and judgement.beside:
         return Outcome.abstained
+    if run.route is Route.rework:
+        return Outcome.partial if lost or gaps else Outcome.answered
     reason = run.stopped.reason if run.stopped else None
     if judgement is not None and judgement.by != RULES:
         cut_short = reason in BUDGETS - {StopReason.rounds, StopReason.searches}

@@ -143,6 +143,39 @@ def build_prompt(
     }
 
 
+def build_rework_prompt(
+    wish: str,
+    question: str,
+    blocks: Sequence[Block],
+    evidence: Sequence[Evidence],
+    sources: Sources,
+    mark: str,
+    room: int,
+    *,
+    calculations: bool = True,
+    today: str = "",
+) -> dict[str, str]:
+    """The values of the prompt `rework`, in at most `room` tokens: what is wanted, the claims of the last answer, and as
+    much of its evidence as fits."""
+    asked, wanted = (fit_to_tokens(" ".join(each.split()), max(room // 8, 16)) for each in (question, wish))
+    lines = [
+        f"{'Opinion' if block.opinion else 'Claim'} (cites {', '.join(claim.cites)}): {' '.join(claim.words.split())}"
+        for block in blocks
+        for claim in block.claims
+    ]
+    stated = fence(mark, "the last answer", fit_to_tokens("\n".join(lines), max(room // 3, 32)))
+    how = calculation_note(room) if calculations else ""
+    used = sum(map(estimate_tokens, (asked, wanted, stated, how)))
+    return {
+        "wish": wanted,
+        "question": asked,
+        "claims": stated,
+        "evidence": quotations(evidence, sources, mark, room - used)[0],
+        "today": today,
+        "calculations": how,
+    }
+
+
 def calculation_note(room: int) -> str:
     """How a calculation is given, if there is room to say so."""
     note = prompts.template("calculations")

@@ -201,6 +201,8 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
         lines.append(_examined(answer.examined))
     if answer.since or answer.until:
         lines.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
+    if answer.rechecked:
+        lines += _rechecked(answer)
     if answer.gaps:
         lines.append(_missing(answer))
     if answer.outcome in {Outcome.abstained, Outcome.partial} and (answer.searched or answer.stopped):
@@ -213,6 +215,13 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
         more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
         lines.append(f"Could not be read, so not searched: {names}{more}.")
     return lines
+
+
+def _rechecked(answer: Answer) -> list[str]:
+    """How many statements of the last answer hold when they are judged again, and which do not."""
+    held = answer.rechecked - len(answer.fallen)
+    said = [f"Judged again: {held} of {answer.rechecked} statements hold, on the words quoted under Sources."]
+    return said + [f"Does not hold: “{one_line(each)}”." for each in answer.fallen]
 
 
 def _missing(answer: Answer) -> str:

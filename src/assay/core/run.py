@@ -25,6 +25,7 @@ from assay.core.events import (
     Failed,
     Found,
     Gathered,
+    HistorySummarised,
     Judged,
     ModelReplied,
     PassagesChosen,
@@ -39,11 +40,12 @@ from assay.core.events import (
     SearchFilters,
     StepAnswered,
     Stopped,
+    Subject,
     ToolRan,
     Translated,
     Withheld,
 )
-from assay.core.types import Answer, Claim, Evidence, Examined, Plan, Searched, Usage, Verdict
+from assay.core.types import Answer, Claim, Evidence, Examined, Exchange, Plan, Searched, Usage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,22 @@ class Run:
 
     @property
     def rephrased(self) -> Rephrased | None:
-        return next((event for event in self.events[1:] if isinstance(event, Rephrased)), None)
+        return next((event for event in reversed(self.events) if isinstance(event, Rephrased)), None)
+
+    @property
+    def subject(self) -> Subject | None:
+        """What the turn is about, if it is no question to the documents."""
+        return self.rephrased.on if self.rephrased else None
+
+    @property
+    def summarised(self) -> HistorySummarised | None:
+        """The summary of the oldest turns, if it was due in this run."""
+        return next((event for event in self.events if isinstance(event, HistorySummarised)), None)
+
+    @property
+    def last_answer(self) -> Exchange | None:
+        """The turn whose answer this one may work on, in full."""
+        return next((turn for turn in reversed(self.asked.history) if turn.whole is not None), None)
 
     @property
     def recalled(self) -> bool:
@@ -83,7 +100,9 @@ class Run:
 
     @property
     def routed(self) -> Routed | None:
-        return next((event for event in reversed(self.events) if isinstance(event, Routed)), None)
+        """The last routing of the question; a question that was rephrased again is routed again."""
+        last = next((event for event in reversed(self.events) if isinstance(event, Routed | Rephrased)), None)
+        return last if isinstance(last, Routed) else None
 
     @property
     def route(self) -> Route | None:
@@ -294,9 +313,9 @@ class Run:
 
     @property
     def current(self) -> tuple[Event, ...]:
-        """Events since the search was last opened."""
+        """Events since the search was last opened, or the question rephrased."""
         for place in range(len(self.events) - 1, -1, -1):
-            if self._reopens(self.events[place]):
+            if self._reopens(self.events[place]) or isinstance(self.events[place], Rephrased):
                 return self.events[place + 1 :]
         return self.events
 

@@ -354,6 +354,8 @@ class Answer:
     readings: tuple[str, ...] = ()  # the possible meanings of an ambiguous question, each with its own answer
     examined: Examined | None = None
     usage: Usage = field(default_factory=lambda: Usage())
+    rechecked: int = omitted_when_empty(0)  # statements of the last answer that were judged again
+    fallen: tuple[str, ...] = omitted_when_empty(())  # those of them that do not hold
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -373,6 +375,9 @@ class Exchange:
     answer: str
     documents: tuple[str, ...] = ()  # documents whose text the answer contains
     passages: tuple[str, ...] = ()  # ids of the passages it cites, which may be reused
+    whole: Answer | None = omitted_when_empty(None)  # noqa: RUF009 the last answer in full: a turn may work on it
+    evidence: tuple[Evidence, ...] = omitted_when_empty(())  # what the last answer cites
+    turns: int = omitted_when_empty(0)  # the number of turns that this one sums up
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from assay.core.events import (
     Failed,
     Fallback,
     Gathered,
+    HistorySummarised,
     Judged,
     ModelReplied,
     Narrowed,
@@ -64,6 +65,7 @@ from assay.models.meter import ConnectedModel, Meter, NoReply
 from assay.store.runs.budgets import SpendingReservation
 
 CONCLUDED = (
+    HistorySummarised,
     Rephrased,
     Routed,
     Planned,
@@ -80,6 +82,7 @@ CONCLUDED = (
     Answered,
 )
 STEP_OF: Mapping[type, Step] = {
+    HistorySummarised: Step.SUMMARISE,
     Rephrased: Step.REPHRASE,
     Routed: Step.ROUTE,
     Planned: Step.PLAN,

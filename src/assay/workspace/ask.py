@@ -49,7 +49,7 @@ from assay.workspace.types import AskOptions, Steps
 async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Steps:
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
-    if how.route is Route.direct:
+    if how.route in (Route.direct, Route.rework):
         raise UserError("Nobody can ask past the documents: the route is lookup, research or one-shot.")
     settings = context.settings
     scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded

@@ -21,6 +21,7 @@ from assay.core.events import (
     ModelReplied,
     Resumed,
     RevisionCause,
+    Route,
     Stakes,
 )
 from assay.core.run import Run
@@ -67,13 +68,14 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     titles = compose.headings(run)
     accepted = _supported({place: claim for place, claim in settled.items() if place not in titles})
     for number, group in enumerate(groups, 1):
-        judgement = await _judge(before, context, group, accepted, last=number == len(groups))
+        last = number == len(groups) and judges_whole(run)
+        judgement = await _judge(before, context, group, accepted, last=last)
         judged = dict(zip((place for place, _ in group), judgement.claims, strict=True))
         accepted += _supported({place: claim for place, claim in judged.items() if place not in titles})
         for (place, _), claim in zip(group, judgement.claims, strict=True):
             if place in unchecked:
                 yield Checked(place, claim, judgement.by)
-        if number == len(groups) and judgement.by != RULES:
+        if last and judgement.by != RULES:
             yield Critiqued(
                 complete=judgement.answers and not judgement.missing,
                 gap=judgement.search,
@@ -90,8 +92,14 @@ def judgement_due(run: Run) -> bool:
         if isinstance(event, Critiqued):
             return False
         if isinstance(event, Checked):
-            return run.asked.brief is None and (bool(event.claim.by) or reads_claims(run))
+            return judges_whole(run) and (bool(event.claim.by) or reads_claims(run))
     return False
+
+
+def judges_whole(run: Run) -> bool:
+    """Whether the claims are judged as an answer too: not those of a synthesis, nor those of an answer that was judged
+    before and is only put differently."""
+    return run.asked.brief is None and run.route is not Route.rework
 
 
 def reads_claims(run: Run) -> bool:
@@ -99,7 +107,7 @@ def reads_claims(run: Run) -> bool:
     itself. Quotations that rules chose were read before."""
     by_model = run.draft is not None and run.draft.by != RULES and bool(run.draft.blocks)
     small = any(role_model.small for role_model in run.asked.seats if role_model.role == Role.check)
-    return by_model and small and run.asked.brief is None
+    return by_model and small and judges_whole(run)
 
 
 def _supported(checked: Mapping[int, Claim]) -> list[Claim]:

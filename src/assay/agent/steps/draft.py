@@ -8,8 +8,10 @@ from dataclasses import replace
 from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import evidence_documents, reopening_request
 from assay.agent.steps.decide import computes
+from assay.agent.steps.rework import draft_rework
 from assay.agent.steps.sentences import FIRST, read_sentences, second_question, second_search
 from assay.agent.toolbox.read_rows import read_rows
+from assay.agent.turns import conversation, documents_of, render_history
 from assay.answer import derived, greetings
 from assay.answer import draft as drafting
 from assay.answer.extractive import completion, extract
@@ -27,6 +29,7 @@ from assay.lookup.tables import look_up
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
+CONVERSATION = 800  # tokens of it shown for a direct reply
 LONG, SHORT = 12_000, 1_200  # tokens of evidence shown to the writer; more confuses a small model
 
 
@@ -34,6 +37,9 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The draft, from the evidence alone; extractive if there is no model or no budget."""
     if run.route is Route.direct:
         yield await _draft_direct(run, context)
+        return
+    if run.route is Route.rework:
+        yield await draft_rework(run, context, fallback=fallback_due(run))
         return
     if not run.asked.has_model:
         async for event in draft_by_rule(run, context):
@@ -90,11 +96,20 @@ def fallback_due(run: Run) -> bool:
 
 
 async def _draft_direct(run: Run, context: RunContext) -> Drafted:
-    """An answer that is not from the documents, labelled as such."""
-    if not run.asked.has_model:
+    """An answer that is not from the documents, labelled as such. Thanks are answered by rule."""
+    if greetings.is_greeting(run.question):
         return Drafted((), Shape.prose, said=greetings.reply(run.question))
+    if not run.asked.has_model:  # the rules only send it here to say why nothing can be done
+        return Drafted((), Shape.prose, said=run.rephrased.why if run.rephrased else "")
+    history = conversation(run)
+    told = lambda room: render_history(history, mark(run), min(room // 2, CONVERSATION))  # noqa: E731
     reply = await context.ask(
-        Role.write, "direct", drafting.Direct, lambda room: {"question": run.question}, max_tokens=300
+        Role.write,
+        "direct",
+        drafting.Direct,
+        lambda room: {"question": run.question, "history": f"{told(room)}\n\n" if history else ""},
+        documents=documents_of(history),
+        max_tokens=300,
     )
     return Drafted((), Shape.prose) if isinstance(reply, NoReply) else drafting.read_direct(*reply)
 

@@ -11,6 +11,7 @@ from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
+from assay.agent.steps.rework import reuse_evidence
 from assay.agent.steps.sentences import first_found
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.read_rows import read_rows
@@ -40,6 +41,8 @@ SET = 300  # passages weighed for a question about a whole set, at most
 
 
 def gather(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    if run.route is Route.rework:
+        return reuse_evidence(run)
     by_rule = not run.asked.has_model and context.assess is None
     return gather_by_rule(run, context) if by_rule else gather_by_model(run, context)
 

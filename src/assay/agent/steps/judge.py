@@ -65,7 +65,7 @@ async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
         if run.route is Route.one_shot:
             yield Judged(True, (run.question,), "one search found nothing")
             return
-        if run.route is Route.lookup and run.asked.route is None:
+        if run.route is Route.lookup and run.asked.route is None and run.rounds:  # what was recalled is no look-up
             routed = run.routed
             assert routed is not None
             yield Routed(

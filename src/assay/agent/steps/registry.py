@@ -26,11 +26,13 @@ from assay.agent.steps.route import route
 from assay.agent.steps.seek import seek
 from assay.agent.steps.sift import sift
 from assay.agent.steps.stop import stop
+from assay.agent.steps.summarise import summarise
 from assay.core.events import Event
 from assay.core.run import Run
 
 
 class Step(Enum):
+    SUMMARISE = auto()
     REPHRASE = auto()
     ROUTE = auto()
     RECALL = auto()
@@ -54,6 +56,7 @@ class Step(Enum):
 
 
 STEPS: Mapping[Step, Callable[[Run, RunContext], AsyncIterator[Event]]] = {
+    Step.SUMMARISE: summarise,
     Step.REPHRASE: rephrase,
     Step.ROUTE: route,
     Step.RECALL: recall,

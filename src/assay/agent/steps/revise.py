@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import evidence_documents
 from assay.answer import revise as revising
-from assay.core.events import Event, Failed, ModelReplied, Resumed, Revised, RevisionCause
+from assay.core.events import Event, Failed, ModelReplied, Resumed, Revised, RevisionCause, Task
 from assay.core.run import Run
 from assay.models.llm import Role
 from assay.models.meter import NoReply
@@ -19,6 +19,10 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Put failed claims right: by their writer, or without one by the nearest sentence. Each is then checked one last
     time."""
     sources = context.sources(run)
+    if run.rephrased and run.rephrased.task is Task.check:
+        for place, claim in run.unsupported:
+            yield Revised(place, None, claim.why)  # it was asked whether it holds
+        return
     small = run.asked.has_model and context.small(Role.write)
     asks = run.asked.has_model and not small
     due = dict(run.unsupported)

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
-from assay.agent.context import RunContext
+from assay.agent.context import RunContext, mark
+from assay.agent.turns import conversation, documents_of, render_history
 from assay.answer import greetings
-from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed
+from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed, Subject
 from assay.core.run import Run
 from assay.language import dates
 from assay.language.injection import is_suspicious
@@ -28,6 +29,7 @@ HINTS = {
 }
 
 
+SHOWN = 600  # tokens of the conversation shown to a model
 ALL = re.compile(
     r"^\W*(?:[Ll]ist|[Ee]numerate|[Nn]ame (?:all|every|each))\b|\b[Ww]hich all\b|\b(?:complete|full|whole) list\b"
     r"|\b(?:[Ee]very|[Ee]ach) (?:single )?[a-z]+ (?:that|which|who|whose|with|in|of|at|for|from|on|under)\b"
@@ -48,14 +50,21 @@ class Routing(BaseModel):
 async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """The person's own choice takes precedence; then the model's proposal if the rules allow it; otherwise research."""
     asked = run.asked
+    if run.subject is Subject.answer:
+        yield Routed(Route.rework, "it works on the last answer")
+        return
+    if greetings.is_greeting(run.question):
+        yield Routed(Route.direct, "a greeting asks for nothing")
+        return
+    if run.subject is Subject.talk:
+        chosen, why = await _allowed(run, context, Routing(route="direct", why="it asks the documents nothing"))
+        yield Routed(chosen, why)
+        return
     days = dates.find_date_range(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
     if days and dates.limited_thing(run.question, days[1]):
         days = None  # it limits one step of the plan
     since, until = (days[0].since, days[0].until) if days else (None, None)
     limited = f"; no documents dated outside {since} to {until}, since it says {days[1]!r}" if days else ""
-    if not asked.has_model and greetings.is_greeting(run.question):
-        yield Routed(Route.direct, "a greeting asks for nothing")
-        return
     if not asked.has_model:
         yield Routed(asked.route or Route.research, f"no model: researched by rule{limited}", since, until)
         return
@@ -63,7 +72,14 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         every = asks_for_all(run.question)
         yield Routed(asked.route, f"as the person asked{limited}", since, until, every)
         return
-    reply = await context.ask(Role.route, "route", Routing, lambda room: _build_prompt(run, context), max_tokens=220)
+    reply = await context.ask(
+        Role.route,
+        "route",
+        Routing,
+        lambda room: _build_prompt(run, room),
+        documents=documents_of(conversation(run)),
+        max_tokens=220,
+    )
     if isinstance(reply, NoReply):
         yield Routed(Route.research, f"researched: {reply.detail}{limited}", since, until, asks_for_all(run.question))
         return
@@ -80,8 +96,10 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     yield Routed(route, f"{why}{limited}", since, until, every, readings, by, query)
 
 
-def _build_prompt(run: Run, context: RunContext) -> dict[str, str]:
+def _build_prompt(run: Run, room: int) -> dict[str, str]:
+    told = render_history(conversation(run), mark(run), min(room // 2, SHOWN))
     return {
+        "history": f"The conversation so far:\n{told}\n" if told else "",
         "bases": prompt_window.render_bases(run),
         "today": run.asked.today,
         "eagerness": HINTS[run.asked.eagerness],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.view.run_view import place
 from assay.core.events import Decided
-from assay.core.events.describe import count_of
+from assay.core.events.describe import count_of, understood_turn
 
 if TYPE_CHECKING:
     from assay.answer.render import Cited
@@ -87,7 +87,7 @@ def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
     used = {key for key, _ in cited}
     others = [each for each in run.evidence if each.key not in used]
     return [
-        *([f"Understood as: {run.question}"] if run.question != run.asked.question else []),
+        *([f"Understood as: {words}"] if (words := understood_turn(run.asked.question, run.rephrased)) else []),
         *([head, *shown] if shown else ["Nothing is cited."]),
         *(
             ["Found as well:", *(f"  {quote_line(each, each.quote, titles)}" for each in others[:FURTHER])]

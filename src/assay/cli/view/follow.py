@@ -156,9 +156,9 @@ def _as_json(run: Run, event: Event) -> None:
 def _in_lines(run: Run, event: Event) -> None:
     from assay.cli.view import synthesis_view
     from assay.core.events import Rephrased
-    from assay.core.events.describe import live_line
+    from assay.core.events.describe import live_line, understood_turn
 
-    if isinstance(event, Rephrased) and event.question == run.asked.question:
+    if isinstance(event, Rephrased) and not understood_turn(run.asked.question, event):
         return  # already a standalone question: nothing new for the reader
     if line := synthesis_view.line(run, event) if run.asked.brief else live_line(event):
         aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from assay.cli.options import plain
 from assay.core.events import Call, Decided, ToolRan
-from assay.core.events.describe import call_in_words, count_of, format_money
+from assay.core.events.describe import call_in_words, count_of, format_money, understood_turn
 from assay.core.types import Evidence, Verdict
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def part(name: str, rows: Sequence[Text], hidden: int = 0) -> list[Text]:
 
 def _meaning(run: Run) -> Iterable[Text]:
     """The rewritten form of a follow-up, if it differs from the question."""
-    if run.question != run.asked.question:
-        yield row(f"understood as: {run.question}", "dim")
+    if words := understood_turn(run.asked.question, run.rephrased):
+        yield row(f"understood as: {words}", "dim")
 
 
 def _route(run: Run) -> Iterable[Text]:

@@ -40,6 +40,7 @@ from assay.core.events.question import (
     Eagerness,
     Failed,
     Gathered,
+    HistorySummarised,
     Judged,
     Mode,
     ModelReplied,
@@ -57,6 +58,8 @@ from assay.core.events.question import (
     StepAnswered,
     Stopped,
     StopReason,
+    Subject,
+    Task,
     ToolRan,
 )
 from assay.core.events.synthesis import (
@@ -75,6 +78,7 @@ from assay.core.events.synthesis import (
 
 Event = (
     Asked
+    | HistorySummarised
     | Rephrased
     | Routed
     | ModelReplied
@@ -150,6 +154,7 @@ __all__ = [
     "Found",
     "Gathered",
     "Granted",
+    "HistorySummarised",
     "InsightsDrawn",
     "Judged",
     "Maker",
@@ -178,6 +183,8 @@ __all__ = [
     "StepAnswered",
     "StopReason",
     "Stopped",
+    "Subject",
+    "Task",
     "ToolRan",
     "Translated",
     "Withheld",

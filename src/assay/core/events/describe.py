@@ -27,6 +27,7 @@ from assay.core.events import (
     Failed,
     Gathered,
     Granted,
+    HistorySummarised,
     InsightsDrawn,
     Judged,
     Maker,
@@ -47,6 +48,8 @@ from assay.core.events import (
     SpineWritten,
     StepAnswered,
     Stopped,
+    Subject,
+    Task,
     ToolRan,
     Translated,
     Withheld,
@@ -81,6 +84,7 @@ class Description:
 TITLES: Mapping[Family, Mapping[type, str]] = {
     Family.course: {
         Asked: "Question",
+        HistorySummarised: "Earlier turns",
         Rephrased: "Understood as",
         Routed: "Route",
         Planned: "Plan",
@@ -132,8 +136,8 @@ def describe(event: Event) -> Description:
 def live_line(event: Event) -> str:
     """The progress line of an event. Empty for most events."""
     match event:
-        case Rephrased(question=question):
-            return f"Understood as: {question}"
+        case Rephrased():
+            return f"Understood as: {understood_as(event)}"
         case Routed(route=route, why=why, by=by) if by != RULES:
             return f"Route: {route}{f' ({why})' if why else ''}."
         case Routed(since=since, until=until) if since or until:
@@ -166,6 +170,27 @@ def live_line(event: Event) -> str:
             return ""
 
 
+TASKS: Mapping[Task, str] = {
+    Task.check: "check the last answer",
+    Task.shorten: "make the last answer shorter",
+    Task.numbers: "only the figures of the last answer",
+    Task.list: "the last answer as a list",
+    Task.rewrite: "put the last answer differently",
+}
+
+
+def understood_as(event: Rephrased) -> str:
+    """What a turn of a conversation was understood as."""
+    if event.on is Subject.talk:
+        return "no question to the documents"
+    return f"{TASKS[event.task or Task.rewrite]} ({event.question})" if event.on else event.question
+
+
+def understood_turn(asked: str, event: Rephrased | None) -> str:
+    """The same, for a reader who knows the turn; empty if it was understood as it was said."""
+    return understood_as(event) if event and (event.on or event.question != asked) else ""
+
+
 def record_line(event: Event) -> str:
     """The content of an event, shortened to one line."""
     whole = " ".join(_full_line(event).split())
@@ -183,8 +208,10 @@ def _full_line(event: Event) -> str:
                 return _parts(event.question, made, f"for {', '.join(event.brief.audiences)}", models)
             thread = f"thread {event.thread}" if event.thread else ""
             return _parts(event.question, thread, f"mode {event.mode}", f"eagerness {event.eagerness}", models)
+        case HistorySummarised():
+            return _parts(f"{count_of(event.turns, 'turn')} summed up", event.words, event.why, by=_by(event))
         case Rephrased():
-            return _parts(event.question, event.why, by=_by(event))
+            return _parts(understood_as(event), event.why, by=_by(event))
         case Routed():
             dates = f"dated {event.since or '…'} to {event.until or '…'}" if event.since or event.until else ""
             kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")

@@ -46,6 +46,7 @@ class Route(StrEnum):
     lookup = "lookup"  # one search
     research = "research"  # the research loop
     one_shot = "one-shot"  # one search, and its best passages go to the writer as they are: plain RAG, as a baseline
+    rework = "rework"  # works on the last answer of the conversation: no search
 
 
 class Eagerness(StrEnum):
@@ -65,6 +66,23 @@ class Checkpoint(StrEnum):
 
 GO_ON, ANSWER_NOW, OTHER_WORDS, MORE_SOURCES, EACH = "go on", "answer now", "other words", "more sources", "each"
 SEARCH_MORE = frozenset({OTHER_WORDS, MORE_SOURCES})  # choices that reopen the search
+
+
+class Subject(StrEnum):
+    """What a turn of a conversation is about, if it is no question to the documents."""
+
+    answer = "answer"  # the last answer
+    talk = "talk"  # thanks, a greeting, the conversation itself
+
+
+class Task(StrEnum):
+    """What a turn wants done with the last answer."""
+
+    check = "check"  # judge it again
+    shorten = "shorten"
+    numbers = "numbers"  # only the statements with figures
+    list = "list"
+    rewrite = "rewrite"  # anything else: another language, simpler words, a table, an explanation
 
 
 class StopReason(StrEnum):
@@ -162,10 +180,26 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rephrased:
-    """A conversation turn rewritten as a standalone question; unchanged if it already was one."""
+    """A conversation turn rewritten as a standalone question; unchanged if it already was one. For a turn that works on
+    the last answer, `question` is what that answer answers. A later event replaces an earlier one."""
 
     question: str
     why: str = ""
+    by: str = RULES
+    on: Subject | None = None  # None: a question to the documents
+    task: Task | None = None  # what is wanted of the last answer
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySummarised:
+    """The oldest turns of a conversation, summed up for prompts. Without words they are shortened instead."""
+
+    turns: int
+    upto: str  # the run of the last of them
+    words: str = ""
+    documents: tuple[str, ...] = ()  # documents whose text those turns contain
+    passages: tuple[str, ...] = ()  # ids of the passages they cite
+    why: str = ""  # why there are no words
     by: str = RULES
 
 

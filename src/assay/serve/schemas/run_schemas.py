@@ -333,6 +333,7 @@ class RunView(RunSummary):
     """A run as it stands. `asked` is the question as it was typed, `question` as it stands alone in its conversation."""
 
     asked: str
+    understood: str  # what a turn of a conversation was understood as; empty: as it was asked
     bases: tuple[str, ...]
     models: tuple[str, ...]
     events: int

@@ -7,6 +7,7 @@ from functools import cache
 
 from assay.answer import claim_details, render
 from assay.core.events import Mode
+from assay.core.events.describe import understood_turn
 from assay.core.run import Run
 from assay.core.tables import TableExcerpt, table_excerpt
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
@@ -91,6 +92,7 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         mode=asked.mode,
         thread=asked.thread,
         asked=asked.question,
+        understood=understood_turn(asked.question, run.rephrased),
         bases=tuple(sorted({base.name for base in scope.bases} & asked.about.keys())),
         models=tuple(dict.fromkeys(role_model.model for role_model in asked.seats)),
         events=len(run.events),

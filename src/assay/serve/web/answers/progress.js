@@ -9,6 +9,7 @@ import { keptOf, rounds, stepWords } from "../runs/story.js";
 const ROUTES = {
   direct: "No search needed: answered directly",
   lookup: "One search should do",
+  rework: "Works on the last answer: nothing is searched",
   research: "Research: searches until there is enough, or nothing new",
 };
 const MOVES = { recall: "Earlier turns", hop: "Followed up", seek: "To support a statement", round: "" };

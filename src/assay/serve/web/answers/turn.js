@@ -276,8 +276,7 @@ export function turnView(run, context) {
   }
 
   function understoodAs(now) {
-    const same = !now.question || now.question.trim() === now.asked.trim();
-    return same ? null : el("p", { class: "understood" }, "Understood as: ", el("q", {}, now.question));
+    return now.understood ? el("p", { class: "understood" }, "Understood as: ", el("q", {}, now.understood)) : null;
   }
 
   show(run);

@@ -36,6 +36,16 @@ export function take(story, { seq, kind, event, documents = {} }) {
   return story;
 }
 
+/** What a turn that is no question to the documents was understood as. */
+const TASKS = {
+  talk: "no question to the documents",
+  check: "check the last answer",
+  shorten: "make the last answer shorter",
+  numbers: "only the figures of the last answer",
+  list: "the last answer as a list",
+  rewrite: "put the last answer differently",
+};
+
 const TAKEN = {
   Asked(story, event) {
     story.question = event.question;
@@ -43,12 +53,13 @@ const TAKEN = {
     story.phase = "Reading the question";
   },
   Rephrased(story, event) {
-    if (event.question.trim() !== story.question.trim()) story.understood = event.question;
+    const own = event.on ? TASKS[event.task ?? event.on] : event.question;
+    if (event.on || event.question.trim() !== story.question.trim()) story.understood = own;
     story.phase = "Choosing a way";
   },
   Routed(story, event) {
     story.route = event;
-    story.phase = event.route === "direct" ? "Writing" : "Planning";
+    story.phase = ["direct", "rework"].includes(event.route) ? "Writing" : "Planning";
   },
   ModelReplied(story, event) {
     const used = event.usage ?? {};

@@ -65,7 +65,7 @@ export function stretches(timed) {
 }
 
 function partOf({ kind, event, family }, rounds) {
-  if (["Asked", "Rephrased", "Routed", "Planned"].includes(kind)) return rounds ? undefined : "Understanding the question";
+  if (["Asked", "HistorySummarised", "Rephrased", "Routed", "Planned"].includes(kind)) return rounds ? undefined : "Understanding the question";
   if (kind === "Decided") {
     if (event.recalls) return "What earlier turns found";
     if (event.seeks?.length) return "Looking for support";
