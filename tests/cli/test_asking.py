@@ -84,9 +84,9 @@ def test_what_a_model_writes_steers_no_terminal(typed: Typed, noted: Workspace, 
 
 
 def test_an_answer_that_is_not_from_the_documents_says_so(typed: Typed, noted: Workspace, model):
-    model(looked_up(route=direct(), direct=says("Hello there.")))
-    done = typed("ask", "hello!", "-q")
-    assert done.code == 0 and done.out == "Not from your documents.\nHello there.\n"
+    model(looked_up(route=direct(), direct=says("I answer from documents.")))
+    done = typed("ask", "what can you do?", "-q")
+    assert done.code == 0 and done.out == "Not from your documents.\nI answer from documents.\n"
 
 
 # --- how it ends ----------------------------------------------------------------------------------------------------

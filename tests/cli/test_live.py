@@ -31,6 +31,7 @@ from assay.core.events import (
     Found,
     Gathered,
     Granted,
+    HistorySummarised,
     Judged,
     ModelReplied,
     Narrowed,
@@ -88,8 +89,9 @@ FAILS = Claim("It is gold.", ("k1",), Verdict.unsupported, "the quotation says o
 EVENTS: tuple[Event, ...] = (
     Asked("Where is the paint ground?", "me", "2025-06-01", seats=ROLE_MODELS),
     ModelReplied("route", "route", "small", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
-    Routed(Route.research, "two steps", by="route@small"),
+    HistorySummarised(6, "r0", "The person asked about paint.", by="recap@small"),
     Rephrased("Where is the paint ground?", "it stands alone"),
+    Routed(Route.research, "two steps", by="route@small"),
     Planned(Plan((PlanStep("s1", "What paint?"), PlanStep("s2", "Where is {s1} ground?", ("s1",)))), by="plan@small"),
     Decided((Call("c1", "search", {"query": "paint"}), Call("c2", "get_document", {"document": "x"})), "as planned"),
     ToolRan("c1", found(1, 2, 3), left=4),

@@ -19,6 +19,7 @@ from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
 from assay.core.events.describe import count_of, live_line
 from assay.core.run import Run
 from assay.core.types import Outcome
+from assay.governance.review.visibility import DRAFT, progress_line
 from assay.serve.live import EventFrame
 from assay.serve.schemas.run_schemas import CitationView
 from assay.serve.state import Person, Server
@@ -43,7 +44,8 @@ SPOKEN = frozenset(
     }
 )  # event kinds that may be sent to a client
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
-HELD = "The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is approved."
+UNSAID = frozenset({DRAFT, visibility.WITHHELD_REASON})  # why an event is not shown is no progress
+HELD = "{progress} The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is approved."
 REJECTED = "The answer was rejected in review: {note}"
 CLOSING = "The server is closing. The question is carried on as run {run} when it starts again."
 
@@ -102,8 +104,11 @@ async def begin(server: Server, person: Person, workspace: Workspace, question: 
 
 
 def progress(frame: EventFrame) -> str:
-    event = json.loads(frame.body)["event"]
-    return line_of(from_json(KINDS[frame.kind], event)) if event else ""  # hides what this user may not see
+    """The progress line of an event; of one that a reviewer sees first, how much was done."""
+    body = json.loads(frame.body)
+    if not body["event"]:
+        return "" if body["line"] in UNSAID else body["line"]
+    return line_of(from_json(KINDS[frame.kind], body["event"]))
 
 
 def line_of(event: Event) -> str:
@@ -125,6 +130,8 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
     """The result of a run, with text from the documents that the user may read now. The reason for a failure stays
     in the record, since it may name endpoints."""
     run = workspace.run(run_id)
+    done = progress_line(run)
+    run = workspace.run_for_asker(run_id, run)
     if run.answer is not None:
         cited = render.citations(run.answer, run.evidence, workspace.document)
         shown = run_views.answer_view(run.answer, run.evidence, workspace.document)
@@ -135,7 +142,7 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
         options = (f"- {each}" for each in run.waiting.options if each != EACH)  # cannot be chosen in a chat
         return RunReply(run, "\n".join([run.waiting.question, "", *options]))
     if run.held is not None:
-        return RunReply(run, HELD.format(reasons="; ".join(run.held.reasons), run=run_id))
+        return RunReply(run, HELD.format(progress=done, reasons="; ".join(run.held.reasons), run=run_id))
     if run.rejected is not None:
         return RunReply(run, error=REJECTED.format(note=run.rejected.note))
     return RunReply(run, error=(FAILED if run.failed else CLOSING).format(run=run_id))

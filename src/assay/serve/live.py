@@ -393,7 +393,7 @@ def withheld_frame(seq: int, at: str, event: Withheld) -> EventFrame:
         "title": words.title,
         "family": words.family,
         "at": at,
-        "line": event.why,
+        "line": event.progress or event.why,
         "event": {},
         "documents": {},
     }

@@ -34,7 +34,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.settings import hider
 from assay.evidence.assess import Assessor
-from assay.governance.review.gate import review_requirement
+from assay.governance.review.gate import any_review, review_requirement
 from assay.governance.tracing.export import export_spans
 from assay.models.factory import has_model
 from assay.models.llm import Role
@@ -72,6 +72,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         history=how.history,
         stakes=how.stakes,
         reviewed=settings.review_always,
+        may_be_reviewed=how.stakes is Stakes.high or any_review(context.store, settings),
     )
     gated = how.stakes is Stakes.high or settings.review_always
     run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)

@@ -336,6 +336,12 @@ class Workspace:
 
         return redact_run(run or self.run(run_id), watched=self.may_need_review(run_id))
 
+    def progress_line(self, run_id: str) -> str:
+        """How far a run is, in numbers alone."""
+        from assay.governance.review.visibility import progress_line
+
+        return progress_line(self.run(run_id))
+
     def chat(self, question: str, thread: str = "", how: AskOptions | None = None) -> Steps:
         """One turn of a conversation: in the given thread, or in a new one."""
         from assay.workspace import chat

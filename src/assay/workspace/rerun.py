@@ -28,6 +28,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.governance.replay import NoSearch, Replay, replay
+from assay.governance.review.gate import any_review
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store.runs import records, reviews
 from assay.workspace import model_roles
@@ -103,6 +104,7 @@ async def branch(context: WorkspaceContext, origin: Run, place: int, model: str 
     )
     gated = asked.stakes is Stakes.high or context.settings.review_always
     gated = gated or reviews.is_gated(context.store, origin.id)  # a branch must not bypass a review
+    asked = replace(asked, may_be_reviewed=gated or any_review(context.store, context.settings))
     run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)
     yield run, asked
     for event in copied_events(origin, first):

@@ -31,6 +31,8 @@ PAUSES: Mapping[Checkpoint, tuple[str, tuple[str, ...]]] = {
 def pause_due(run: Run) -> Checkpoint | None:
     """The checkpoint to pause at now, if any. Each checkpoint pauses a run at most once."""
     wanted = frozenset(run.asked.checkpoints) - run.pauses
+    if run.asked.may_be_reviewed:
+        wanted -= {Checkpoint.sources}  # they are the reviewer's to see first
     if run.plan is None:
         return Checkpoint.reading if reading_due(run) else None
     if run.stopped is None:

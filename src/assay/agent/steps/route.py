@@ -156,5 +156,7 @@ def reading_due(run: Run) -> bool:
     """Whether to ask the person which reading is meant: there are several, the person chose to be asked, and was not
     asked yet."""
     asked, routed = run.asked, run.routed
+    if asked.may_be_reviewed:  # readings are words of a model: each is answered instead
+        return False
     wanted = Checkpoint.reading in asked.checkpoints or asked.eagerness is Eagerness.sparing
     return wanted and routed is not None and bool(routed.readings) and Checkpoint.reading not in run.pauses

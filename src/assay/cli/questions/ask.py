@@ -144,7 +144,7 @@ def resume(
         show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
         undecided = (known.waiting is not None and not choose) or bool(known.held or known.rejected)
         steps = None if undecided else opened.resume(run, whole(choose), whole(words))
-        ended = follow(opened, steps, show, known)
+        ended = follow(opened, steps, show, opened.run_for_asker(run, known))
         raise end(opened, ended, show) if known.asked.brief is None else account.end(opened, ended, show, out)
 
 

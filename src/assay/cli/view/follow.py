@@ -229,7 +229,7 @@ def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exi
     from assay.core.errors import AssayError
 
     assert run.held is not None
-    say(f"The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
+    say(f"{opened.progress_line(run.id)} The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
     say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
     try:
         asyncio.run(opened.notify_reviewers(TELLING))

@@ -160,6 +160,8 @@ def live_line(event: Event) -> str:
             return f"Stopped: {reason}{f' ({why})' if why else ''}."
         case Checked(claim=claim, by=by) if claim.quote is None:
             return f"  {verdict_word(claim)}: {claim.words}"
+        case Withheld(progress=progress):
+            return progress
         case Critiqued(complete=False, final=False, gap=gap):
             return f"Something is missing; searching for: {gap}"
         case Critiqued(beside=True):
@@ -291,7 +293,7 @@ def _full_line(event: Event) -> str:
         case Narrowed():
             return _parts(f"what was done since record {event.since} is put aside", event.why)
         case Withheld():
-            return _parts(f"{event.kind} is not shown", event.why)
+            return _parts(f"{event.kind} is not shown", event.progress, event.why)
         case _:
             return _synthesis_line(event)
 

@@ -85,6 +85,7 @@ class Withheld:
 
     kind: str
     why: str
+    progress: str = ""  # what may be said of it all the same: how much was done
 
 
 @dataclass(frozen=True, slots=True)

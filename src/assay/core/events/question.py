@@ -172,6 +172,7 @@ class Asked:
     branch: Branch | None = None  # the run whose first events are reused
     version: int = DECIDES  # of the decision code
     reviewed: bool = omitted_when_empty(False)
+    may_be_reviewed: bool = omitted_when_empty(False)  # then nothing a model wrote is shown before delivery
 
     @property
     def has_model(self) -> bool:

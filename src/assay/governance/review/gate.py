@@ -91,7 +91,9 @@ def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answe
 def may_need_review(store: Store, settings: Settings, run: str) -> bool:
     """Whether the answer of a run waits for a reviewer, or may still have to. If so, the person who asked does not
     see the draft."""
-    return reviews.is_gated(store, run) or (
-        not reviews.is_delivered(store, run)
-        and (not parse_policy(settings).idle or bool(reviews.bases_with_review(store)))
-    )
+    return reviews.is_gated(store, run) or (not reviews.is_delivered(store, run) and any_review(store, settings))
+
+
+def any_review(store: Store, settings: Settings) -> bool:
+    """Whether any rule may have an answer reviewed, besides what the person who asks says."""
+    return not parse_policy(settings).idle or bool(reviews.bases_with_review(store))

@@ -1,51 +1,79 @@
-"""Redacts a run that must be reviewed: the person who asked may see everything but the draft. Pure."""
+"""Redacts a run whose answer waits for a reviewer, or may have to: the person who asked sees how far it is, and nothing
+that a model wrote or that amounts to the draft. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from assay.core.events import (
+    EACH,
+    RULES,
+    Asked,
     AwaitingReview,
-    Checked,
-    Critiqued,
+    Checkpoint,
     Decided,
     Decision,
-    Drafted,
     Event,
     Failed,
-    InsightsDrawn,
+    Gathered,
+    Granted,
     ModelReplied,
-    Related,
+    Narrowed,
+    PassagesChosen,
+    Paused,
+    Rephrased,
+    Resumed,
     Reviewed,
-    Revised,
-    SpineWritten,
-    Translated,
+    Routed,
+    Stopped,
+    ToolRan,
     Withheld,
 )
+from assay.core.events.describe import count_of
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome
 
 DRAFT = "A reviewer looks at it before you do."
 UNVERIFIED = "Unverified"  # such a failure quotes unsupported claims
-WRITING = frozenset({"write", "check", "critique", "relate"})  # roles or prompts whose replies contain the draft
-DRAFTING = (Drafted, Checked, Revised, Critiqued, InsightsDrawn, Related, SpineWritten, Translated)
 
 
 def redact_event(event: Event) -> Event:
-    """The event without any text of the draft, as the person who asked may see it before delivery."""
+    """The event as the person who asked may see it before delivery. Whatever is not listed here is not shown."""
     match event:
-        case ModelReplied(role=role, prompt=prompt) if role in WRITING or prompt in WRITING:
-            return Withheld(type(event).__name__, DRAFT)
-        case Decided(seeks=seeks) if seeks:
-            return Withheld(type(event).__name__, DRAFT)  # its query contains the words of a claim
-        case AwaitingReview(answer=answer):
-            return replace(event, answer=Answer(answer.question, (), Outcome.abstained))
+        case Asked() | Resumed() | Narrowed() | Granted() | Withheld():
+            return event
+        case Rephrased(by=by) if by == RULES:
+            return replace(event, why="")
+        case Routed():
+            return replace(event, why="", readings=())
+        case ModelReplied():
+            return replace(event, text="", calls=())  # what it cost is shown
+        case Stopped():
+            return replace(event, why="")
+        case Paused(at=at):
+            return replace(event, options=(EACH,)) if at is Checkpoint.reading else event
+        case AwaitingReview():
+            return replace(event, answer=Answer("", (), Outcome.abstained))
         case Reviewed(decision=decision):
             return event if decision is Decision.reject else replace(event, note="", edits=())
-        case Failed(error=error) if error == UNVERIFIED:
-            return replace(event, detail="Nothing is delivered, since not everything in it holds.")
+        case Failed(error=error):
+            hidden = replace(event, detail="Nothing is delivered, since not everything in it holds.")
+            return hidden if error == UNVERIFIED else event
         case _:
-            return Withheld(type(event).__name__, DRAFT) if isinstance(event, DRAFTING) else event
+            return Withheld(type(event).__name__, DRAFT, _progress(event))
+
+
+def _progress(event: Event) -> str:
+    """What may be said of an event that is not shown: how much was done."""
+    match event:
+        case Decided(calls=calls) if calls:
+            return "Searching" if len(calls) == 1 else f"Searching, {len(calls)} times at once"
+        case ToolRan(found=found) | PassagesChosen(found=found):
+            return f"{count_of(len(found), 'passage')} found"
+        case Gathered():
+            return f"{count_of(len(event.evidence) + len(event.dropped), 'passage')} weighed"
+        case _:
+            return ""
 
 
 def redact_run(run: Run, *, watched: bool) -> Run:
@@ -53,3 +81,16 @@ def redact_run(run: Run, *, watched: bool) -> Run:
     if run.delivered or not (watched or run.gated):
         return run
     return Run(run.id, tuple(map(redact_event, run.events)))
+
+
+def progress_line(run: Run) -> str:
+    """How far a run is, in numbers alone: `Searched 3 times, 12 passages weighed.`"""
+    searches = len(run.results) + sum(isinstance(event, PassagesChosen) for event in run.events)
+    weighed = {
+        passage
+        for event in run.events
+        if isinstance(event, Gathered)
+        for passage in (*event.dropped, *(each.passage.id for each in event.evidence))
+    }
+    times = "once" if searches == 1 else f"{searches:,} times"
+    return f"Searched {times}, {count_of(len(weighed), 'passage')} weighed."

@@ -175,8 +175,10 @@ class FailureView(ResponseModel):
 
 
 class PendingReviewView(ResponseModel):
-    """Why the answer waits for a reviewer, and since when; whoever asked sees it when it is approved."""
+    """Why the answer waits for a reviewer, since when, and what was done for it; whoever asked sees it when it is
+    approved."""
 
+    progress: str  # in numbers alone
     reasons: tuple[str, ...]
     since: str
 

@@ -11,6 +11,7 @@ from assay.core.events.describe import understood_turn
 from assay.core.run import Run
 from assay.core.tables import TableExcerpt, table_excerpt
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
+from assay.governance.review.visibility import progress_line
 from assay.serve.live import CANCELLED, run_state
 from assay.serve.schemas.run_schemas import (
     AnswerView,
@@ -78,6 +79,7 @@ def _state(progress: RunProgress, under_way: bool) -> RunState:
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     """The current state of a run, with its answer and evidence in the text of documents that may be read now."""
     library: Library = cache(workspace.document)
+    done, rounds = progress_line(run), run.rounds
     run = workspace.run_for_asker(run.id, run)
     asked, waiting, failed = run.asked, run.waiting, run.failed
     scope = workspace.scope()
@@ -96,12 +98,12 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         bases=tuple(sorted({base.name for base in scope.bases} & asked.about.keys())),
         models=tuple(dict.fromkeys(role_model.model for role_model in asked.seats)),
         events=len(run.events),
-        rounds=run.rounds,
+        rounds=rounds,
         usage=usage_view(budgets.spent_by_run(workspace.store, run.id)),
         seconds=records.active_seconds(workspace.store, run.id),
         waiting=CheckpointView(at=waiting.at, question=waiting.question, options=waiting.options) if waiting else None,
         failure=FailureView(error=failed.error, detail=failed.detail) if failed else None,
-        held=_held(workspace, run),
+        held=_held(workspace, run, done),
         rejected=RejectionView(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
         reviewed=_approval(run),
         answer=answer_view(run.answer, run.evidence, library, claim_details.recorded_judges(run.events))
@@ -114,10 +116,11 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     )
 
 
-def _held(workspace: Workspace, run: Run) -> PendingReviewView | None:
+def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | None:
     if run.held is None:
         return None
     return PendingReviewView(
+        progress=progress,
         reasons=run.held.reasons, since=records.recorded_at(workspace.store, run.id, len(run.events) - 1)
     )
 

@@ -17,6 +17,7 @@ export function awaitingReviewView(run) {
         {},
         el("strong", {}, "Waits for a reviewer"),
         el("p", {}, "The answer is ready. A person looks at it first; it appears here once they have approved it. You can leave meanwhile."),
+        run.held?.progress ? el("p", { class: "done-so-far" }, run.held.progress) : null,
       ),
     ),
     reasons.length

@@ -32,9 +32,19 @@ export function take(story, { seq, kind, event, documents = {} }) {
   if (seq <= story.seen) return story;
   story.seen = seq;
   Object.assign(story.titles, documents);
-  if (Object.keys(event).length) TAKEN[kind]?.(story, event); // of what is withheld nothing is told
+  if (Object.keys(event).length) TAKEN[kind]?.(story, event);
+  else story.phase = UNSEEN[kind] ?? story.phase; // of what is withheld only how far it is
   return story;
 }
+
+const UNSEEN = {
+  Planned: "Searching",
+  Decided: "Searching",
+  ToolRan: "Weighing what was found",
+  Gathered: "Looking over the evidence",
+  Drafted: "Checking each statement",
+  Critiqued: "Finishing",
+};
 
 /** What a turn that is no question to the documents was understood as. */
 const TASKS = {
