@@ -216,6 +216,13 @@ async def test_there_may_be_no_answer_to_work_on(folder: Path):
         assert run.answer and run.answer.said == "There is no answer yet to shorten." and not run.calls
 
 
+async def test_an_answer_that_cannot_be_worked_on_is_looked_up_again(folder: Path):
+    with opened(folder) as workspace:
+        nothing, run = await turns(workspace, "Which submarine won the Zanzibar regatta?", "Are you sure?")
+        assert nothing.answer and nothing.answer.outcome is Outcome.abstained
+        assert run.question == nothing.question and searches(run)
+
+
 async def test_the_router_and_the_direct_reply_see_the_conversation(folder: Path):
     seen: dict[str, str] = {}
 

@@ -147,8 +147,8 @@ async def test_a_run_that_is_stopped_before_it_waits_is_exported_without_its_dra
         files = {name: packed.read(name) for name in packed.namelist()}
     assert list(check.check(files))
     told = [name for name in files if name.startswith("payloads/")]
-    assert any("Gathered" in name for name in told)
-    assert not [name for name in told if "Drafted" in name or "Checked" in name]
+    assert any("Asked" in name for name in told)
+    assert not [name for name in told if any(kind in name for kind in ("Gathered", "Drafted", "Checked", "ToolRan"))]
 
 
 async def test_what_a_reviewer_has_or_has_rejected_is_not_to_be_had_by_beginning_it_anew_later(folder: Path):

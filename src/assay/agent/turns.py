@@ -13,6 +13,7 @@ from assay.language.terms import fold_case
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
+DIRECT = "(not from the documents)"  # before the answer of such a turn
 LATEST = 4  # turns that are never summed up
 TOLD = 160  # tokens of one turn in a prompt
 MOST = 14  # words of a turn that only says what to do with an answer
@@ -90,6 +91,11 @@ def conversation(run: Run) -> tuple[Exchange, ...]:
 def summary_of(done: HistorySummarised) -> Exchange:
     """A summary as an exchange, in place of the turns that it covers."""
     return Exchange(done.upto, "", done.words, done.documents, done.passages, turns=done.turns)
+
+
+def is_talk(turn: Exchange) -> bool:
+    """Whether a turn was answered without the documents."""
+    return turn.answer.startswith(DIRECT)
 
 
 def documents_of(history: Sequence[Exchange]) -> list[str]:

@@ -60,6 +60,10 @@ Workspace = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result alone, no progress.")]
+StakesChoice = Annotated[
+    StakesOption,
+    typer.Option("--stakes", help="How much depends on it: where it is much, a reviewer looks at the answer first."),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 BaseName = Annotated[str, typer.Option("--base", "-b", help="The knowledge base.")]
 Bases = Annotated[list[str] | None, typer.Option("--base", "-b", help="Only this knowledge base. May be repeated.")]

@@ -45,7 +45,10 @@ SPOKEN = frozenset(
 )  # event kinds that may be sent to a client
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
 UNSAID = frozenset({DRAFT, visibility.WITHHELD_REASON})  # why an event is not shown is no progress
-HELD = "{progress} The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is approved."
+HELD = (
+    "{progress} The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is "
+    "approved."
+)
 REJECTED = "The answer was rejected in review: {note}"
 CLOSING = "The server is closing. The question is carried on as run {run} when it starts again."
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.agent.turns import summary_of
+from assay.agent.turns import DIRECT, summary_of
 from assay.core.run import Run
 from assay.core.types import Answer, Exchange, Outcome, Usage
 
@@ -74,7 +74,7 @@ def _exchange(run: Run, limit: int) -> Exchange:
 
 def _shorten(answer: Answer, limit: int) -> str:
     if answer.outcome is Outcome.direct:
-        return f"(not from the documents) {answer.said}"[:limit]
+        return f"{DIRECT} {answer.said}"[:limit]
     if answer.outcome is Outcome.abstained:
         return "(the documents do not answer it)"
     text = ""

@@ -9,7 +9,7 @@ from datetime import date
 from assay.agent.forecast import errors, estimate_work
 from assay.core.account import EXPERT, Account, Brief, Pipeline
 from assay.core.errors import UserError
-from assay.core.events import Asked, RoleModel, SearchFilters
+from assay.core.events import Asked, RoleModel, SearchFilters, Stakes
 from assay.core.run import Run
 from assay.models.factory import has_model
 from assay.models.llm import Role
@@ -117,8 +117,10 @@ async def synthesise(context: WorkspaceContext, documents: Sequence[str], reques
         where=SearchFilters(bases=tuple(sorted(bases))),
         seats=model_roles.role_models(roles),
         brief=brief,
+        stakes=request.stakes,
     )
-    run = Run(records.begin(context.store, who, gated=context.settings.review_always), ())
+    gated = request.stakes is Stakes.high or context.settings.review_always
+    run = Run(records.begin(context.store, who, gated=gated), ())
     run = record(context, run, asked)
     _, ranges, _ = _forecast(context, brief, writer)
     forecasts.add_forecast(context.store, run.id, WorkKind.synthesise, who, _alike(brief, writer), ranges)

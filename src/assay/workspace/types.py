@@ -58,6 +58,7 @@ class SynthesisRequest:
     compare: tuple[str, ...] = ()
     model: bool = True  # False: by rule, whatever the settings say
     today: str | None = None
+    stakes: Stakes = Stakes.normal  # high: a reviewer must approve the account
 
 
 @dataclass(frozen=True, slots=True)

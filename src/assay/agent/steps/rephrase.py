@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.context import RunContext, mark
-from assay.agent.turns import LANGUAGES, REFUSED, by_words, conversation, documents_of, render_history
+from assay.agent.turns import LANGUAGES, REFUSED, by_words, conversation, documents_of, is_talk, render_history
 from assay.core.events import Event, Rephrased, Subject, Task
 from assay.core.run import Run
 from assay.core.types import Exchange
@@ -93,8 +93,15 @@ def about_by_rule(run: Run) -> Rephrased | None:
     subject, task = found
     last = run.last_answer
     if task is not None and last is None:
-        return Rephrased(run.asked.question, REFUSED[task], on=Subject.talk)
+        return _asked_again(run) or Rephrased(run.asked.question, REFUSED[task], on=Subject.talk)
     return Rephrased(last.question if task and last else run.asked.question, on=subject, task=task)
+
+
+def _asked_again(run: Run) -> Rephrased | None:
+    """The last question once more, if its answer cannot be worked on: it had none, or it is only known in short."""
+    asked = (turn.question for turn in reversed(run.asked.history) if turn.question and not is_talk(turn))
+    question = next(asked, "")
+    return Rephrased(question, "the last question, looked up again") if question else None
 
 
 def _about_by_model(run: Run, proposed: Turn, by: str) -> Rephrased | None:
@@ -108,6 +115,8 @@ def _about_by_model(run: Run, proposed: Turn, by: str) -> Rephrased | None:
         if any(not each.isdigit() and fold_case(each) not in LANGUAGES for each in named):
             return None
         return Rephrased(last.question, by=by, on=Subject.answer, task=Task.check if proposed.doubt else Task.rewrite)
+    if proposed.about == "answer" and (again := _asked_again(run)):
+        return replace(again, by=by)
     return Rephrased(asked, by=by, on=Subject.talk)
 
 

@@ -22,6 +22,7 @@ from assay.cli.options import (
     RouteChoice,
     Since,
     Sources,
+    StakesChoice,
     StakesOption,
     Types,
     Until,
@@ -56,10 +57,7 @@ def ask(
         list[CheckpointOption] | None,
         typer.Option(help="Where to wait for you. May be repeated. Default: the setting."),
     ] = None,
-    stakes: Annotated[
-        StakesOption,
-        typer.Option(help="How much depends on it: where it is much, a reviewer looks at the answer first."),
-    ] = StakesOption.normal,
+    stakes: StakesChoice = StakesOption.normal,
     four_eyes: FourEyes = False,
     no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
     forecast: Annotated[

@@ -18,6 +18,8 @@ from assay.cli.options import (
     Json,
     ModeOption,
     Quiet,
+    StakesChoice,
+    StakesOption,
     Workspace,
     again,
     console,
@@ -87,6 +89,7 @@ def chat(
         list[CheckpointOption] | None,
         typer.Option(help="Where to wait for you. May be repeated. Default: the setting."),
     ] = None,
+    stakes: StakesChoice = StakesOption.normal,
     bases: Bases = None,
     no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
     workspace: Workspace = None,
@@ -116,6 +119,7 @@ def chat(
             eagerness=events.Eagerness(eagerness) if eagerness else None,
             checkpoints=tuple(events.Checkpoint(each) for each in dict.fromkeys(checkpoint)) if checkpoint else None,
             model=not no_model,
+            stakes=events.Stakes(stakes),
         )
         opened.scope(how.where.bases)  # raises at once for an unknown base
         conversation = Conversation(
@@ -252,6 +256,8 @@ def _run_command(conversation: Conversation, command: Command) -> None:
             conversation.out(_why(conversation))
         case "mode":
             _mode(conversation, command.words)
+        case "stakes":
+            _stakes(conversation, command.words)
         case "base":
             _base(conversation, command.words)
         case "threads":
@@ -310,6 +316,17 @@ def _mode(conversation: Conversation, words: str) -> None:
     if words:
         conversation.how = replace(conversation.how, mode=Mode(words.casefold()))
     conversation.out([f"The mode is {conversation.how.mode}."])
+
+
+def _stakes(conversation: Conversation, words: str) -> None:
+    from assay.core.events import Stakes
+
+    if words and words.casefold() not in set(Stakes):
+        conversation.out([f"There are no stakes {words!r}. There is: {', '.join(Stakes)}."])
+        return
+    if words:
+        conversation.how = replace(conversation.how, stakes=Stakes(words.casefold()))
+    conversation.out([f"The stakes are {conversation.how.stakes}."])
 
 
 def _base(conversation: Conversation, words: str) -> None:

@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "sources": ("", "the documents that are searched"),
     "why": ("", "the evidence of the last answer, and what was searched"),
     "mode": ("[quick|balanced|thorough]", "how far to go"),
+    "stakes": ("[normal|high]", "high: a reviewer looks at each answer first"),
     "base": ("[NAME…]", "search only these knowledge bases; without a name: all"),
     "threads": ("", "the conversations there are"),
     "open": ("ID", "go on with one of them"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,8 @@ from assay.cli.options import (
     Json,
     Out,
     Quiet,
+    StakesChoice,
+    StakesOption,
     Workspace,
     again,
     cells,
@@ -92,6 +95,7 @@ def synthesise(
     out: Out = None,
     forecast: Annotated[bool, typer.Option("--forecast", help="Only say what it would take.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, however much it will take.")] = False,
+    stakes: StakesChoice = StakesOption.normal,
     no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
     max_cost: Cost = None,
     max_tokens: Tokens = None,
@@ -114,6 +118,7 @@ def synthesise(
     from assay.cli.view import account
     from assay.cli.view.answer_format import OutputFormat
     from assay.cli.view.follow import Show, follow
+    from assay.core.events import Stakes
     from assay.workspace.facade import DEFAULT_BASE, open_workspace
 
     if out is not None and not forecast:
@@ -124,6 +129,7 @@ def synthesise(
             opened.settings, pipeline, whole(focus), questions, [whole(each) for each in audience or []], approach, top,
             rerank, compare_rerankers, not no_model,
         )  # fmt: skip
+        options = dataclasses.replace(options, stakes=Stakes(stakes))
         consent.settle(opened, model=options.model)
         if paths:
             found = document_selection.add_files(opened, paths, whole(base) or DEFAULT_BASE, quiet=quiet or json)

@@ -89,6 +89,7 @@ def _synthesis_options(wanted: CreateSynthesisRequest) -> SynthesisRequest:
         audiences=wanted.audiences,
         approach=wanted.approach,
         model=wanted.model,
+        stakes=wanted.stakes,
     )
 
 

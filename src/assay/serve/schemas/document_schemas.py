@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from assay.core.account import Approach, Pipeline
+from assay.core.events import Stakes
 from assay.serve.schemas.run_schemas import (
     Id,
     Name,
@@ -207,6 +208,7 @@ class CreateSynthesisRequest(RequestModel):
     audiences: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
     approach: Approach = Approach.search
     model: StrictFlag = True
+    stakes: Stakes = Stakes.normal  # high: a person reviews the account before delivery
 
 
 class RangeView(ResponseModel):

@@ -121,7 +121,8 @@ def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | 
         return None
     return PendingReviewView(
         progress=progress,
-        reasons=run.held.reasons, since=records.recorded_at(workspace.store, run.id, len(run.events) - 1)
+        reasons=run.held.reasons,
+        since=records.recorded_at(workspace.store, run.id, len(run.events) - 1),
     )
 
 

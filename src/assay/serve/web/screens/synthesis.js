@@ -77,6 +77,7 @@ function starting(screen, app, bases) {
   const questions = el("input", { type: "number", min: "1", max: "20", value: "3", inputmode: "numeric" });
   const other = el("input", { type: "text", maxlength: "100", placeholder: "nurses on a night shift" });
   const model = el("input", { type: "checkbox", checked: !app.me.leaves.length });
+  const stakes = el("input", { type: "checkbox" });
   const form = el(
     "form",
     { class: "synthesis-request", "aria-label": "A new synthesis", on: { submit: (event) => event.preventDefault() } },
@@ -108,6 +109,7 @@ function starting(screen, app, bases) {
         el("p", { class: "legend" }, "How each is answered"),
         choices("approach", APPROACHES),
         app.me.model ? el("label", { class: "check" }, model, `Use the model ${app.me.model}; without it, quotations are chosen by rule`) : null,
+        el("label", { class: "check" }, stakes, "High stakes: have it reviewed by a person before I read it"),
         app.me.model && app.me.leaves.length
           ? el(
             "p",
@@ -139,6 +141,7 @@ function starting(screen, app, bases) {
       audiences: readers,
       approach: fields.get("approach"),
       model: Boolean(app.me.model) && model.checked,
+      ...(stakes.checked ? { stakes: "high" } : {}),
     };
   }
 
