@@ -18,10 +18,7 @@ NOTES = {
     "Works": f"{GROUND} They are closed in winter.",
     "Tower": f"{TALL} {LEANS}",
     "Beacon": f"{TENDS} She has never missed a watch.",
-} | {
-    f"Yard {n}": f"Yard note {n}. The paint of room {n} is ground in the yard, and the tower of yard {n} is tall."
-    for n in range(1, 13)
-}
+} | {f"Yard {n}": f"Yard note {n}. The fence of yard {n} was mended in spring." for n in range(1, 5)}
 
 FIRST = "How tall is the tower at Carrow Point?"
 GERMAN = "Der Lampenraum in Carrow Point ist mit Orpiment gestrichen."

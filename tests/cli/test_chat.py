@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from unittest.mock import patch
 
+import conversation as talk
+import notes
 import pytest
+from notes import filled
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Done, Typed, looked_up
 
 from assay.cli.questions import chat_commands
@@ -23,7 +29,8 @@ from assay.core.events.describe import live_line, record_line
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Quote
 from assay.store.threads import Thread
-from assay.testing import writes
+from assay.testing import lookup, writes
+from assay.workspace import facade
 from assay.workspace.facade import Workspace
 
 FIRST = "What is the lamp room at Carrow Point painted with?"
@@ -303,3 +310,82 @@ def test_a_long_conversation_is_opened_with_its_latest_turns():
     lines = chat_commands.recap_lines(Thread("t1", "me", "Many", "", "", 40), runs)
     assert lines[:2] == ["Many (40 turns)", "  28 before"] and len(lines) == 2 + 2 * chat_commands.TURNS
     assert max(map(len, lines)) <= chat_commands.LONGEST + 2 and lines[-1] == "  not finished"
+
+
+# --- working on the last answer -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lighthouse(tmp_path: Path) -> Iterator[Workspace]:
+    """The notes of the conversation of ten turns, where `typed` looks for them."""
+    asyncio.run(filled(tmp_path / "workspace", talk.NOTES))
+    with (
+        patch.object(
+            facade, "open_workspace", lambda folder=None, **flags: notes.opened(tmp_path / "workspace", **flags)
+        ),
+        notes.opened(tmp_path / "workspace") as opened,
+    ):
+        yield opened
+
+
+def spoken(done: Done, turns: Sequence[tuple[str, str, str]]) -> None:
+    """What was answered, and what each turn was understood as, in this order."""
+    place, heard = 0, done.err
+    for words, meant, shown in turns:
+        assert shown in done.out[place:], (words, done.out[place:])
+        place = done.out.index(shown, place)
+        if meant:
+            assert f"Understood as: {meant}" in heard, (words, heard)
+            heard = heard[heard.index(f"Understood as: {meant}") + 1 :]
+
+
+def test_ten_turns_in_the_terminal(piped: Callable[..., Done], lighthouse: Workspace, model):
+    model(talk.script())
+    done = piped("\n".join(said for said, _, _ in talk.TURNS) + "\n")
+    assert done.code == 0, done.err
+    spoken(done, talk.TURNS)
+
+
+def test_ten_turns_in_the_terminal_without_a_model(piped: Callable[..., Done], lighthouse: Workspace):
+    done = piped("\n".join(said for said, _, _ in talk.RULED) + "\n", "--no-model")
+    assert done.code in (0, 3), done
+    spoken(done, talk.RULED)
+
+
+def test_why_says_what_a_turn_was_understood_as(piped: Callable[..., Done], lighthouse: Workspace):
+    done = piped(f"{FIRST}\nAre you sure?\n/why\n", "--no-model")
+    assert f"Understood as: check the last answer ({FIRST})" in done.out
+    assert "what earlier turns found" in done.out and "“What is the lamp" not in done.out.split("Searched:")[-1]
+
+
+# --- stakes ---------------------------------------------------------------------------------------------------------
+
+
+def test_high_stakes_have_each_answer_reviewed_and_nothing_of_it_is_shown(typed: Typed, noted: Workspace, model):
+    secret = "zanthoric"
+    model(looked_up(route=lookup(f"a {secret} look-up"), write=writes(f"Orpiment is {secret} [{{painted with}}].")))
+    done = typed("chat", FIRST, "--stakes", "high")
+    assert done.code == 5 and "The answer waits for a reviewer" in done.err and "passages weighed" in done.err, done
+    run = noted.thread(noted.threads()[0].id)[1][0]
+    seen = [
+        done,
+        typed("chat", FIRST, "--stakes", "high", "--json"),
+        typed("trace", run.id),
+        typed("trace", run.id, "--json"),
+    ]
+    seen += [typed("resume", run.id), typed("runs"), typed("report", "run", run.id), typed("export", run.id)]
+    for each in seen:
+        assert secret not in each.out + each.err and "painted with" not in each.out.replace(FIRST, ""), each
+    assert secret in typed("review", run.id).out
+    approved = typed("review", run.id, "--approve")
+    assert approved.code == 0 and secret in typed("resume", run.id).out
+
+
+def test_stakes_can_be_changed_between_turns(piped: Callable[..., Done], noted: Workspace):
+    done = piped(f"/stakes\n/stakes high\n/stakes some\n{FIRST}\n", "--no-model")
+    assert (
+        "The stakes are normal." in done.out
+        and "The stakes are high." in done.out
+        and "There are no stakes 'some'" in done.out
+    )
+    assert done.code == 5 and PAINT not in done.out + done.err
