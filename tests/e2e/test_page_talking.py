@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import conversation
 import pytest
 from desk import Desk, Model, Reader, desk
 from lighthouse import (
@@ -224,3 +225,38 @@ def test_a_passage_that_reads_like_an_order_is_shown_with_a_warning(reads: Reads
     page.mouse.move(0, 0)
     turn.get_by_role("button", name="Evidence (1)").click()
     expect(page.get_by_role("complementary", name="Evidence")).to_contain_text(warning)
+
+
+# --- working on the last answer -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def conversing(tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) -> Iterator[Desk]:
+    model = Model()
+    model.plays(conversation.script())
+    with desk(tmp_path_factory.mktemp("conversing") / "workspace", conversation.NOTES, model) as opened:
+        yield opened
+
+
+def holds(reader: Reader, turns: Sequence[tuple[str, str, str]]) -> None:
+    for said, meant, shown in turns:
+        turn = reader.asks(said)
+        for part in shown.split(" | "):  # the cells of a table
+            expect(turn.locator(".answer")).to_contain_text(part)
+        if meant:
+            expect(turn.locator(".understood")).to_contain_text(f"Understood as: {meant}")
+
+
+def test_ten_turns_with_follow_ups_a_translation_a_doubt_thanks_and_a_change_of_subject(reads: Reads, conversing: Desk):
+    reader = reads(conversing)
+    reader.goes()
+    holds(reader, conversation.TURNS)
+    reader.picture("conversation")
+
+
+def test_ten_turns_without_a_model(reads: Reads, conversing: Desk):
+    reader = reads(conversing)
+    page = reader.goes()
+    page.get_by_role("button", name=re.compile("^Options")).click()
+    page.get_by_label("Without a model: quotations only").check()
+    holds(reader, conversation.RULED)

@@ -45,7 +45,7 @@ def redact_event(event: Event) -> Event:
         case Rephrased(by=by) if by == RULES:
             return replace(event, why="")
         case Routed():
-            return replace(event, why="", readings=())
+            return Routed(event.route, "", event.since, event.until, event.every, by=event.by)
         case ModelReplied():
             return replace(event, text="", calls=())  # what it cost is shown
         case Stopped():
