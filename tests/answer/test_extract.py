@@ -267,6 +267,12 @@ def test_the_header_of_a_table_is_no_sentence_and_a_short_sentence_is_one():
         ("What is the price of the ferry?", "45 euros", True),
         ("Which company repaired the pump?", "the company that holds the contract", False),
         ("Which company repaired the pump?", "Quillon Heating", True),
+        ("When does the canteen open?", "at noon", True),
+        ("When does the bell ring?", "when the soup is ready", True),
+        ("When does it open?", "Monday", True),
+        ("When was it sold?", "Maud Ellery", False),
+        ("Who opens the canteen?", "noon.", False),
+        ("Who opens the canteen?", "The keeper", True),
     ],
 )
 def test_a_marked_answer_must_be_of_the_kind_that_is_asked_for(question: str, span: str, fits: bool):

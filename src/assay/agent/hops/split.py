@@ -57,6 +57,27 @@ def split_question(question: str) -> Split | None:
     return None
 
 
+JOINED = re.compile(
+    r"(?:[,;]| |\?)\s*and (?=(?:(?:in|at|on|for|from|to|by|with) )?(?:what|which|who|whom|whose|when|where|why|how)\b)",
+    re.I,
+)
+POINTS_BACK = re.compile(
+    r"\b(?:it|its|they|them|their|he|him|his|she|her|this|that|these|those|there|one|ones|so)\b", re.I
+)
+ASKS = re.compile(r"(?:\w+ )?(?:what|which|who|whom|whose|when|where|why|how)\b", re.I)
+
+
+def split_compound(question: str) -> tuple[str, ...]:
+    """The questions that one sentence joins: "Who tends the light, and how tall is the tower?". Empty if it is one
+    question, or if a later part points back to an earlier one."""
+    plain = " ".join(question.split()).rstrip("?.! ")
+    parts = [part.strip(" ,;?") for part in JOINED.split(plain)]
+    whole = len(parts) > 1 and all(ASKS.match(part) and len(part.split()) > 2 for part in parts)
+    if not whole or any(POINTS_BACK.search(part) for part in parts[1:]):
+        return ()
+    return tuple(f"{part[0].upper()}{part[1:]}?" for part in parts)
+
+
 def _by_clause(match: re.Match[str]) -> Split | None:
     head, noun, link, clause = match["head"], match["noun"], match["link"].lower(), match["clause"]
     between = ""

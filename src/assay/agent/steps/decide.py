@@ -12,7 +12,7 @@ from assay.agent.context import RunContext
 from assay.agent.hops import leads as rules
 from assay.agent.hops.scoring import Lead
 from assay.agent.past_searches import build_calls, past_searches
-from assay.agent.steps.sentences import FIRST, is_split, second_question, second_search
+from assay.agent.steps.sentences import FIRST, is_split, joined_parts, second_question, second_search
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.read_rest import read_rest
@@ -279,6 +279,8 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     leads = list(following.leads)
     if run.plan is not None and not done and is_split(run):
         leads.append(Lead(run.plan.steps[0].question, "its first part", context.hops.width))
+    if not done:
+        leads += [Lead(part, "a part of the question", context.hops.width) for part in joined_parts(run)]
     why = "; ".join(lead.reason for lead in leads) if leads else following.why
     calls = build_calls(run, leads)
     if not done:

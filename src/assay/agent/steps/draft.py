@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 
 from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import evidence_documents, reopening_request
 from assay.agent.steps.decide import computes
 from assay.agent.steps.rework import draft_rework
-from assay.agent.steps.sentences import FIRST, read_sentences, second_question, second_search
+from assay.agent.steps.sentences import FIRST, joined_parts, read_sentences, second_question, second_search
 from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.turns import conversation, documents_of, render_history
 from assay.answer import derived, greetings
@@ -22,7 +22,7 @@ from assay.core.events import (
     Route,
 )
 from assay.core.run import Run
-from assay.core.types import Block, Claim, Derivation, Shape, Verdict
+from assay.core.types import Block, Claim, Derivation, Quote, Shape, Verdict
 from assay.language import dates
 from assay.lookup import catalogue
 from assay.lookup.tables import look_up
@@ -123,6 +123,9 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     if drafted := await _draft_chain(run, context):
         yield drafted
         return
+    if parts := joined_parts(run):
+        yield await _draft_parts(run, context, parts)
+        return
     read = await read_sentences(run, context, run.question)
     yield extract.draft(_without_dates(run), read.found, read.vectors, readings=read.readings)
 
@@ -138,6 +141,27 @@ async def _draft_chain(run: Run, context: RunContext) -> Drafted | None:
     read = await read_sentences(run, context, question, found)
     drafted = extract.draft(question, read.found, read.vectors, readings=read.readings)
     return extract.join_chain(drafted, _first_found(run), run.bound[FIRST].value, read.found)
+
+
+async def _draft_parts(run: Run, context: RunContext, parts: Sequence[str]) -> Drafted:
+    """The answers to questions that one sentence joins; those without an answer are missing."""
+    blocks: list[Block] = []
+    near: list[Claim] = []
+    missing: list[str] = []
+    for part in parts:
+        calls = [call.id for call in run.calls if call.arguments.get("query") == part and call.id in run.results]
+        found = [each.passage.id for call in calls for each in run.results[call].found]
+        read = await read_sentences(run, context, part, found)
+        drafted = extract.draft(part, read.found, read.vectors, readings=read.readings)
+        known = {claim.quote for block in blocks for claim in block.claims}
+        blocks += [replace(block, claims=new) for block in drafted.blocks if (new := _unless_known(block, known))]
+        near += drafted.near
+        missing += [] if drafted.blocks else [part.rstrip("?")]
+    return Drafted(tuple(blocks), Shape.list, missing=tuple(missing), near=() if blocks else tuple(near[:2]))
+
+
+def _unless_known(block: Block, known: Collection[Quote | None]) -> tuple[Claim, ...]:
+    return tuple(claim for claim in block.claims if claim.quote is None or claim.quote not in known)
 
 
 def _without_dates(run: Run) -> str:

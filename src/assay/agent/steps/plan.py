@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
-from assay.agent.hops.scoring import question_names
-from assay.agent.hops.split import split_question
+from assay.agent.hops.split import split_compound, split_question
 from assay.agent.toolbox.documents import line, names
 from assay.core.errors import UserError
 from assay.core.events import Event, Planned, Route
@@ -169,18 +168,12 @@ def _planned_since(run: Run) -> bool:
 
 def plan_by_rule(question: str, today: str) -> Plan:
     """A plan by rule: a thing that a date is said of comes first, limited to that date; a thing that is described and
-    not named is asked for first; otherwise one parallel step per name in the question. Then the question itself, which
-    depends on them."""
+    not named is asked for first; questions that are joined are asked side by side. Otherwise it is the question itself."""
     days = dates.find_date_range(question, today)
     if days and (thing := dates.limited_thing(question, days[1])):
         limit = PlanStep("s1", f"What does {thing} say?", (), thing, thing, days[0].since or "", days[0].until or "")
         return Plan((limit, PlanStep("s2", question, needs=("s1",))))
     if split := split_question(question):
         return Plan((PlanStep("s1", split.first), PlanStep("s2", split.second, needs=("s1",))))
-    named = list(question_names(question).values())
-    about = [
-        PlanStep(f"s{n}", f"What do the documents say about {name}?", binds=name) for n, name in enumerate(named, 1)
-    ]
-    if len(about) < 2:
-        return Plan((PlanStep("s1", question),))
-    return Plan((*about, PlanStep(f"s{len(about) + 1}", question, needs=tuple(step.id for step in about))))
+    parts = split_compound(question) or (question,)
+    return Plan(tuple(PlanStep(f"s{number}", part) for number, part in enumerate(parts[:MOST], 1)))

@@ -77,6 +77,13 @@ def is_split(run: Run) -> bool:
     return bool(prompt_window.PLACEHOLDER.search(run.plan.steps[1].question))
 
 
+def joined_parts(run: Run) -> tuple[str, ...]:
+    """The questions that a question joins, each of which is answered by itself; empty if it is one."""
+    steps = run.plan.steps if run.plan else ()
+    apart = len(steps) > 1 and not any(step.needs or step.since or step.until for step in steps)
+    return tuple(step.question for step in steps) if apart and not run.asked.has_model else ()
+
+
 def first_found(run: Run) -> list[str]:
     """The best passages that the search for the first question of a split one found."""
     question = run.plan.steps[0].question if run.plan and is_split(run) else ""

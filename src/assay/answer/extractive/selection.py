@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -412,7 +413,12 @@ def answer_fits(question: str, span: str) -> bool:
         lasts = DURATION.fullmatch(span.strip()) and AMOUNT_ASKED.search(question) and not PERIOD.search(question)
         return NUMBER_WORD.search(span) is not None and not lasts
     if kind == "date":
-        return NUMBER_WORD.search(span) is not None
+        in_words = WHEN.search(question) and not NAME_ALONE.fullmatch(
+            span.strip()
+        )  # "at noon", "when the soup is ready"
+        return bool(NUMBER_WORD.search(span) or CALENDAR.search(span) or in_words)
+    if kind == "name" and LONE_WORD.fullmatch(span.strip(" .,;:!?")):
+        return False  # "noon" is nobody and nowhere; "the keeper" and "Halden" may be
     if not CHOSEN.search(question):
         return True
     amount = AMOUNT.fullmatch(span.strip()) and not COUNTABLE.search(question)
@@ -422,6 +428,10 @@ def answer_fits(question: str, span: str) -> bool:
     return len(span.split()) < WHOLE and not amount and not unnamed
 
 
+LONE_WORD = re.compile(r"[a-z]+")
+WHEN = re.compile(r"\bwhen\b", re.I)
+NAME_ALONE = re.compile(r"(?:[A-Z][\w’'.-]*\s*)+")
+CALENDAR = re.compile(r"\b(?:" + "|".join([*calendar.month_name[1:], *calendar.day_name]) + r")\b")
 NUMBER = re.compile(r"\d[\d,.]*")
 DATE = re.compile(r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[:.]\d{2}\b")
 
