@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import forked
 import pytest
-from terminal import NOTES, Typed
+from terminal import NOTES, PAINT, Typed
 
 from assay.agent.forecast import LOCAL, REMOTE
 from assay.cli.questions import synthesise
@@ -104,6 +104,21 @@ def test_json_is_one_event_per_line_and_the_files_are_there_all_the_same(
     assert [events[0]["event"], events[-1]["event"]] == ["Asked", "Answered"] and done.err == ""
     assert [event["seq"] for event in events] == list(range(len(events)))
     assert {path.name for path in (tmp_path / "here").iterdir()} == FILES
+
+
+@pytest.mark.parametrize("keys", [None, ""])
+def test_with_high_stakes_nothing_is_shown_before_a_reviewer_has_approved_it(
+    typed: Typed, noted: Workspace, keys: str | None, tmp_path: Path
+):
+    done = typed("synthesise", "--no-model", "--stakes", "high", keys=keys)
+    run = only_run(noted)
+    held = typed("trace", run), typed("trace", run, "--json"), typed("resume", run), typed("runs")
+    assert done.code == 5 and "The answer waits for a reviewer" in done.err and "passages weighed" in done.err
+    for each in (done, *held):
+        assert PAINT not in each.out + each.err and "in barrels from the works" not in each.out + each.err
+    assert not list(tmp_path.glob("assay-account-*"))
+    assert typed("review", run, "--approve").code == 0
+    assert typed("resume", run).code == 0 and list(tmp_path.glob("assay-account-*"))
 
 
 def test_quiet_prints_the_folder_alone(typed: Typed, noted: Workspace):

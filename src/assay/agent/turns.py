@@ -14,8 +14,8 @@ from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 DIRECT = "(not from the documents)"  # before the answer of such a turn
-LATEST = 4  # turns that are never summed up
-TOLD = 160  # tokens of one turn in a prompt
+LATEST = 4  # turns that are remembered at length and never summed up
+TURN_TOKENS = 160  # tokens of one turn in a prompt
 MOST = 14  # words of a turn that only says what to do with an answer
 
 # Words beside those that say what is wanted.
@@ -109,7 +109,7 @@ def render_history(history: Sequence[Exchange], mark: str, room: int) -> str:
     shown: list[str] = []
     number = sum(turn.turns or 1 for turn in history)
     for turn in reversed(history):
-        words = fence(mark, *_told(turn, number))
+        words = fence(mark, *_labelled(turn, number))
         if (cost := estimate_tokens(words) + 1) > left:
             break
         shown.insert(0, words)
@@ -118,7 +118,7 @@ def render_history(history: Sequence[Exchange], mark: str, room: int) -> str:
     return "\n".join(shown)
 
 
-def _told(turn: Exchange, number: int) -> tuple[str, str]:
+def _labelled(turn: Exchange, number: int) -> tuple[str, str]:
     if turn.turns:
-        return f"turns {number - turn.turns + 1} to {number}, in short", fit_to_tokens(turn.answer, 2 * TOLD)
-    return f"turn {number}", f"Asked: {turn.question}\nSaid: {fit_to_tokens(turn.answer, TOLD)}"
+        return f"turns {number - turn.turns + 1} to {number}, in short", fit_to_tokens(turn.answer, 2 * TURN_TOKENS)
+    return f"turn {number}", f"Asked: {turn.question}\nSaid: {fit_to_tokens(turn.answer, TURN_TOKENS)}"

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.agent.turns import DIRECT, summary_of
+from assay.agent.turns import DIRECT, LATEST, summary_of
 from assay.core.run import Run
 from assay.core.types import Answer, Exchange, Outcome, Usage
 
 FULL, SHORT = 800, 160  # characters of an answer: of the latest turns, and of older ones
-LATEST = 4  # turns whose answers are given at length
 MOST = 40  # turns in the history
 WITHHELD = "(withheld)"  # an answer about documents that may no longer be read
 
@@ -22,8 +21,8 @@ def history(turns: Sequence[Run]) -> tuple[Exchange, ...]:
     cited again."""
     summary, rest = _summarised(turns)
     latest = rest[-MOST:]
-    told = [_exchange(run, FULL if at >= len(latest) - LATEST else SHORT) for at, run in enumerate(latest)]
-    return (*summary, *_with_last_answer(told, latest))
+    exchanges = [_exchange(run, FULL if at >= len(latest) - LATEST else SHORT) for at, run in enumerate(latest)]
+    return (*summary, *_with_last_answer(exchanges, latest))
 
 
 def _summarised(turns: Sequence[Run]) -> tuple[tuple[Exchange, ...], Sequence[Run]]:
@@ -38,10 +37,10 @@ def _summarised(turns: Sequence[Run]) -> tuple[tuple[Exchange, ...], Sequence[Ru
     return (), turns
 
 
-def _with_last_answer(told: Sequence[Exchange], turns: Sequence[Run]) -> list[Exchange]:
+def _with_last_answer(exchanges: Sequence[Exchange], turns: Sequence[Run]) -> list[Exchange]:
     """The last answer from the documents, in full with what it cites: the next turn may work on it. Talk since then is
     passed over."""
-    found = list(told)
+    found = list(exchanges)
     for at in range(len(turns) - 1, -1, -1):
         answer = turns[at].answer
         if answer is not None and answer.outcome is Outcome.direct:

@@ -102,12 +102,12 @@ async def _draft_direct(run: Run, context: RunContext) -> Drafted:
     if not run.asked.has_model:  # the rules only send it here to say why nothing can be done
         return Drafted((), Shape.prose, said=run.rephrased.why if run.rephrased else "")
     history = conversation(run)
-    told = lambda room: render_history(history, mark(run), min(room // 2, CONVERSATION))  # noqa: E731
+    shown = lambda room: render_history(history, mark(run), min(room // 2, CONVERSATION))  # noqa: E731
     reply = await context.ask(
         Role.write,
         "direct",
         drafting.Direct,
-        lambda room: {"question": run.question, "history": f"{told(room)}\n\n" if history else ""},
+        lambda room: {"question": run.question, "history": f"{shown(room)}\n\n" if history else ""},
         documents=documents_of(history),
         max_tokens=300,
     )

@@ -111,7 +111,7 @@ def _about_by_model(run: Run, proposed: Turn, by: str) -> Rephrased | None:
     if proposed.about == "question":
         return None
     if proposed.about == "answer" and last is not None:
-        named = facts.missing_facts(asked, _told(conversation(run)))
+        named = facts.missing_facts(asked, _texts(conversation(run)))
         if any(not each.isdigit() and fold_case(each) not in LANGUAGES for each in named):
             return None
         return Rephrased(last.question, by=by, on=Subject.answer, task=Task.check if proposed.doubt else Task.rewrite)
@@ -137,11 +137,11 @@ def adds_nothing(alone: str, asked: str, history: Sequence[Exchange]) -> bool:
     name or number, and drops none that was asked for."""
     if not content_terms(alone) or is_suspicious(alone) or len(split_sentences(alone)) > 2:
         return False
-    known = f"{asked}\n{_told(history)}"
+    known = f"{asked}\n{_texts(history)}"
     return not facts.missing_facts(alone, known) and not facts.missing_facts(asked, alone, facts.lowercase_stems(asked))
 
 
-def _told(history: Sequence[Exchange]) -> str:
+def _texts(history: Sequence[Exchange]) -> str:
     return "\n".join(f"{turn.question}\n{turn.answer}" for turn in history)
 
 

@@ -97,9 +97,9 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 
 def _build_prompt(run: Run, room: int) -> dict[str, str]:
-    told = render_history(conversation(run), mark(run), min(room // 2, SHOWN))
+    earlier = render_history(conversation(run), mark(run), min(room // 2, SHOWN))
     return {
-        "history": f"The conversation so far:\n{told}\n" if told else "",
+        "history": f"The conversation so far:\n{earlier}\n" if earlier else "",
         "bases": prompt_window.render_bases(run),
         "today": run.asked.today,
         "eagerness": HINTS[run.asked.eagerness],
