@@ -92,6 +92,10 @@ def test_an_answer_waits_is_edited_checked_again_approved_and_read_by_whoever_as
     held = turn.get_by_role("region", name="Waits for a reviewer")
     expect(held).to_contain_text("whoever asked says that much depends on it")
     expect(page.get_by_role("main")).not_to_contain_text(SAID)  # nothing of the draft is theirs yet
+    expect(page.get_by_role("main")).not_to_contain_text(
+        "31 metres"
+    )  # nor the evidence, which without a model is the draft
+    expect(held).to_contain_text(re.compile(r"Searched (once|\d+ times), \d+ passages? weighed\."))
     asker.picture("held")
 
     reviewer = sits("editor")
