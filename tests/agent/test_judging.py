@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from island import answered, fill, opened
-from island import script as scripted
+from lighthouse_notes import answered, fill, opened
+from lighthouse_notes import script as scripted
 
 from assay.core.events import Checked, Critiqued, Decided, Mode, Revised, RevisionCause, Stakes
 from assay.core.run import Run

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from island import CLAIMS, GROUND, PAINT, TALL, TENDS, answered, fill, opened, resumed
-from island import script as scripted
+from lighthouse_notes import CLAIMS, GROUND, PAINT, TALL, TENDS, answered, fill, opened, resumed
+from lighthouse_notes import script as scripted
 
 from assay.agent.limits import ROUNDS
 from assay.agent.loop import play

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from island import (
+from lighthouse_notes import (
     CLAIMS,
     GROUND,
     PAINT,
@@ -27,7 +27,7 @@ from island import (
     self_critical,
     stateless,
 )
-from island import script as scripted
+from lighthouse_notes import script as scripted
 
 from assay.agent.context import RunContext
 from assay.agent.loop import play

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from island import NOTES, fill, opened
+from lighthouse_notes import NOTES, fill, opened
 
 from assay.agent.steps.rephrase import adds_nothing, depends_on_history, rephrase_by_rule
 from assay.core.errors import UserError

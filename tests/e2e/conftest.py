@@ -21,7 +21,7 @@ def _plain_environment() -> Iterator[None]:
 @pytest.fixture
 def reads(browser: Any) -> Iterator[Callable[..., Any]]:
     """`reads(desk)` is somebody new at that desk; in the end their browser has complained of nothing."""
-    from desk import Reader
+    from browser_session import Reader
 
     readers: list[Any] = []
 

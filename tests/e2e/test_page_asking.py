@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from desk import CUT_OFF, Desk, Model, Reader, desk
+from browser_session import CUT_OFF, Desk, Model, Reader, desk
 from lighthouse import CLAIMS, GROUND, NOTES, PAINT, QUESTION, SAID, TALL, TENDS, researcher
 from playwright.sync_api import Locator, expect
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from desk import PHONE, Desk, Model, Reader, desk
+from browser_session import PHONE, Desk, Model, Reader, desk
 from playwright.sync_api import Locator, expect
 
 from assay.testing import Script, beside_the_point, enough, keeps, lookup, no_calls, writes

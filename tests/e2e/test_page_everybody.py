@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import LAPTOP, PHONE, Desk, Model, Reader, desk, until
+from browser_session import LAPTOP, PHONE, Desk, Model, Reader, desk, until
 from handbook import SENTENCE, handbook
 from lighthouse import NOTES as LIGHT
 from lighthouse import PAPERS, QUESTION, disagreement, finder, researcher

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from desk import Reader
+from browser_session import Reader
 from handbook import SENTENCE, handbook, sentence_box
 from PIL import Image
 from playwright.sync_api import Locator, expect

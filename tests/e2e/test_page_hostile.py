@@ -12,7 +12,7 @@ from typing import Any
 import forked
 import httpx
 import pytest
-from desk import PHONE, Desk, Model, Reader, desk, until
+from browser_session import PHONE, Desk, Model, Reader, desk, until
 from handbook import handbook
 from playwright.sync_api import expect
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from desk import Desk, Reader, desk
+from browser_session import Desk, Reader, desk
 from handbook import tome
 from lighthouse import PAPERS
 from PIL import Image

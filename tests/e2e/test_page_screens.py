@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk, Model, Reader, desk
+from browser_session import Desk, Model, Reader, desk
 from lighthouse import DENIED, PAPERS, REBUILT, finder
 from playwright.sync_api import expect
 

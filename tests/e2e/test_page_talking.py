@@ -8,7 +8,7 @@ from typing import Any
 
 import conversation
 import pytest
-from desk import Desk, Model, Reader, desk
+from browser_session import Desk, Model, Reader, desk
 from lighthouse import (
     ALSO_LIT,
     LIT,

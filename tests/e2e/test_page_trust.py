@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from desk import PHONE, Desk, Model, Reader, desk, done, until
+from browser_session import PHONE, Desk, Model, Reader, desk, done, until
 from lighthouse import NOTES, TALL, finder
 from notes import filled
 from playwright.sync_api import expect

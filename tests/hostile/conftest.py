@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rigs import PLAIN, POISONED, small_workspace, stocked
+from hostile_runs import PLAIN, POISONED, small_workspace, stocked
 
 from assay.workspace.facade import Workspace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rigs import Ended, asked, door, kept, secret, sound, typed_end
+from hostile_runs import Ended, asked, door, kept, secret, sound, typed_end
 
 from assay.answer.render import as_text, citations
 from assay.core.events import Answered, Mode

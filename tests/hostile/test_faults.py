@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from rigs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
+from hostile_runs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
 
 from assay.core.codec import dumps
 from assay.core.events import Answered, Drafted, Failed, Gathered, ModelReplied, Stopped, ToolRan

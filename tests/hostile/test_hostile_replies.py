@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rigs import POISONED, Ended, asked, door, kept, of, small_workspace, sound, stocked, typed_end
+from hostile_runs import POISONED, Ended, asked, door, kept, of, small_workspace, sound, stocked, typed_end
 from sqlalchemy import func, select
 
 from assay.agent.steps.decide import AT_ONCE

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rigs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
+from hostile_runs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
 
 from assay.agent.limits import ROUNDS
 from assay.agent.steps.decide import AT_ONCE, same_call

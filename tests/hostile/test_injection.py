@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rigs import asked, door, small_workspace, stocked
+from hostile_runs import asked, door, small_workspace, stocked
 
 from assay import prompts
 from assay.answer import render

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from gateway import ANSWER, OVERTAKES, QUESTION, WAITED, prompts_of, run_with, script, searching, told
-from rigs import of
+from hostile_runs import of
 
 from assay.agent.toolbox import TOOLS
 from assay.core.events import Checked, Compacted, Critiqued, Decided, Mode, ModelReplied, StopReason, ToolRan

@@ -10,7 +10,7 @@ from typing import Any
 import forked
 import pytest
 from gateway import QUESTION, run_with, script, told
-from rigs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
+from hostile_runs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
 
 from assay.core.codec import dumps
 from assay.core.errors import ModelError

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from island import GROUND, PAINT, TALL, TENDS, answered, fill, opened
+from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import Limits
