@@ -1,5 +1,5 @@
 """Extracts JSON from a model's text: in a code fence, amid prose, after its reasoning. Found leniently, parsed strictly, never
-repaired. Failures become one error that the model can act on.
+repaired: only text that is too long is cut. Failures become one error that the model can act on.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from assay.models.wire.reply_schema import cut_to_lengths, type_schema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -41,7 +43,7 @@ def fit(kind: type[T], value: Any) -> T:
 
     try:
         # Via JSON, where strict validation still accepts a list for a tuple and a string for an enum.
-        return kind.model_validate_json(json.dumps(value), strict=True)
+        return kind.model_validate_json(json.dumps(cut_to_lengths(value, type_schema(kind))), strict=True)
     except ValidationError as error:
         raise UnreadableReply("\n".join(_lines(error))) from None
 

@@ -13,12 +13,19 @@ from assay.models.schemas import object_schema
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-_NOT_CONSTRAINING = frozenset({"title", "default", "$defs", "examples"})
+# A maximal length is not sent: servers that make a grammar of a schema unroll it, or refuse it. Longer text is cut when the
+# reply is parsed.
+_NOT_CONSTRAINING = frozenset({"title", "default", "$defs", "examples", "maxLength"})
+
+
+@cache
+def type_schema(kind: type[BaseModel]) -> dict[str, Any]:
+    return kind.model_json_schema()
 
 
 @cache
 def schema_of(kind: type[BaseModel]) -> dict[str, Any]:
-    return standalone_schema(kind.model_json_schema())
+    return standalone_schema(type_schema(kind))
 
 
 def standalone_schema(schema: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
@@ -52,6 +59,21 @@ def _tidied(schema: Any, named: Mapping[str, Any], complete: bool, inside: tuple
         if complete:
             made["required"] = list(made["properties"])
     return made
+
+
+def cut_to_lengths(value: Any, schema: Mapping[str, Any], named: Mapping[str, Any] | None = None) -> Any:
+    """The value with every text cut to the maximal length that a type's JSON schema allows."""
+    named = schema.get("$defs", {}) if named is None else named
+    if isinstance(reference := schema.get("$ref"), str):
+        schema = named.get(reference.rpartition("/")[2], {})
+    if isinstance(value, str):
+        return value[: schema.get("maxLength")]
+    if isinstance(value, list):
+        return [cut_to_lengths(each, schema.get("items", {}), named) for each in value]
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        return {name: cut_to_lengths(each, properties.get(name, {}), named) for name, each in value.items()}
+    return value
 
 
 def schema_instructions(schema: Mapping[str, Any]) -> str:
