@@ -14,7 +14,7 @@ from assay.agent.context import RunContext, mark
 from assay.agent.hops.split import split_compound, split_question
 from assay.agent.toolbox.documents import line, names
 from assay.core.errors import UserError
-from assay.core.events import Event, Planned, Route
+from assay.core.events import Event, Mode, Planned, Route
 from assay.core.run import Run
 from assay.core.types import Plan, PlanStep
 from assay.index.search_filter import filter_for
@@ -55,10 +55,11 @@ class Planning(BaseModel):
 
 
 async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """One step for a look-up; otherwise the model's steps, or those derived by rule."""
+    """One step for a look-up, and for a small model in haste: its plans cost more than they bring. Otherwise the model's
+    steps, or those derived by rule."""
     if not run.asked.has_model:
         yield Planned(plan_by_rule(run.question, run.asked.today))
-    elif run.route is not Route.research or (run.every and context.small(Role.plan)):
+    elif run.route is not Route.research or (context.small(Role.plan) and (run.every or run.asked.mode is Mode.quick)):
         query = (run.routed.query if run.routed else "") or run.question
         yield Planned(Plan((PlanStep("s1", run.question, query=query),)))
     elif len(run.readings) > 1:

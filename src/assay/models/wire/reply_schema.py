@@ -61,18 +61,21 @@ def _tidied(schema: Any, named: Mapping[str, Any], complete: bool, inside: tuple
     return made
 
 
-def cut_to_lengths(value: Any, schema: Mapping[str, Any], named: Mapping[str, Any] | None = None) -> Any:
+def cut_to_lengths(value: Any, schema: Mapping[str, Any]) -> Any:
     """The value with every text cut to the maximal length that a type's JSON schema allows."""
-    named = schema.get("$defs", {}) if named is None else named
+    return _cut(value, schema, schema.get("$defs", {}))
+
+
+def _cut(value: Any, schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
     if isinstance(reference := schema.get("$ref"), str):
         schema = named.get(reference.rpartition("/")[2], {})
     if isinstance(value, str):
         return value[: schema.get("maxLength")]
     if isinstance(value, list):
-        return [cut_to_lengths(each, schema.get("items", {}), named) for each in value]
+        return [_cut(each, schema.get("items", {}), named) for each in value]
     if isinstance(value, dict):
         properties = schema.get("properties", {})
-        return {name: cut_to_lengths(each, properties.get(name, {}), named) for name, each in value.items()}
+        return {name: _cut(each, properties.get(name, {}), named) for name, each in value.items()}
     return value
 
 
