@@ -78,7 +78,7 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield Planned(Plan((PlanStep("s1", run.question, query=run.question),)))
         else:
             proposed, by = reply
-            made = build_plan(proposed, run.asked.today)
+            made = build_plan(proposed, run.asked.today, dated=not context.small(Role.plan))
             yield Planned(made if made.steps else Plan((PlanStep("s1", run.question, query=run.question),)), by)
 
 
@@ -113,9 +113,9 @@ def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room:
     }
 
 
-def build_plan(proposed: Planning, today: str) -> Plan:
+def build_plan(proposed: Planning, today: str, *, dated: bool = True) -> Plan:
     """The steps in topological order. Whatever is invalid is dropped: dependencies on unknown steps or in a cycle,
-    duplicate steps, placeholders that nothing fills."""
+    duplicate steps, placeholders that nothing fills; without `dated` also dates, which small models make up."""
     wanted = {step.id: step for step in reversed(proposed.steps)}
     ordered: list[Proposed] = []
     while wanted:
@@ -133,7 +133,7 @@ def build_plan(proposed: Planning, today: str) -> Plan:
             continue
         seen[tuple(content_terms(each.question))] = None
         since, until = _days(each.since, dates.first_day, today), _days(each.until, dates.last_day, today)
-        if since and until and since > until:
+        if not dated or (since and until and since > until):
             since = until = ""
         steps.append(
             PlanStep(each.id, each.question.strip(), needs, each.binds.strip(), each.query.strip(), since, until)
