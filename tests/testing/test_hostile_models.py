@@ -17,7 +17,7 @@ from assay.answer import draft, revise
 from assay.answer.checking import model_rulings
 from assay.evidence import assess
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
-from assay.models.wire import reply_schema
+from assay.models.wire import json_extract, reply_schema
 from assay.prompts.fence import fence
 from assay.testing import AlwaysContinue, ChatServer, InventsKeys, ObeysDocuments, RandomModel, SameCall, UnknownTools
 from assay.testing.fill_policies import cooperative_reply
@@ -80,7 +80,7 @@ async def test_a_schema_that_is_told_in_words_is_kept_to_as_well(role: str):
     )
     for seed in range(5):
         reply = await RandomModel(seed).complete(Prompt((system, Message("user", shown)), "text"), 1)
-        kind.model_validate_json(reply.text)
+        json_extract.read(kind, reply.text)
 
 
 async def call(model: LLM, shown: str = EVIDENCE) -> Reply:

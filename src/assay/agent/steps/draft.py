@@ -123,8 +123,8 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     if drafted := await _draft_chain(run, context):
         yield drafted
         return
-    if parts := joined_parts(run):
-        yield await _draft_parts(run, context, parts)
+    if (parts := joined_parts(run)) and (drafted := await _draft_parts(run, context, parts)).blocks:
+        yield drafted
         return
     read = await read_sentences(run, context, run.question)
     yield extract.draft(_without_dates(run), read.found, read.vectors, readings=read.readings)
@@ -146,7 +146,6 @@ async def _draft_chain(run: Run, context: RunContext) -> Drafted | None:
 async def _draft_parts(run: Run, context: RunContext, parts: Sequence[str]) -> Drafted:
     """The answers to questions that one sentence joins; those without an answer are missing."""
     blocks: list[Block] = []
-    near: list[Claim] = []
     missing: list[str] = []
     for part in parts:
         calls = [call.id for call in run.calls if call.arguments.get("query") == part and call.id in run.results]
@@ -155,9 +154,8 @@ async def _draft_parts(run: Run, context: RunContext, parts: Sequence[str]) -> D
         drafted = extract.draft(part, read.found, read.vectors, readings=read.readings)
         known = {claim.quote for block in blocks for claim in block.claims}
         blocks += [replace(block, claims=new) for block in drafted.blocks if (new := _unless_known(block, known))]
-        near += drafted.near
         missing += [] if drafted.blocks else [part.rstrip("?")]
-    return Drafted(tuple(blocks), Shape.list, missing=tuple(missing), near=() if blocks else tuple(near[:2]))
+    return Drafted(tuple(blocks), Shape.list, missing=tuple(missing))
 
 
 def _unless_known(block: Block, known: Collection[Quote | None]) -> tuple[Claim, ...]:
