@@ -37,7 +37,7 @@ ROOT = Path(__file__).parent.parent.parent
         (
             "search",
             {"query": "x", "user": "bob"},
-            "search takes no argument 'user'. It takes: query, k, since, until, type, base.",
+            "search takes no argument 'user'. It takes: query, k, since, until, type, base, meta, undated.",
         ),
         ("search", {"query": 5}, "search: 'query' must be a string, not a whole number."),
         ("search", {"query": " "}, "search: 'query' must not be empty."),
@@ -100,6 +100,7 @@ def nearly(name: str) -> st.SearchStrategy[dict[str, Any]]:
     values = {
         "string": FITTING,
         "integer": st.integers(-2, 60),
+        "boolean": st.booleans(),
         "array": st.lists(FITTING, max_size=4),
     }
     return st.fixed_dictionaries({}, optional={each: values[of["type"]] | JSON for each, of in properties.items()})

@@ -34,7 +34,7 @@ HUGE = {
     "a million names": ["x"] * 1_000_000,
     "an object": {"k" * 1_000_000: {"$ne": None}},
 }
-FITTING = {"string": "pump", "integer": 2, "array": ["pump", "valve"]}
+FITTING = {"string": "pump", "integer": 2, "boolean": True, "array": ["pump", "valve"]}
 
 
 @pytest.mark.long

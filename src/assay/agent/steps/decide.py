@@ -93,7 +93,7 @@ def step_searches(run: Run) -> list[dict[str, str | bool]]:
     for step in prompt_window.ready_steps(run):
         query = prompt_window.fill_placeholders(step.query or step.question, run)
         dated = {name: day for name, day in (("since", step.since), ("until", step.until)) if day}
-        if not prompt_window.PLACEHOLDER.search(query):
+        if content_terms(query) and not prompt_window.PLACEHOLDER.search(query):
             searches.append({"query": query, **dated, **({"undated": True} if dated else {})})
     return searches
 
