@@ -17,7 +17,7 @@ export function dropped(event) {
     if (entry) entries.push(entry);
     else if (item.getAsFile()) loose.push(item.getAsFile());
   }
-  return walked(entries).then((found) => [...found, ...chosen(loose)]);
+  return walked(entries).then((found) => [...found, ...selectedFiles(loose)]);
 }
 
 /** The files of an `<input type=file>`, with the folder's path where a folder was chosen. */
