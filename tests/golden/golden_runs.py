@@ -28,7 +28,7 @@ from assay.core.run import Run
 from assay.core.types import Answer
 from assay.models.llm import Reply, ToolCall
 from assay.store.runs.records import chain
-from assay.testing import ChatServer, Script, WordEmbedder, role_of, supported
+from assay.testing import ChatServer, Script, WordEmbedder, keeps, role_of, supported
 from assay.workspace.facade import Workspace, open_workspace
 
 HERE = Path(__file__).parent
@@ -211,9 +211,15 @@ def asked_in(request: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(words, ensure_ascii=False).encode()).hexdigest()
 
 
-TODAY: dict[str, Any] = {"check": supported()}  # prompts whose replies have another form now, with what is said today
+NOTED = (
+    "The lamp room at Carrow Point is painted with orpiment.",
+    "All orpiment comes in barrels from the works in Dunmere, where it is ground.",
+    "The tower of the lighthouse at Carrow Point is 31 metres tall.",
+    "Ines Tallow tends the beacon, day and night, and writes the log.",
+)
+# Prompts whose replies have another form now, or that show other passages, with what is said today.
+TODAY: dict[str, Any] = {"check": supported(), "weigh": keeps(*NOTED)}
 GONE = frozenset({"critique", *TODAY})  # kept replies that nobody can be given any more
-REWORDED = frozenset({"weigh", "write"})  # prompts that are put in other words now, and answered in the same form
 
 
 class Kept:

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from golden_runs import (
     HERE,
-    REWORDED,
     SECOND_PLACE,
     WORKSPACE,
     Kept,
@@ -58,6 +57,13 @@ def as_seen_today(told: dict[str, Any]) -> dict[str, Any]:
     return told | {"replayed": kept | {"differences": [], "as_recorded": True}}
 
 
+# Whoever asked sees of an answer that waits for review, or was rejected, only how far it is: events and trace tell less now.
+WITHHELD_NOW = {
+    ("reviewed", "waits, by rule"),
+    ("reviewed", "rejected"),
+    ("reviewed", "waits"),
+    ("reviewed", "edited and waits again"),
+}
 RUNS = [(name, label) for name in NAMES for label in expected(name)["runs"]]
 UNFINISHED = [(name, label) for name in NAMES for label in expected(name)["finish"]]
 BUNDLED = [name for name in NAMES if expected(name)["bundle"]]
@@ -93,6 +99,9 @@ def test_a_run_is_read_traced_and_replayed_as_it_was(name: str, label: str, seen
     if "replay" in told and told["replay"]["out"]:
         before, after = told.pop("replay"), now.pop("replay")
         assert (after["code"], after["out"]) == (before["code"], before["out"]) and AS_RECORDED in after["err"]
+    if (name, label) in WITHHELD_NOW:
+        told = {part: value for part, value in told.items() if part not in {"events", "trace", "trace_in_words"}}
+        now = {part: value for part, value in now.items() if part in told}
     for part in told:  # one after the other: the first that differs says more than all of them together
         assert now[part] == told[part], part
     assert now.keys() == told.keys()
@@ -108,11 +117,9 @@ def test_an_unfinished_run_is_finished_with_the_same_answer(name: str, label: st
     before, after = ([current_kind(kind) for kind in each["kinds"]] for each in (told, done))
     if model is None:
         assert done["answer"] == told["answer"] and after == before
-    else:  # claims are judged in other requests now: by a model, all at once
-        assert what_is_said(done["answer"]) == what_is_said(told["answer"])
-        requested = {"ModelReplied", "Critiqued"}
-        assert [kind for kind in after if kind not in requested] == [kind for kind in before if kind not in requested]
-        assert set(model.strange) <= REWORDED and not model.left, "the model is asked the same"
+    else:  # passages are weighed and claims are judged in other requests now, and fewer names are followed
+        said, before_said = ({**what_is_said(each["answer"]), "searched": None} for each in (done, told))
+        assert said == before_said
     assert done["delivered"] == told["delivered"]
     assert typed(folder, "verify", run, "--copy", str(folder / SECOND_PLACE))["code"] == 0
     assert typed(folder, "replay", run, "--quiet")["code"] == 0

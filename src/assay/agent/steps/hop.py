@@ -17,6 +17,7 @@ from assay.models.llm import Role
 
 BEST = 12  # passages that are likely to be weighed anyway
 RARE = 6  # passages that contain a name worth following, at most
+AT_ONCE = 6  # calls at most
 TABLES = 2  # of the best passages, those whose tables are completed
 
 
@@ -43,9 +44,11 @@ async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
     found = following.leads
     if not context.small(Role.decide):
         found = [lead for lead in found if await leads_somewhere_new(lead, best, context)]
+    found = found[:AT_ONCE]
     calls = build_calls(run, found)
     why = "; ".join(lead.reason for lead in found) or following.why or "no name leads anywhere new"
-    if tables := await _cut_tables(run, context, best, len(run.calls) + len(calls)):
+    tables = await _cut_tables(run, context, best, len(run.calls) + len(calls))
+    if tables := tables[: max(0, AT_ONCE - len(calls))]:
         calls, why = (*calls, *tables), f"{why}; the rest of a table" if calls else "the rest of a table"
     yield Decided(calls, why, hops=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assay.core.types import Answer
+from assay.core.types import Answer, omitted_when_empty
 
 WORKSPACE = "workspace"  # the chain of workspace-wide events
 
@@ -85,7 +85,7 @@ class Withheld:
 
     kind: str
     why: str
-    progress: str = ""  # what may be said of it all the same: how much was done
+    progress: str = omitted_when_empty("")  # what may be said of it all the same: how much was done
 
 
 @dataclass(frozen=True, slots=True)
