@@ -1,5 +1,5 @@
-"""Splits a question that describes a thing instead of naming it: "What model is the sensor that raised the alarm?" asks
-first "Which sensor raised the alarm?", and then "What model is …?" of what was found. By rule, for English. Pure."""
+"""Splits a question that describes a thing instead of naming it: "Who owns the ferry that sank?" asks
+first "Which ferry sank?", and then "Who owns …?" of what was found. By rule, for English. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Split:
 
 PREPOSITION = r"(?:in|at|on|from|for|by|with|to|of|under|through|near|during)"
 DESCRIBED = re.compile(
-    rf"^(?P<head>.*)\b(?:the|a|an|our|that) (?P<noun>(?:[\w’'-]+ ){{0,3}}?[\w-]+?),? "
-    rf"(?P<link>that|which|who|whose|where|{PREPOSITION} (?:which|whom|whose))\b (?P<clause>.+)$",
+    rf"^(?P<head>.{{0,300}})\b(?:the|a|an|our|that) (?P<noun>(?:[\w’'-]{{1,30}} ){{0,3}}?[\w-]{{1,30}}?),? "
+    rf"(?P<link>that|which|who|whose|where|{PREPOSITION} (?:which|whom|whose))\b (?P<clause>.{{1,300}})$",
     re.I,
 )
 PLACED = re.compile(
-    r"^(?P<head>.*)\bthe (?P<noun>[\w-]+) (?P<clause>(?:at the (?:end|start|top|foot|bottom|mouth|source) of|next to|behind"
-    r"|opposite|above|below|responsible for|in charge of) .+)$",
+    r"^(?P<head>.{0,300})\bthe (?P<noun>[\w-]{1,30}) (?P<clause>(?:at the (?:end|start|top|foot|bottom|mouth|source) of"
+    r"|next to|behind|opposite|above|below|responsible for|in charge of) .{1,300})$",
     re.I,
 )
 # "the fact that …" describes nothing, and "the month that …" is no thing with a name.
@@ -58,7 +58,7 @@ def split_question(question: str) -> Split | None:
 
 
 JOINED = re.compile(
-    r"(?:[,;]| |\?)\s*and (?=(?:(?:in|at|on|for|from|to|by|with) )?(?:what|which|who|whom|whose|when|where|why|how)\b)",
+    r"[,;? ] ?and (?=(?:(?:in|at|on|for|from|to|by|with) )?(?:what|which|who|whom|whose|when|where|why|how)\b)",
     re.I,
 )
 POINTS_BACK = re.compile(
