@@ -64,7 +64,7 @@ JOINED = re.compile(
 POINTS_BACK = re.compile(
     r"\b(?:it|its|they|them|their|he|him|his|she|her|this|that|these|those|there|one|ones|so)\b", re.I
 )
-ASKS = re.compile(r"(?:\w+ )?(?:what|which|who|whom|whose|when|where|why|how)\b", re.I)
+ASKS = re.compile(r"(?:\w{1,20} )?(?:what|which|who|whom|whose|when|where|why|how)\b", re.I)
 
 
 def split_compound(question: str) -> tuple[str, ...]:

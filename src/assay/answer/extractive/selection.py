@@ -370,7 +370,7 @@ def _same_columns(one: Candidate, other: Candidate) -> bool:
 
 WHOLE = 12  # words of a span that is no value any more
 CHOSEN = re.compile(r"^\W*(?:(?:in|at|on|for|of|by|to|from|with) )?(?:which|who|whom|whose)\b", re.I)
-AMOUNT = re.compile(r"[^\w]*\d[\d.,:%]*(?: [a-zé%°/²³]+){0,4}")
+AMOUNT = re.compile(r"[^\w]{0,3}\d[\d.,:%]{0,30}(?: [a-zé%°/²³]{1,30}){0,4}")
 COUNTABLE = re.compile(
     r"\b(?:which|what) (?:\w+ )?(?:year|month|day|date|time|hour|age|number|version|release|page|percentage|share|rate|size"
     r"|price|amount|level|figure|value|decade|century|room|line|temperature|period|quarter)s?\b",
@@ -398,8 +398,8 @@ PHONE, DIALLED = re.compile(r"\b(?:tele)?(?:phone|fax) number\b", re.I), re.comp
 AMOUNT_ASKED = re.compile(r"\bhow (?:much|high|tall|deep|wide|heavy|far)\b", re.I)
 PERIOD = re.compile(r"\b(?:second|minute|hour|day|week|month|year|decade|time)s?\b", re.I)
 DURATION = re.compile(
-    r"\W*(?:about |some |within |after |up to )?(?:[\d.,]+|[a-z]+)(?: working| calendar)? "
-    r"(?:second|minute|hour|day|week|month|year|decade)s?\W*",
+    r"\W{0,3}(?:about |some |within |after |up to )?(?:[\d.,]{1,20}|[a-z]{1,20})(?: working| calendar)? "
+    r"(?:second|minute|hour|day|week|month|year|decade)s?\W{0,3}",
     re.I,
 )
 
