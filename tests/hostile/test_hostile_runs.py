@@ -138,10 +138,9 @@ async def test_a_model_that_never_has_enough_is_stopped_by_the_cap_and_reopens_o
     for lacks in LEVELS.values():
         ended, _ = await run_of(poisoned, AlwaysContinue(), lacks, search_rounds=3)
         run = ended.run
-        assert run.rounds <= 3 and run.stopped
-        assert run.stopped.reason in (StopReason.rounds, StopReason.nothing_new, StopReason.repeated)
+        assert run.rounds == 3 and run.stopped and run.stopped.reason is StopReason.rounds
         assert sum(not each.complete for each in of(run, Critiqued)) <= 1
-        assert run.answer and run.answer.outcome in (Outcome.partial, Outcome.abstained)
+        assert run.answer and run.answer.outcome is Outcome.partial
 
 
 async def test_a_call_that_was_made_is_refused_the_second_time_and_the_refusal_is_on_record(poisoned: Workspace):

@@ -48,7 +48,7 @@ def _name_calls(run: Run) -> frozenset[str]:
 
 
 async def past_searches(run: Run, context: RunContext, *, include_recall: bool = True) -> list[PastSearch]:
-    """The run's searches, each with the vectors of its query and of its results. `include_recall` includes passages recalled
+    """The run's searches, that for the question first, each with the vectors of its query and of its results. `include_recall` includes passages recalled
     from earlier turns."""
     done = [
         (call, run.results[call.id])
@@ -56,6 +56,8 @@ async def past_searches(run: Run, context: RunContext, *, include_recall: bool =
         if call.id in run.results and not run.results[call.id].error and "query" in call.arguments
         if include_recall or call.tool != recall.name
     ]
+    # Passages are scored by the search for the question, also where a planner's queries were made before it.
+    done.sort(key=lambda each: str(each[0].arguments["query"]) != run.question)
     named = _name_calls(run)
     hits = await fetch_hits(run, context)
     vectors = await query_vectors(
