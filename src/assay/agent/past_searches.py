@@ -48,8 +48,9 @@ def _name_calls(run: Run) -> frozenset[str]:
 
 
 async def past_searches(run: Run, context: RunContext, *, include_recall: bool = True) -> list[PastSearch]:
-    """The run's searches, that for the question first, each with the vectors of its query and of its results. `include_recall` includes passages recalled
-    from earlier turns."""
+    """The run's searches, that for the question first, each with the vectors of its query and of its results.
+
+    `include_recall` includes passages recalled from earlier turns."""
     done = [
         (call, run.results[call.id])
         for call in run.calls
