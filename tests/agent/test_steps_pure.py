@@ -47,6 +47,7 @@ from assay.evidence.quotation import within
 from assay.evidence.weigh import evidence_key
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.models.token_estimate import fair_share
 from assay.testing import passages_in, schema_of
 from assay.testing.protocol import body_of
 
@@ -110,16 +111,34 @@ def test_a_score_of_nothing_is_never_evidence_however_low_the_cutoff():
     assert weighed.evidence == () and weighed.dropped == ("p1",)
 
 
-@given(st.lists(st.integers(1, 3000), max_size=40), st.integers(1, 4000), st.integers(1, 12))
+@given(st.lists(st.integers(1, 3000), max_size=40), st.integers(1, 8000), st.integers(1, 12))
 @settings(max_examples=100, deadline=None)
-def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[int], room: int, together: int):
+def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[int], window: int, together: int):
     found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
-    groups = list(assess.batches(found, room, BatchLimits(together=together)))
+    groups = list(assess.batches(found, window, BatchLimits(together=together)))
     assert [each for group in groups for each in group] == found
     assert all(len(group) <= together for group in groups)
     for group in groups:
-        tokens = sum(assess.estimate_tokens(each.passage.text) + 40 for each in group)
-        assert len(group) == 1 or tokens <= min(room, BatchLimits().tokens)
+        tokens = sum(assess.estimate_tokens(each.passage.text) for each in group)
+        assert len(group) == 1 or tokens <= BatchLimits().tokens
+
+
+@given(st.lists(st.integers(1, 600), min_size=1, max_size=20), st.sampled_from((4096, 8192, 32768)))
+@settings(max_examples=50, deadline=None)
+def test_passages_of_a_batch_are_shown_uncut(lengths: list[int], window: int):
+    found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
+    for group in assess.batches(found, window, BatchLimits()):
+        room = window - 150 - assess.REPLY * len(group) - 600  # what the reply and the instructions leave
+        values = assess.build_prompt("Why did the alarm wait?", (), group, {}, "mark", room)
+        assert "…" not in values["passages"]
+
+
+@given(st.lists(st.integers(0, 400), max_size=12), st.integers(0, 2000))
+def test_a_fair_share_fills_the_room_and_no_more(needs: list[int], room: int):
+    share = fair_share(needs, room)
+    assert sum(min(need, share) for need in needs) <= room
+    if any(need > share for need in needs):
+        assert sum(min(need, share + 1) for need in needs) > room
 
 
 # --- weighing -------------------------------------------------------------------------------------------------------

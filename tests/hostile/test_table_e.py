@@ -55,7 +55,7 @@ async def test_iteration_cap_without_enough_evidence_gives_the_best_answer_marke
 
 async def test_a_search_that_finds_nothing_is_told_to_the_agent_which_reformulates(filled: Workspace):
     model = script(
-        weigh=keeps(OVERTAKES),
+        weigh=keeps(WAITED, OVERTAKES),
         plan=one_step(QUESTION, "colour of the minister's hat"),
         judge=lambda text, schema: (enough() if "order of sending" in text else missing("release"))(text, schema),
         decide=[calls("search", query="late alarm", since="2031-01-01"), calls("search", query="new order of sending")],
@@ -161,7 +161,15 @@ async def test_a_scratchpad_too_large_is_compressed_and_its_keys_are_kept(filled
     queries = [
         f"{word} at the intake" for word in ("turbidity", "nitrate", "aerial", "pump", "sand", "notice", "gauge")
     ]
-    model = script(judge=missing("the release"), decide=searching(*queries), weigh=keeps(WAITED, OVERTAKES, "nitrate"))
+
+    def weigh(text: str, schema: Any) -> Any:
+        """Little of what is found answers the question; the rest is kept as well, with low scores."""
+        reply: Any = keeps(WAITED, OVERTAKES, "nitrate")(text, schema)
+        for each in reply["passages"]:
+            each["score"] = 4 if each["quote"] == "nitrate" else 9
+        return reply
+
+    model = script(judge=missing("the release"), decide=searching(*queries), weigh=weigh)
     ended, server = await run_with(filled, model, Mode.thorough, search_rounds=8, llm_window=window)
     run = ended.run
     compacted = of(run, Compacted)

@@ -18,7 +18,7 @@ from assay.core.events import Event, ModelReplied, Narrowed, Withheld
 from assay.core.run import Run
 from assay.core.types import Answer, Document
 from assay.evidence.assess import Assessor, BatchLimits
-from assay.models.ask import ask
+from assay.models.ask import UNKNOWN_WINDOW, ask
 from assay.models.llm import Role
 from assay.models.meter import Meter, NoReply
 from assay.prompts.fence import fence_mark
@@ -119,6 +119,11 @@ class RunContext:
         return self.meter is not None and any(
             connected.role_model.small for connected in self.meter.models.get(role, ())
         )
+
+    def window(self, role: Role) -> int:
+        """The smallest context window among this role's models."""
+        models = self.meter.models.get(role, ()) if self.meter is not None else ()
+        return min((connected.role_model.window or UNKNOWN_WINDOW for connected in models), default=UNKNOWN_WINDOW)
 
     def other_model(self, role: Role, other: Role) -> bool:
         """Whether another role has another model."""

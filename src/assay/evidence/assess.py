@@ -20,12 +20,13 @@ from assay.evidence.weigh import best_sentence, evidence_key, quote, rarity
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens, shorten_path
+from assay.models.token_estimate import estimate_tokens, fair_share, fit_to_tokens, shorten_path
 from assay.prompts.fence import fence, table_label
 
 SAYS = 3  # minimum words of a quotation
 LABEL = 60  # tokens of a title, and of the headings, above a passage
 NOTE, QUOTED = 600, 1500  # most characters of a note and of a quotation
+INSTRUCTIONS, REPLY = 900, 130  # tokens of a request besides its passages, and of the reply to one passage
 
 
 class Weight(BaseModel):
@@ -65,14 +66,16 @@ class BatchLimits:
     alone: int = 1  # passages, for a small model: it cannot tell several apart
 
 
-def batches(found: Sequence[Found], room: int, width: BatchLimits) -> Iterator[tuple[Found, ...]]:
-    """Batches of passages for one request: few enough to be read with care, and short enough to fit."""
-    most = max(1, min(room, width.tokens))
+def batches(found: Sequence[Found], window: int, width: BatchLimits) -> Iterator[tuple[Found, ...]]:
+    """Batches of passages for one request: few enough to be read with care, and short enough that request and reply fit
+    the context window uncut."""
     batch: list[Found] = []
     used = 0
     for each in found:
-        cost = estimate_tokens(each.passage.text) + 40 + estimate_tokens(each.passage.context)
-        if batch and (used + cost > most or len(batch) >= width.together):
+        cost = estimate_tokens(each.passage.text) + estimate_tokens(each.passage.context)
+        count = len(batch) + 1
+        full = used + cost > width.tokens or used + cost + count * (2 * LABEL + REPLY) > window - INSTRUCTIONS
+        if batch and (full or count > width.together):
             yield tuple(batch)
             batch, used = [], 0
         batch.append(each)
@@ -85,15 +88,16 @@ def build_prompt(
     question: str, parts: Sequence[str], batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
 ) -> dict[str, str]:
     """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part."""
-    own = max(40, (room - 2 * estimate_tokens(question) - estimate_tokens("\n".join(parts))) // max(1, len(batch)) - 60)
-    shown = [
-        fence(
-            mark,
-            f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
-            f"{shorten_path(each.passage.heading, LABEL)}{table_label(each.passage)}",
-            fit_to_tokens(each.passage.text, own),
-        )
+    labels = [
+        f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
+        f"{shorten_path(each.passage.heading, LABEL)}{table_label(each.passage)}"
         for place, each in enumerate(batch, 1)
+    ]
+    taken = [question, question, *parts, *(fence(mark, label, "") for label in labels)]
+    left = room - sum(map(estimate_tokens, taken)) - len(batch)
+    own = max(40, fair_share([estimate_tokens(each.passage.text) for each in batch], left))
+    shown = [
+        fence(mark, label, fit_to_tokens(each.passage.text, own)) for label, each in zip(labels, batch, strict=True)
     ]
     return {
         "question": question,

@@ -30,7 +30,7 @@ Layout = Callable[[int], Mapping[str, str]]  # values of the template's placehol
 AGAIN = 3  # retries in which the model is shown what is wrong with its reply
 NARROWER = 3  # times that a prompt is rebuilt smaller because it did not fit
 SHOWN = 1000  # characters of a faulty reply, and of its error, that are quoted back
-UNKNOWN = 8192  # tokens assumed when the window is unknown
+UNKNOWN_WINDOW = 8192  # tokens assumed when the window is unknown
 SHRINK, UNSAID, SMALLEST = 0.88, 4, 256  # 0.88 ** 4 is 0.6: the step when the endpoint does not state its window
 
 
@@ -143,7 +143,7 @@ class _Talk(Generic[V]):
 
     def window(self, rung: int) -> int:
         """The window at a rung of a ladder of sizes. A replay cannot ask the endpoint for its limit, so it tries every rung."""
-        return int((self.connected.role_model.window or UNKNOWN) * SHRINK**rung)
+        return int((self.connected.role_model.window or UNKNOWN_WINDOW) * SHRINK**rung)
 
 
 async def _first_that_answers(meter: Meter, question: _Question[V]) -> tuple[V, str] | NoReply:

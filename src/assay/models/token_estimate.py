@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from assay.models.llm import Prompt
@@ -57,6 +57,17 @@ def fit_to_tokens(text: str, room: int) -> str:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if estimate_tokens(text[:middle] + "…") <= room else (low, middle - 1)
     return f"{text[:low].rstrip()}…" if low else ""
+
+
+def fair_share(needs: Sequence[int], room: int) -> int:
+    """The most tokens that each text may take so that all fit into `room`: short ones leave their rest to the long ones."""
+    left = sorted(needs)
+    for place, need in enumerate(left):
+        share = room // (len(left) - place)
+        if need > share:
+            return share
+        room -= need
+    return max(left, default=0)
 
 
 def shorten_path(heading: str, room: int) -> str:

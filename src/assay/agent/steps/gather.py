@@ -60,7 +60,7 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
     if run.route is Route.one_shot:
         yield _best_as_they_are(run, sent)
         return
-    shared = assess.batches(sent, _room(context), _width(context))
+    shared = assess.batches(sent, context.window(Role.weigh), _width(context))
     groups = [group for group in shared if any(found.passage.id in waiting for found in group)]
     if run.every:
         async for event in _weigh_in_turn(run, context, groups):
@@ -124,14 +124,6 @@ def _width(context: RunContext) -> BatchLimits:
     return replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
 
 
-def _room(context: RunContext) -> int:
-    """Tokens of passages that fit one request in the smallest context window among the weighing models."""
-    assert context.meter is not None
-    return (
-        min((connected.role_model.window for connected in context.meter.models.get(Role.weigh, ())), default=8192) // 2
-    )
-
-
 async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gathered:
     titles = context.dated_titles(run)
     parts = prompt_window.wanted_parts(run)
@@ -147,7 +139,7 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
         build_prompt,
         schema=assess.schema(len(group)),
         documents=sorted({each.passage.doc_id for each in group}),
-        max_tokens=min(2400, 150 + 130 * len(group)),
+        max_tokens=150 + assess.REPLY * len(group),
     )
     if isinstance(reply, NoReply):
         ruled = _gathered(assess.weigh_by_words(run.question, parts, group, context.cutoff), RULES)

@@ -134,7 +134,7 @@ async def _weigh_question(
     width = replace(context.width, together=context.width.alone) if context.small(Role.weigh) else context.width
     parts: list[Weighed] = []
     made: list[Maker] = []
-    for batch in assess.batches(found, _room(context), width):
+    for batch in assess.batches(found, context.window(Role.weigh), width):
         weighed, maker = await _weigh_by_model(run, context, question, batch, titles)
         parts.append(weighed)
         made.append(maker)
@@ -160,7 +160,7 @@ async def _weigh_by_model(
         lambda room: build_weigh_prompt(question.text, batch, titles, mark(run), room),
         schema=assess.schema(len(batch)),
         documents=sorted({each.passage.doc_id for each in batch}),
-        max_tokens=min(1200, 150 + 130 * len(batch)),
+        max_tokens=150 + assess.REPLY * len(batch),
     )
     if isinstance(reply, NoReply):
         return _weigh_by_words(question, batch, context.cutoff), stand_in(reply.why)
@@ -185,14 +185,6 @@ def _weigh_by_words(question: Question, found: Sequence[Found], cutoff: float) -
     weighed = assess.weigh_by_words(asked, (), found, cutoff)
     evidence = tuple(replace(each, question=question.text) for each in weighed.evidence)
     return Weighed(evidence, weighed.dropped, ())
-
-
-def _room(context: RunContext) -> int:
-    """Tokens of passages that fit into the smallest context window among the assessing models."""
-    assert context.meter is not None
-    return (
-        min((connected.role_model.window for connected in context.meter.models.get(Role.weigh, ())), default=8192) // 2
-    )
 
 
 def _gathered_event(question: Question, weighed: Weighed, maker: Maker) -> Gathered:
