@@ -132,6 +132,12 @@ def test_a_claim_that_was_put_right_leaves_the_answer_whole():
     assert answer.outcome is Outcome.answered and len(answer.claims) == 2
 
 
+def test_a_conflict_between_statements_beside_the_point_is_not_delivered():
+    draft = drafted(GOOD, OTHER, conflicts=(Conflict(*KEYS[:2], "how long telemetry is kept"),))
+    answer = delivered(judged(asked(draft), complete=False, beside=True))
+    assert answer.outcome is Outcome.abstained and answer.near and answer.conflicts == ()
+
+
 def test_when_nothing_is_left_it_abstains_and_shows_what_came_nearest():
     answer = delivered(checked(asked(drafted(BAD))))
     assert answer.outcome is Outcome.abstained and answer.blocks == ()

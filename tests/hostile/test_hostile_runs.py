@@ -140,7 +140,8 @@ async def test_a_model_that_never_has_enough_is_stopped_by_the_cap_and_reopens_o
         run = ended.run
         assert run.rounds == 3 and run.stopped and run.stopped.reason is StopReason.rounds
         assert sum(not each.complete for each in of(run, Critiqued)) <= 1
-        assert run.answer and run.answer.outcome is Outcome.partial
+        # What it writes may stand beside the question; then nothing is delivered. It is never called complete.
+        assert run.answer and run.answer.outcome is (Outcome.partial if run.answer.claims else Outcome.abstained)
 
 
 async def test_a_call_that_was_made_is_refused_the_second_time_and_the_refusal_is_on_record(poisoned: Workspace):

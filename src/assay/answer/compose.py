@@ -48,13 +48,13 @@ def answer(
     guard = delivery_guard(run, document, judge)
     good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
     delivered = _keep_claims(draft.blocks, good)
-    keys = {key for block in delivered for claim in block.claims for key in claim.cites}
     gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
     lost = len(good.keys() | headings(run)) < len(_claims(draft))
     outcome = _outcome(run, draft, delivered, gaps, lost=lost)
     beside: tuple[Claim, ...] = ()
     if outcome is Outcome.abstained:  # true statements beside the point are shown as what came nearest
         beside, delivered = tuple(claim for block in delivered for claim in block.claims), ()
+    keys = {key for block in delivered for claim in block.claims for key in claim.cites}
     return Answer(
         question=run.question,
         blocks=delivered,

@@ -32,6 +32,7 @@ _EACH = frozenset({"passages", "rulings", "revisions", "words"})  # as many as a
 _BLOCKING = frozenset({"needs", "readings", "missing", "conflicts"})  # fields that would block a run
 _LEFT_OUT = frozenset({"calculation", "search"})  # fields that are empty if all is well
 _KEYS = frozenset({"key", "keys", "cite", "cites", "left", "right"})
+_IDS = re.compile(r"\b[0-9a-f]{8,}\b")  # marks and keys in a prompt
 _STRAY_WORDS = "of the and however seven quite north paper under early which never between light almost".split()
 
 
@@ -53,8 +54,9 @@ def reply_by_policy(policy: FillPolicy, request: Request) -> ModelOutput:
 
 
 def seeded_random(request: Request, seed: int) -> Random:
-    """A random generator that depends only on the seed and the request, not on the order of requests."""
-    return Random(f"{seed} {text_of(request)}")
+    """A random generator that depends only on the seed and the request: not on the order of requests, nor on the marks
+    and keys that differ from run to run."""
+    return Random(f"{seed} {_IDS.sub('', text_of(request))}")
 
 
 def last_name(path: Path) -> str:
@@ -72,7 +74,7 @@ def random_policy(request: Request, seed: int) -> FillPolicy:
     random = seeded_random(request, seed)
     text = text_of(request)
     keys = keys_in(text)
-    own = re.findall(r"\w+", text)[-500:] or _STRAY_WORDS
+    own = re.findall(r"\w+", _IDS.sub("", text))[-500:] or _STRAY_WORDS
 
     def words(path: Path) -> str:
         if keys and is_key(path) and random.random() < 0.8:
