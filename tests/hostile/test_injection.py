@@ -40,7 +40,7 @@ from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, argues, role_
 from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import asked_in, keys_in, passages_in, quoted_in
 from assay.workspace.facade import Workspace
-from assay.workspace.types import SynthesisRequest
+from assay.workspace.types import AskOptions, SynthesisRequest
 
 MARK = fence_mark("r0123456789abcdef")
 SIGN = "zqx"  # stands in whatever is hostile here, and nowhere else
@@ -187,7 +187,11 @@ async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(
                 if model is hostile:
                     before = (Exchange("r1", f"What about the {SIGN} dam?", f"It has {SIGN} cracks."),)
                     await asked(workspace, QUESTION, Mode.thorough, history=before)
-                    await asked(workspace, QUESTION, Mode.thorough)
+                    await asked(door(opened, server.url, reranker="llm"), QUESTION, Mode.thorough)
+                    thread = ""
+                    for said in (QUESTION, "In German, please.", *["And the masons?"] * 10):
+                        turn = [run async for run, _ in workspace.chat(said, thread, AskOptions(mode=Mode.quick))][-1]
+                        thread = turn.asked.thread
                 else:
                     documents = [entry.id for entry in workspace.sources()]
                     wish = SynthesisRequest(reranker="none", questions=3, audiences=("plain",), today="2026-01-02")
@@ -200,10 +204,7 @@ async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(
     named = {path.stem for path in Path(prompts.__file__).parent.glob("*.md")}
     # What is not from the documents sees none; follow-up questions are for documents that said too little.
     parts = {"calculations", "check_answer"}  # of other prompts
-    elsewhere = {"recap", "rework", "rerank"}  # long conversations, work on an answer, a setting: tested where they are
-    assert named - seen - parts - elsewhere <= {"direct", "followup", "comparative", "themes", "describe"}, sorted(
-        named - seen
-    )
+    assert named - seen - parts <= {"direct", "followup", "comparative", "themes", "describe"}, sorted(named - seen)
 
 
 def test_a_description_of_a_knowledge_base_is_its_owners_and_not_ours():
