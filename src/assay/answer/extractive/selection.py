@@ -430,7 +430,7 @@ def answer_fits(question: str, span: str) -> bool:
 
 LONE_WORD = re.compile(r"[a-z]+")
 WHEN = re.compile(r"\bwhen\b", re.I)
-NAME_ALONE = re.compile(r"(?:[A-Z][\w’'.-]*\s*)+")
+NAME_ALONE = re.compile(r"[A-Z][\w’'.-]*(?:\s+[A-Z][\w’'.-]*)*\s*")
 CALENDAR = re.compile(r"\b(?:" + "|".join([*calendar.month_name[1:], *calendar.day_name]) + r")\b")
 NUMBER = re.compile(r"\d[\d,.]*")
 DATE = re.compile(r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[:.]\d{2}\b")

@@ -95,7 +95,7 @@ PERIODICAL = re.compile(
     rf"(?:\s+no\.?\s*\d+)?\s*[,:–—-]?\s+(?:{WEEKDAY},?\s+)?",
     re.IGNORECASE,
 )
-VERB = re.compile(r"\s+(?:was|were|is|are|has|have|had)\b", re.IGNORECASE)
+VERB = re.compile(r"\s{1,9}(?:was|were|is|are|has|have|had)\b", re.IGNORECASE)
 UP_TO = re.compile(r"(?:\b(?:to|until|till|bis|through|au|and|or)|\d\s*[-–—])\s*$", re.IGNORECASE)
 # Words beside a date that is not the document's own.
 OTHERS = re.compile(
