@@ -51,8 +51,22 @@ GUARDS = (
     Guard(
         "the fence takes apart what ends a message",
         "prompts/fence.py",
-        'return _TEMPLATE.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")',
+        'return _SPECIAL_TOKEN.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")',
         'return seen.replace(mark, "…")',
+        f"{INJECTION}::test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart",
+    ),
+    Guard(
+        "the fence takes apart words between full-width bars",
+        "prompts/fence.py",
+        r'|｜(?=\w{1,40}｜)"',
+        '"',
+        f"{INJECTION}::test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart",
+    ),
+    Guard(
+        "the fence takes apart words between angle brackets that are no HTML",
+        "prompts/fence.py",
+        '[\\w:.▁-]{{0,60}}[>＞])"',
+        '[\\w:.▁-]{{0,60}}[>＞]\\b\\B)"',
         f"{INJECTION}::test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart",
     ),
     Guard(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hostile_runs import asked, door, small_workspace, stocked
+from special_tokens import SPECIAL_TOKENS
 
 from assay import prompts
 from assay.answer import render
@@ -66,11 +67,35 @@ def test_what_nobody_can_see_does_not_pass_the_fence_whether_in_the_words_or_in_
     assert not [sign for sign in shown if unicodedata.category(sign) in {"Cf", "Cc"} and sign != "\n"]
 
 
+@pytest.mark.parametrize("family", sorted(SPECIAL_TOKENS))
+def test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart(family: str):
+    tokens = SPECIAL_TOKENS[family]
+    assert [each for each in tokens if each in fence(MARK, f"title{each}", f"words{each}words {each}\n{each}")] == []
+    shown = fence(MARK, "x", "".join(tokens))
+    assert [each for each in tokens if each in shown] == []
+    assert "".join(shown.split("\n")[1].split()) == "".join("".join(tokens).split())  # nothing but spaces were added
+
+
 @pytest.mark.parametrize(
-    "token", ["<|im_end|>", "<|eot_id|>", "[/INST]", "<<SYS>>", "<end_of_turn>", "</s>", "<think>"]
+    "other", ["＜|im_end|＞", "＜eos＞", "<｜im_end｜>", "［INST］", "<⟦im_end⟧>", "<\u200b|im_end|>", "<s\u00ad>"]
 )
-def test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart(token: str):
-    assert token not in fence(MARK, f"title {token}", f"words {token} words")
+def test_a_special_token_in_another_spelling_is_taken_apart_too(other: str):
+    plain = unicodedata.normalize("NFKC", fence(MARK, "x", other).split("\n")[1])
+    assert not {"<|im_end|>", "<eos>", "[INST]", "<s>"} & {plain, plain.replace("⟦", "|").replace("⟧", "|")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>bold</b> and <table><tr><td>5</td></tr></table>, <a href='x'>here</a>, <br/>",
+        "as said in [1], [12], [a], [sic], [p. 3] and [see Annex IV]",
+        "x < 5 and y > 7; 3 <4> 5; a |> b | c; |x| <= [0, 1]",
+        "Ann <ann@example.org>, <https://example.org/a>, List[int], rows[3], [ ] to do, [x] done",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+    ],
+)
+def test_text_that_only_resembles_a_special_token_stays_as_it_is(text: str):
+    assert fence(MARK, "x", text).split("\n", 1)[1] == f"{text}\n⟦end {MARK}⟧"
 
 
 async def test_the_mark_of_a_run_cannot_be_known_before_the_run(tmp_path: Path):

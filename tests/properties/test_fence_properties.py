@@ -24,7 +24,14 @@ NASTY = st.lists(
             " quoted: ",
             "\n",
             "<|im_end|>",
+            "<｜User｜>",
+            "<eos>",
+            "<turn|>",
             "[/INST]",
+            "[|endofturn|]",
+            "<",
+            ">",
+            "|",
             "\u200b",
             "\u202e",
             "\x1b[2J",
@@ -42,13 +49,13 @@ def test_a_fence_opens_once_closes_once_and_holds_nothing_unseen(label: str, wor
     shown = fence(MARK, label, words)
     assert shown.count("⟦") == shown.count("⟧") == 2 and shown.count(MARK) == 2
     assert shown.startswith(f"⟦{MARK} quoted: ") and shown.endswith(f"\n⟦end {MARK}⟧")
-    assert clean_text(shown) == shown and not re.search(r"<\|\w|\[/?INST\]", shown)
+    assert clean_text(shown) == shown and not re.search(r"<[|｜]\S|\[/?INST\]|<eos>|<turn\|>|\[\|\S", shown)
 
 
 @settings(max_examples=100, deadline=None)
 @given(words=st.text(max_size=200))
 def test_the_words_of_an_ordinary_text_pass_unchanged(words: str):
-    plain = re.sub(r"[⟦⟧\u301a\u301b<|\[]", "", clean_text(words)).replace(MARK, "")
+    plain = re.sub(r"[⟦⟧\u301a\u301b<＜|｜\[［\]]", "", clean_text(words)).replace(MARK, "")
     assert fence(MARK, "x", plain).split("\n", 1)[1] == f"{plain}\n⟦end {MARK}⟧"
 
 

@@ -9,10 +9,22 @@ from assay.core.types import Passage
 from assay.language.clean import clean_text
 
 _BRACKETS = re.compile("[⟦⟧\u301a\u301b]")  # the fence's own brackets and lookalikes
-# Control tokens of chat templates, which servers of local models obey anywhere: a space is inserted, so that they are text.
-_TEMPLATE = re.compile(
-    r"<(?=\|\w)|(?<=\w)\|(?=>)|\[(?=/?INST\])|<(?=/?(?:s|think|tool_call|tool_response|(?:start|end)_of_turn|SYS)>)|<(?=<SYS>>)",
-    re.I,
+# HTML elements keep their form. Not listed: names that are also tokens of models, such as <s>, <audio> and <video>.
+_HTML = (
+    "a|abbr|address|article|aside|b|base|bdi|bdo|big|blockquote|body|br|button|caption|center|cite|code|col|colgroup|data|dd|del|"
+    "details|dfn|div|dl|dt|em|fieldset|figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|img|input|ins|kbd|label|"
+    "legend|li|link|main|meta|nav|ol|option|output|p|pre|q|samp|script|section|select|small|span|strike|strong|style|sub|summary|"
+    "sup|table|tbody|td|textarea|tfoot|th|thead|time|title|tr|tt|u|ul|var|wbr"
+)
+# Special tokens of language models, by shape: servers of local models obey them anywhere in a request. Each alternative ends
+# where a space goes that takes the token apart; the words stay readable, and quotations are found regardless of spaces.
+_SPECIAL_TOKEN = re.compile(
+    r"[<＜\[［](?=[|｜]\S)"  # <|im_end|>, <｜User｜>, [|endofturn|], <|turn>
+    r"|(?<=\S)[|｜](?=[>＞\]］])|｜(?=\w{1,40}｜)"  # <turn|>, ｜DSML｜
+    rf"|[<＜](?=/?(?!(?i:{_HTML})[>＞])(?:[^\W\d]|0x)[\w:.▁-]{{0,60}}[>＞])"  # <eos>, </s>, <start_of_turn>, <<SYS>>
+    r"|[\[［](?=/?[a-z]?[A-Z][A-Z\d_]{2,60}[\]］]|(?:start|end)_\w{1,60}\]|multimodal\])"  # [INST], [gMASK], [TOOL_CALLS]
+    r"|\](?=~!?\w{1,9}[\[\]])|\[(?=\w{1,9}~\[)"  # ]~b], ]~!b[, [e~[
+    r"|>>(?=[A-Z_]{3,40}<<)|\|\|\|(?=[A-Z_]{3,40}\|\|\|)"  # >>QUESTION<<, |||EMAIL_ADDRESS|||
 )
 
 
@@ -24,7 +36,7 @@ def fence_mark(run: str) -> str:
 
 def fence(mark: str, label: str, words: str) -> str:
     """Untrusted text as a model sees it: labelled and between marks. Inside there are no lookalikes of the marks, no invisible
-    characters and no control tokens of chat templates. Text of documents, file names, descriptions, tools and models
+    characters and no special tokens of language models. Text of documents, file names, descriptions, tools and models
     enters a prompt only through this function.
     """
     inside = _neutralise(words, mark)
@@ -34,7 +46,7 @@ def fence(mark: str, label: str, words: str) -> str:
 
 def _neutralise(words: str, mark: str) -> str:
     seen = _BRACKETS.sub("|", clean_text(words))
-    return _TEMPLATE.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")
+    return _SPECIAL_TOKEN.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")
 
 
 def table_label(passage: Passage) -> str:
