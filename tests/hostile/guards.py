@@ -32,6 +32,7 @@ class Guard:
 
 INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_hostile_replies.py"
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
+RESTRICTED = "tests/hostile/test_restricted_files.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 GUARDS = (
     Guard(
@@ -309,6 +310,34 @@ GUARDS = (
         "        if over is not None:\n            return over\n        if ceilings.day_seconds:",
         "        if ceilings.day_seconds:",
         "tests/store/test_budgets.py::test_a_request_that_would_pass_a_ceiling_is_refused_and_the_ceiling_named",
+    ),
+    Guard(
+        "a removed file leaves its access list behind",
+        "store/place_lists.py",
+        "select(lists.c.label).where(lists.c.place == place_of(base, uri))) or base",
+        "select(lists.c.label).where(lists.c.place == place_of(base, uri)).where(False)) or base",
+        f"{RESTRICTED}::test_a_restricted_file_that_was_missing_at_one_sync_is_still_restricted_when_it_is_back",
+    ),
+    Guard(
+        "a moved file takes over the access list of its new place",
+        "store/place_lists.py",
+        "    if left == base:\n        return here\n",
+        "    if left == base:\n        return base\n",
+        f"{RESTRICTED}::test_a_file_that_is_renamed_over_a_restricted_one_takes_over_its_list_and_so_does_the_next_version",
+    ),
+    Guard(
+        "a moved file is read by nobody who was not on its access list",
+        "store/place_lists.py",
+        "    remove_names(connection, here, fewer)\n",
+        "",
+        f"{RESTRICTED}::test_of_two_restricted_files_the_one_that_is_moved_over_the_other_is_read_by_nobody_new",
+    ),
+    Guard(
+        "a restriction holds before the file is read",
+        "workspace/documents.py",
+        "    if only_for:\n",
+        "    if False:\n",
+        f"{RESTRICTED}::test_only_for_restricts_a_file_before_anybody_could_have_read_it",
     ),
     Guard(
         "all records form one chain",

@@ -393,3 +393,18 @@ def test_a_form_is_written_piece_by_piece_however_it_is_cut(tmp_path: Path):
         ]
         assert words == b"one\r\n--bx\r\n"
         assert sorted(path.name for path in (tmp_path / str(size)).iterdir()) == ["0"]
+
+
+def test_files_can_be_sent_for_some_readers_alone(folder: Path):
+    with team(folder) as people, people.as_("editor") as editor, people.as_("reader") as reader:
+        editor.post("/api/bases", json={"name": "letters"})
+        editor.post("/api/bases/letters/access", json={"name": "user:reader", "may": True})
+        form = {"files": ("board.txt", b"The board meets on Monday.")}
+        wrong = editor.post("/api/bases/letters/documents", params={"only_for": "board"}, files=form)
+        assert wrong.status_code == 400 and "group:NAME" in wrong.json()["detail"]
+        sent = editor.post("/api/bases/letters/documents", params={"only_for": "group:board"}, files=form)
+        assert sent.status_code == 202, sent.text
+        until(lambda: job(editor, sent.json()["id"])["state"] == "done", 60)
+        assert read(editor, [("notice.txt", b"The office is closed on Sunday.")], "letters")["state"] == "done"
+        assert [each["name"] for each in listed(reader, base="letters")] == ["notice.txt"]
+        assert len(listed(editor, base="letters")) == 2

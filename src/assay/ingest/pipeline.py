@@ -206,13 +206,16 @@ async def _looked_at(intake: IngestContext, source: SourceFile, tally: _Tally) -
     if twin and twin.parser == PARSER:
         if await asyncio.to_thread(_still_says, twin):
             documents.retire(store, base, source.uri)  # the previous document at this URI is no longer its content
-            tally.done(
-                _report(replace(twin, uri=source.uri), "duplicate", f"The same content as {twin.uri}; kept once.")
-            )
+            why = f"The same content as {twin.uri}; kept once."
+            if document_access.label_at(store, base, source.uri) not in {base.id, twin.label}:
+                why += " Whoever may read that one may read it: the access list given here changes nothing."
+            tally.done(_report(replace(twin, uri=source.uri), "duplicate", why))
             return None
-        documents.move(store, twin, source.uri)  # its rows are rewritten under the new URI; its vectors are cached
+        # Its rows are rewritten under the new URI; its vectors are cached.
+        twin = replace(twin, label=documents.move(store, twin, source.uri))
         if (document := _kept(intake, twin)) is not None:
-            return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}."))
+            listed = " Only those on its access list may read it." if document_access.has_own_list(twin) else ""
+            return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}.{listed}"))
     return await _parsed(intake, source, size, tally, outcome="replaced" if known and known.characters else "added")
 
 

@@ -14,6 +14,7 @@ from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
 from assay.core.tables import passage_context
 from assay.core.types import Document, Section, Table, file_name
+from assay.store import place_lists
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.schema import documents, leftovers, tables, texts
@@ -341,7 +342,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
         "added": store.now(),
     }
     with store.write() as connection:
-        row["label"] = _label_at(connection, document.base, document.uri)
+        row["label"] = place_lists.label_at(connection, document.base, document.uri)
         _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
         connection.execute(insert(texts).values(document=document.id, text=document.text))
@@ -356,7 +357,7 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
     """Record a file without text. The document previously read from it is kept: a broken file does not remove its
     history."""
     with store.write() as connection:
-        label = _label_at(connection, base.id, uri)
+        label = place_lists.label_at(connection, base.id, uri)
         connection.execute(
             delete(documents).where(
                 documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE
@@ -378,12 +379,6 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
                 added=store.now(),
             )
         )
-
-
-def _label_at(connection: Connection, base: str, uri: str) -> str:
-    """The label of the current or previous document at a location: access does not change when the file does."""
-    before = select(documents.c.label).where(documents.c.base == base, documents.c.uri == uri)
-    return connection.scalar(before.order_by(documents.c.added.desc()).limit(1)) or base
 
 
 def labels(store: Store, ids: Sequence[str]) -> dict[str, str]:
@@ -448,14 +443,15 @@ def mark_pending(store: Store, ids: Sequence[str]) -> None:
         connection.execute(update(documents).where(documents.c.id.in_(ids)).values(state=PENDING))
 
 
-def move(store: Store, entry: Entry, uri: str) -> None:
+def move(store: Store, entry: Entry, uri: str) -> str:
     """Move a document and its older versions to another location; pending, since its index rows still name the old
-    one."""
+    one. Returns its label there."""
     with store.write() as connection:
-        connection.execute(
-            update(documents).where(documents.c.base == entry.base, documents.c.uri == entry.uri).values(uri=uri)
-        )
+        label = place_lists.label_after_move(connection, store, entry.base, entry.uri, uri)
+        places = documents.c.uri.in_((entry.uri, uri))
+        connection.execute(update(documents).where(documents.c.base == entry.base, places).values(uri=uri, label=label))
         connection.execute(update(documents).where(documents.c.id == entry.id).values(state=PENDING))
+    return label
 
 
 def remove(store: Store, ids: Sequence[str], base: Base) -> None:

@@ -15,7 +15,6 @@ from assay.core.events import WORKSPACE, Answered, AwaitingReview, Erased
 from assay.core.events.upgrade import stored_kinds
 from assay.core.types import UPLOAD
 from assay.store import documents
-from assay.store.access import document_access
 from assay.store.database import Store
 from assay.store.dialect import insert_or_replace
 from assay.store.documents import Entry
@@ -73,7 +72,6 @@ def erase_documents(
     marks += [ORIGINAL + entry.digest for entry in entries if entry.digest]
     _mark(connection, [*marks, UNFINISHED])
     documents.drop(connection, ids, base.id)
-    document_access.remove_unused_lists(connection)
     return count
 
 

@@ -165,6 +165,20 @@ def _add_tables(connection: Connection) -> None:
     )
 
 
+def _add_lists(connection: Connection) -> None:
+    """Access lists belong to locations from here on: those of the documents become those of their locations."""
+    connection.exec_driver_sql(
+        "CREATE TABLE lists (place VARCHAR NOT NULL, base VARCHAR NOT NULL, label VARCHAR NOT NULL, PRIMARY KEY (place))"
+    )
+    connection.exec_driver_sql("CREATE INDEX lists_by_base ON lists (base)")
+    rows = connection.exec_driver_sql(
+        "SELECT base, uri, label FROM documents WHERE label != base ORDER BY added, id"
+    ).all()
+    for base, uri, label in rows:
+        values = (digest(dumps([base, uri])), base, label)
+        connection.exec_driver_sql("INSERT OR REPLACE INTO lists (place, base, label) VALUES (?, ?, ?)", values)
+
+
 # source version → migration to the next
 MIGRATIONS: Mapping[int, Migration] = {
     1: _add_spending,
@@ -172,4 +186,5 @@ MIGRATIONS: Mapping[int, Migration] = {
     3: _add_people_and_jobs,
     4: _add_trust,
     5: _add_tables,
+    6: _add_lists,
 }

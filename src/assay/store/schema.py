@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 6  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 7  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 schema = MetaData()
 
@@ -50,6 +50,15 @@ grants = Table(  # the source of truth for access: which grantee (user:… or gr
     schema,
     Column("label", String, primary_key=True),
     Column("name", String, primary_key=True),
+)
+
+lists = Table(  # locations with their own list of readers, which is the grants of `label`
+    "lists",
+    schema,
+    Column("place", String, primary_key=True),  # digest of base and location: names do not outlive their document
+    Column("base", String, nullable=False),
+    Column("label", String, nullable=False),
+    Index("lists_by_base", "base"),
 )
 
 documents = Table(

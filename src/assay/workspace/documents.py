@@ -19,7 +19,7 @@ from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile, content_digests, find_sources
 from assay.models.factory import embedder_languages
-from assay.store.access import grants
+from assay.store.access import document_access, grants
 from assay.store.document_names import named
 from assay.store.documents import Entry
 from assay.workspace.context import ORIGINALS, WorkspaceContext
@@ -34,10 +34,12 @@ async def add_sources(
     base: str,
     *,
     description: str = "",
+    only_for: Sequence[str] = (),
     say: Say = lambda _: None,
     reader: DocumentReader | None = None,
 ) -> Readiness:
-    """Make sources searchable. `reader` replaces the parsers."""
+    """Make sources searchable. `only_for` are the people and groups who may read them besides the owner, from the first
+    moment on; empty: as before. `reader` replaces the parsers."""
     into = grants.get_or_create_base(context.store, base, context.principal, description)
     began, last = time.monotonic(), None
 
@@ -48,6 +50,9 @@ async def add_sources(
 
     own = context.path.resolve()  # a workspace inside the folder that is added must not add itself
     files = [one for one in files if not one.path or one.uri.startswith(UPLOAD) or not one.path.is_relative_to(own)]
+    if only_for:
+        uris = [one.uri for one in files]
+        document_access.restrict(context.store, into, uris, only_for, context.principal.id)
     async with _ingest_context(context, into, reader) as ingest:
         done = await pipeline.add_files(ingest, files, listen)
     seconds, embedded = time.monotonic() - began, last.embedded if last else 0

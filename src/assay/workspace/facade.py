@@ -149,11 +149,13 @@ class Workspace:
         base: str = DEFAULT_BASE,
         *,
         description: str = "",
+        only_for: Sequence[str] = (),
         say: Callable[[Progress], None] = lambda _: None,
     ) -> Readiness:
-        """Make files and folders searchable. Unchanged files cost nothing; an interrupted add is continued."""
+        """Make files and folders searchable. Unchanged files cost nothing; an interrupted add is continued. With `only_for`
+        (`user:…`, `group:…`) nobody else but the owner may read them."""
         return await self.add_sources(
-            find_sources([Path(path) for path in paths]), base, description=description, say=say
+            find_sources([Path(path) for path in paths]), base, description=description, only_for=only_for, say=say
         )
 
     async def add_sources(
@@ -162,13 +164,16 @@ class Workspace:
         base: str = DEFAULT_BASE,
         *,
         description: str = "",
+        only_for: Sequence[str] = (),
         say: Callable[[Progress], None] = lambda _: None,
         reader: DocumentReader | None = None,
     ) -> Readiness:
-        """Make sources searchable. `reader` replaces the parsers."""
+        """Make sources searchable. With `only_for` nobody else but the owner may read them. `reader` replaces the parsers."""
         from assay.workspace import documents
 
-        return await documents.add_sources(self.context, files, base, description=description, say=say, reader=reader)
+        return await documents.add_sources(
+            self.context, files, base, description=description, only_for=only_for, say=say, reader=reader
+        )
 
     async def sync(
         self, folder: Path | str, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None

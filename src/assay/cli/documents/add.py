@@ -40,6 +40,14 @@ def add(
     workspace: Workspace = None,
     description: Annotated[str, typer.Option(help="What the knowledge base is about, in a sentence.")] = "",
     name: Annotated[str, typer.Option(help="The name of what comes through standard input.")] = "stdin.txt",
+    only_for: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only-for",
+            metavar="WHO",
+            help="Let only user:NAME or group:NAME read these files, and the owner. May be repeated.",
+        ),
+    ] = None,
     ocr: Ocr = None,
     forecast: Annotated[
         bool, typer.Option("--forecast", help="Only say what it would take; nothing is added.")
@@ -51,6 +59,7 @@ def add(
 
     What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
     """
+    from assay.cli.documents.share import remark
     from assay.cli.view.forecast import show_forecast
     from assay.ingest.sources import find_sources, source_from_stdin
     from assay.workspace.facade import open_workspace
@@ -63,8 +72,12 @@ def add(
         if forecast:
             show_forecast(outlook, json=json)
             return
+        readers = list(map(whole, only_for or ()))
+        for who in readers:
+            remark(opened.store, who)
         report = run_with_progress(
-            lambda say: opened.add_sources(files, base, description=whole(description), say=say), quiet=quiet or json
+            lambda say: opened.add_sources(files, base, description=whole(description), only_for=readers, say=say),
+            quiet=quiet or json,
         )
         opened.record_added(outlook, report)
     print_json(report) if json else show(report, quiet=quiet)

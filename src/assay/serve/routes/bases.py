@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi import APIRouter, HTTPException, Path, Query, Request
+from pydantic import Field
 
 from assay.core.access import Base, Scope
+from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
@@ -25,7 +27,7 @@ from assay.serve.uploading.ingest_job import check_unlocked, writable_base
 from assay.serve.uploading.multipart import receive_files
 from assay.serve.views.document_views import base_view, document_summary
 from assay.store import document_list, jobs
-from assay.store.access import grants
+from assay.store.access import document_access, grants
 from assay.store.access.grants import NameTaken
 from assay.workspace.facade import DEFAULT_BASE, Workspace
 
@@ -36,6 +38,10 @@ router = APIRouter(
 )
 
 BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
+OnlyFor = Annotated[
+    tuple[Annotated[str, Field(max_length=200)], ...],
+    Query(max_length=100, description="Nobody else but the owner may read the files: `user:NAME` or `group:NAME`."),
+]
 SHOWN = 200  # unreadable files listed in a report
 FORM = {
     "requestBody": {
@@ -110,15 +116,27 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
     responses={507: {"model": ErrorResponse, "description": "The disk is full."}},
 )
 async def send_files(
-    name: BaseName, request: Request, workspace: CurrentWorkspace, server: CurrentServer, who: CurrentPerson
+    name: BaseName,
+    request: Request,
+    workspace: CurrentWorkspace,
+    server: CurrentServer,
+    who: CurrentPerson,
+    only_for: OnlyFor = (),
 ) -> JobView:
     """Send files. Once this is answered they are safe: they are read whoever leaves, and after a restart. A file with the
-    same name as an earlier one takes its place."""
+    same name as an earlier one takes its place, and keeps its access list."""
     base = await asyncio.to_thread(_into, workspace, name)
+    for reader in only_for:
+        grants.check_grantee(reader)
     job = "j" + workspace.store.new_id()
     with await asyncio.to_thread(server.reserve_upload, who):
         async with server.worker.arrival(job) as folder:
             files = await receive_files(request, folder, file_limits(workspace.settings).bytes)
+            if only_for:
+                uris = [UPLOAD + file.name for file in files]
+                await asyncio.to_thread(
+                    document_access.restrict, workspace.store, base, uris, only_for, workspace.principal.id
+                )
             await asyncio.to_thread(jobs.begin, workspace.store, job, workspace.principal, base.name, files)
     await server.worker.wake()
     return await asyncio.to_thread(job_of, workspace, job)

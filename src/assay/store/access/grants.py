@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
+from assay.store import place_lists
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.runs import records
@@ -185,5 +186,6 @@ def forget_base(store: Store, base: Base) -> None:
     """Delete the base itself, after its documents were removed."""
     with store.write() as connection:
         connection.execute(delete(grants).where(grants.c.label == base.id))
+        place_lists.remove_lists(connection, base.id)
         connection.execute(delete(leftovers).where(leftovers.c.base == base.id))
         connection.execute(delete(bases).where(bases.c.id == base.id))

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
 from assay.store.database import Store
-from assay.store.schema import bases, documents, grants, keys, members, sessions
+from assay.store.schema import bases, grants, keys, lists, members, sessions
 
 # scrypt with 32 MB and about 0.1 s per attempt: negligible for a legitimate sign-in, expensive for guessing.
 COST, BLOCK, LANES = 2**15, 8, 1
@@ -113,7 +113,7 @@ def remove(store: Store, name: str) -> None:
         connection.execute(delete(keys).where(keys.c.who == name))
         connection.execute(delete(sessions).where(sessions.c.who == name))
         owned = select(bases.c.id).where(bases.c.owner == name)
-        own = owned.union(select(documents.c.label).where(documents.c.base.in_(owned)))
+        own = owned.union(select(lists.c.label).where(lists.c.base.in_(owned)))
         connection.execute(delete(grants).where(grants.c.name == f"user:{name}", grants.c.label.not_in(own)))
         connection.execute(delete(members).where(members.c.name == name))
 
