@@ -13,6 +13,7 @@ from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import Limits
+from assay.agent.steps.hop import is_unit
 from assay.core.errors import UserError
 from assay.core.events import (
     OTHER_WORDS,
@@ -48,6 +49,7 @@ from assay.testing import (
     one_step,
     passages_in,
     research,
+    role_of,
     steps,
     supported,
     text_of,
@@ -180,6 +182,12 @@ async def test_names_are_followed_only_to_what_is_new(folder: Path):
     assert followed and not any(event.calls for event in followed)
 
 
+@pytest.mark.parametrize(("name", "unit"), [("NTU", True), ("mg/l", True), ("TS-114", False), ("Oster", False)])
+def test_the_unit_of_a_figure_is_no_name(name: str, unit: bool):
+    text = "The limit of TS-114 at Oster is 50 NTU, and 40mg/l of nitrate. In 2024 Oster raised it."
+    assert is_unit(name, text) is unit
+
+
 async def test_a_model_may_rerank_what_is_weighed(folder: Path):
     """The model likes one passage that the search ranks last; only that one is shown to be weighed first."""
     seen: list[str] = []
@@ -209,7 +217,9 @@ async def test_the_planner_sees_the_documents_that_may_hold_the_answer_and_the_d
 
     with ChatServer(model(plan=plan).answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?", today=TODAY)
-    assert "- alert (text" in seen[0] and "contract-C-1" in seen[0] and f"Today is {TODAY}" in seen[0]
+    assert (
+        "- alert (text" in seen[0] and "contract-C-1" in seen[0] and f"Today is {dates.with_weekday(TODAY)}" in seen[0]
+    )
     assert [call.arguments["query"] for call in run.calls][:2] == ["recall alert", "What did the alert say?"]
 
 
@@ -331,6 +341,8 @@ async def test_a_set_question_finds_all_members_and_says_what_was_read(folder: P
     assert examined is not None and len(examined.whole) == 5 and not examined.partly
     assert "canteen" not in " ".join(examined.whole)
     assert events(run, Stopped)[0].reason is StopReason.exhausted
+    judged = next(text_of(each) for each in server.requests if role_of(each)[0] == "check" and WHICH in text_of(each))
+    assert all(f"- {title}" in judged.partition("Read to their end")[2] for title in examined.whole)
 
 
 async def test_a_step_that_finds_several_things_hands_on_all_of_them(folder: Path):

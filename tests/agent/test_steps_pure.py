@@ -352,10 +352,11 @@ def test_steps_are_put_in_an_order_in_which_each_comes_after_what_it_needs():
     assert [(step.id, step.needs) for step in made.steps] == [("s1", ()), ("s2", ("s1",))]
 
 
-def test_dates_of_a_step_are_days_and_what_is_none_is_left_out():
+@pytest.mark.parametrize(("dated", "since"), [(True, "2025-04-29"), (False, "")])
+def test_dates_of_a_step_are_days_and_those_of_a_small_model_are_left_out(dated: bool, since: str):
     step = {"id": "s1", "question": "What changed?", "query": "change", "since": "29 April 2025", "until": "soon"}
-    made = build_plan(Planning.model_validate({"steps": [step]}), "2026-05-04")
-    assert (made.steps[0].since, made.steps[0].until) == ("2025-04-29", "")
+    made = build_plan(Planning.model_validate({"steps": [step]}), "2026-05-04", dated=dated)
+    assert (made.steps[0].since, made.steps[0].until) == (since, "")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,11 @@ HALVES = """Three Months Ended June 30, Six Months Ended June 30,
 ($ in thousands) 2023 2022 2023 2022
 Licence fees 4,310 3,980 8,655 7,702"""
 
+CASH = """Cash flows — Years ended 31 May — Millions
+2018 | 2017
+Purchases of cranes\t(1,577)\t(1,373)
+Net income of 4D Lines\t$\t5,777\t$\t5,921"""
+
 # Kind → source, a statement that turns it round, and words of the hint that says so.
 TURNED = {
     "denied": (
@@ -405,6 +410,9 @@ FAITHFUL = [
     ("The Initial Public Offering ended on 16 December 2024.", "The IPO of December 16, 2024 is over.", ""),
     ("The wall is sound, says the keeper.", "According to the keeper, the wall is sound.", ""),
     ("The wall is sound, says the keeper.", "The keeper says that the wall is sound.", ""),
+    (CASH, "Purchases of cranes were USD 1,577 million in 2018.", ""),
+    (CASH, "Net income of 4D Lines was $5,777 million in 2018.", ""),
+    ("The alarm appeared on the screen at 03:50.", "The alarm was on the screen at 03:50.", ""),
 ]
 
 

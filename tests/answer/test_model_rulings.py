@@ -236,6 +236,15 @@ def test_claims_are_laid_out_within_their_room_each_passage_once(room: int):
         assert f"Claim {number} (cites " in values["claims"]
 
 
+def test_the_judge_is_told_which_documents_were_read_to_their_end():
+    claims = (replace(OPEN, cites=(KEY,)),)
+    shown = laid(JudgeRequest(claims, "Which dams are there?", read_whole=("Dams of the valley",)))["whole"]
+    assert (
+        f"Read to their end, so nothing of them is missing:\n⟦{MARK} quoted: documents⟧\n- Dams of the valley" in shown
+    )
+    assert "Read to their end" not in laid(JudgeRequest(claims, "Which dams are there?"))["whole"]
+
+
 def test_each_claim_is_shown_with_the_whole_passages_it_cites_and_no_other():
     shown = laid(JudgeRequest((replace(OPEN, cites=(OTHER,)),)))["evidence"]
     assert FISH in shown and DAM not in shown and "Fish" in shown

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assay.core.errors import UserError
-from assay.language.dates import DateRange, find_date_range, first_day, last_day
+from assay.language.dates import DateRange, find_date_range, first_day, last_day, with_weekday
 
 TODAY = "2026-11-15"  # a Sunday
 
@@ -59,6 +59,10 @@ def test_a_month_that_is_too_short_gives_its_last_day():
 )
 def test_written_dates_are_spans_of_days(words: str, first: str, last: str):
     assert (first_day(words, TODAY), last_day(words, TODAY)) == (first, last)
+
+
+def test_a_day_is_given_with_its_weekday():
+    assert with_weekday("2026-11-16") == "Monday, 2026-11-16" and with_weekday("") == ""
 
 
 @pytest.mark.parametrize("words", ["soon", "2024-13", "31 February 2023", ""])

@@ -19,6 +19,7 @@ from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Shape, Working
 from assay.language.clean import clean_text
+from assay.language.dates import with_weekday
 from assay.language.question_kind import asks_for_several
 from assay.language.terms import content_terms
 from assay.models.schemas import list_schema, object_schema
@@ -138,7 +139,7 @@ def build_prompt(
         "evidence": quotations(evidence, sources, mark, room - used)[0],
         "notes": notes,
         "shape": shape,
-        "today": today,
+        "today": with_weekday(today),
         "calculations": how,
     }
 
@@ -171,7 +172,7 @@ def build_rework_prompt(
         "question": asked,
         "claims": stated,
         "evidence": quotations(evidence, sources, mark, room - used)[0],
-        "today": today,
+        "today": with_weekday(today),
         "calculations": how,
     }
 

@@ -105,6 +105,14 @@ def _begin(unit: str, day: date) -> date:
             return day.replace(month=1, day=1)
 
 
+def with_weekday(day: str) -> str:
+    """A day as a prompt gives it: "this week" cannot be understood without its weekday."""
+    try:
+        return f"{date.fromisoformat(day):%A}, {day}"
+    except ValueError:
+        return day
+
+
 def first_day(words: str, today: str) -> str:
     """The first day of the range that `words` name: for `--since`."""
     return _parse(words, today)[0]

@@ -209,8 +209,9 @@ STATED = re.compile(  # in the header of a table, or near it
     r"\b(?:in|of|dollars|amounts)\s+(?:[A-Za-z$€£¥.]+\s+){0,3}?"
     r"(?P<many>thousands|millions|billions|trillions|crores|lakhs|mio|mrd|tsd)\b"
     rf"|{_money}\s?(?P<unit>{_any}|{_short})(?!\w)|\(\s?(?P<bracket>{_any})\b"
-    r"|[$€£¥(’'´]\s?(?P<zeros>000)(?:['’]?s)?\b(?![,.]?\d)",
-    re.I,
+    r"|[$€£¥(’'´]\s?(?P<zeros>000)(?:['’]?s)?\b(?![,.]?\d)"
+    r"|(?:^|[—–|\t:;,(])[ ]?(?P<alone>thousands|millions|billions)[ ]?(?=$|[—–|\t:;,)])",
+    re.I | re.M,
 )
 SCALE = re.compile(rf"(?<![^\W\d_])(?:(?P<long>{_any})\b|{_money}\s?(?P<short>{_short}))", re.I)
 COMMAS = re.compile(r"(?<![\d,])\d+,\d{1,2}(?![\d,])")  # decimal commas
@@ -225,8 +226,8 @@ def scale_in(text: str) -> int | None:
 
 def stated_scales(text: str) -> list[int]:
     """The scales that a text states for its figures, in order: 6 for "($ in millions)"."""
-    found = STATED.finditer(text)
-    return [3 if each["zeros"] else SCALES[(each["many"] or each["unit"] or each["bracket"]).lower()] for each in found]
+    found = [next(filter(None, each.groups())) for each in STATED.finditer(text)]
+    return [3 if each == "000" else SCALES[each.lower()] for each in found]
 
 
 def readings(text: str, places: Sequence[Span]) -> Readings:

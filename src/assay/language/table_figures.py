@@ -107,7 +107,8 @@ def _read(passage: str) -> tuple[tuple[FigureRow, ...], tuple[Number, ...]]:
     section: list[str] = []  # lines without figures above a row, below the header
     ended = False  # a row has ended header and section
     for line in passage.splitlines():
-        figures = [each for each in numbers(APART.sub(" ; ", line)) if each.is_figure]
+        apart = APART.sub(" ; ", line)
+        figures = [each for each in numbers(apart) if each.is_figure]
         found = tuple(YEAR.findall(line))
         piece = PERIOD.sub("", line).strip() == ""
         if len(found) > len(figures) and (len(found) > 1 or piece):
@@ -123,7 +124,11 @@ def _read(passage: str) -> tuple[tuple[FigureRow, ...], tuple[Number, ...]]:
                 section = [*([] if ended else section), line]
                 ended = False
         elif label := _label(line):
-            rows.append(FigureRow(label, tuple(figures), years, spans, "\n".join(header), "\n".join(section), line))
+            first_cell = re.search(r"\t| \| ", apart)  # figures of a label ("3M") stand in no column
+            cells = tuple(each for each in figures if not first_cell or each.start >= first_cell.end())
+            rows.append(
+                FigureRow(label, cells or tuple(figures), years, spans, "\n".join(header), "\n".join(section), line)
+            )
             begun, ended = False, True
             prose = [each for each in prose if each.text not in line]
     return tuple(rows), tuple(prose)

@@ -174,6 +174,7 @@ async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequenc
         frozenset(index for index, (place, _) in enumerate(group) if place in opinions),
         frozenset(index for index, (place, _) in enumerate(group) if place in headings),
         run.asked.today,
+        _read_whole(run, context) if last else (),
     )
     first = await _ask(run, context, request, Role.check)
     reviewed = run.asked.stakes is not Stakes.normal or run.asked.reviewed
@@ -186,6 +187,12 @@ async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequenc
     pairs = zip(first.claims, reversed(again.claims), strict=True)
     claims = tuple(agree(one, two, mark=context.marks_disagreement) for one, two in pairs)
     return Judgement(claims, first.by, first.answers, first.missing, first.search)
+
+
+def _read_whole(run: Run, context: RunContext) -> tuple[str, ...]:
+    """Titles of the documents that a question about a set was followed through to their end."""
+    titles = context.titles(run)
+    return tuple(titles.get(each) or each for each in run.examined.whole) if run.examined else ()
 
 
 async def _ask(run: Run, context: RunContext, request: JudgeRequest, role: Role) -> Judgement:

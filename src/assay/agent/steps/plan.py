@@ -14,7 +14,7 @@ from assay.agent.context import RunContext, mark
 from assay.agent.hops.split import split_compound, split_question
 from assay.agent.toolbox.documents import line, names
 from assay.core.errors import UserError
-from assay.core.events import Event, Planned, Route
+from assay.core.events import Event, Mode, Planned, Route
 from assay.core.run import Run
 from assay.core.types import Plan, PlanStep
 from assay.index.search_filter import filter_for
@@ -55,10 +55,11 @@ class Planning(BaseModel):
 
 
 async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """One step for a look-up; otherwise the model's steps, or those derived by rule."""
+    """One step for a look-up, and for a small model in haste: its plans cost more than they bring. Otherwise the model's
+    steps, or those derived by rule."""
     if not run.asked.has_model:
         yield Planned(plan_by_rule(run.question, run.asked.today))
-    elif run.route is not Route.research or (run.every and context.small(Role.plan)):
+    elif run.route is not Route.research or (context.small(Role.plan) and (run.every or run.asked.mode is Mode.quick)):
         query = (run.routed.query if run.routed else "") or run.question
         yield Planned(Plan((PlanStep("s1", run.question, query=query),)))
     elif len(run.readings) > 1:
@@ -77,7 +78,7 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield Planned(Plan((PlanStep("s1", run.question, query=run.question),)))
         else:
             proposed, by = reply
-            made = build_plan(proposed, run.asked.today)
+            made = build_plan(proposed, run.asked.today, dated=not context.small(Role.plan))
             yield Planned(made if made.steps else Plan((PlanStep("s1", run.question, query=run.question),)), by)
 
 
@@ -108,13 +109,13 @@ def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room:
         "documents": listed if estimate_tokens(listed) <= room // 3 else "",
         "so_far": before,
         "question": question,
-        "today": run.asked.today,
+        "today": dates.with_weekday(run.asked.today),
     }
 
 
-def build_plan(proposed: Planning, today: str) -> Plan:
+def build_plan(proposed: Planning, today: str, *, dated: bool = True) -> Plan:
     """The steps in topological order. Whatever is invalid is dropped: dependencies on unknown steps or in a cycle,
-    duplicate steps, placeholders that nothing fills, dates that are none."""
+    duplicate steps, placeholders that nothing fills; without `dated` also dates, which small models make up."""
     wanted = {step.id: step for step in reversed(proposed.steps)}
     ordered: list[Proposed] = []
     while wanted:
@@ -132,7 +133,7 @@ def build_plan(proposed: Planning, today: str) -> Plan:
             continue
         seen[tuple(content_terms(each.question))] = None
         since, until = _days(each.since, dates.first_day, today), _days(each.until, dates.last_day, today)
-        if since and until and since > until:
+        if not dated or (since and until and since > until):
             since = until = ""
         steps.append(
             PlanStep(each.id, each.question.strip(), needs, each.binds.strip(), each.query.strip(), since, until)

@@ -101,7 +101,7 @@ def _build_prompt(run: Run, room: int) -> dict[str, str]:
     return {
         "history": f"The conversation so far:\n{earlier}\n" if earlier else "",
         "bases": prompt_window.render_bases(run),
-        "today": run.asked.today,
+        "today": dates.with_weekday(run.asked.today),
         "eagerness": HINTS[run.asked.eagerness],
         "question": run.question,
     }

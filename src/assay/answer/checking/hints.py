@@ -39,6 +39,8 @@ KEPT_BY = {
 }
 NARROW, BOUNDS, WIDE = ("some", "most", "only"), ("at least", "up to"), ("all", "only")
 BACK = re.compile(r"(?:It|They|He|She|This|These|That|Those|The (?:[Cc]ompany|[Gg]roup|[Ff]irm|latter|former))\b")
+SIGNS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥"}
+CODE = re.compile(rf"\b({'|'.join(SIGNS)})\s?(?=\d)")
 LONGEST, MOST = 1500, 8  # characters of a claim that are read; hints
 SENTENCES = 3  # at most, that a claim is compared with
 REACH = 3  # words after a word of scope that it is about
@@ -51,8 +53,8 @@ APART = 0.2  # the sentence is about something else
 def find_hints(claim_text: str, passages: Sequence[str], above: Sequence[str] = ()) -> tuple[str, ...]:
     """One short sentence for each thing that the rules notice. `above` are titles, headings and dates of the passages:
     they tell what a passage is about, and state nothing."""
-    claim = plain(OPENING.sub("", claim_text, count=1) or claim_text)[:LONGEST]
-    passages = [plain(passage) for passage in passages]
+    claim = _plain(OPENING.sub("", claim_text, count=1) or claim_text)[:LONGEST]
+    passages = [_plain(passage) for passage in passages]
     near = nearest(claim, passages, above)
     found = [
         *_facts(claim, passages, above),
@@ -62,6 +64,11 @@ def find_hints(claim_text: str, passages: Sequence[str], above: Sequence[str] = 
         *(hint for sentence in near for rule in (_qualified, _scope, _roles) for hint in rule(claim, sentence)),
     ]
     return tuple(dict.fromkeys(found))[:MOST]
+
+
+def _plain(text: str) -> str:
+    """Without marks, and with a sign for each currency that has one: "USD 5" is no name."""
+    return CODE.sub(lambda match: SIGNS[match[1]], plain(text))
 
 
 def nearest(claim: str, passages: Sequence[str], above: Sequence[str] = ()) -> list[str]:

@@ -16,6 +16,7 @@ from assay.answer.evidence_text import Sources, quotations
 from assay.core.types import Claim, Evidence, Quote, Verdict
 from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
+from assay.language.dates import with_weekday
 from assay.language.injection import TAINT_REASON
 from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
@@ -65,6 +66,7 @@ class JudgeRequest:
     opinions: frozenset[int] = frozenset()  # indexes
     headings: frozenset[int] = frozenset()  # indexes
     today: str = ""
+    read_whole: tuple[str, ...] = ()  # titles of documents that were read to their end, for a question about a set
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,11 @@ def _whole(request: JudgeRequest, mark: str, room: int) -> str:
     if request.accepted:
         before = "\n".join(f"- {_flat(each)}" for each in request.accepted)
         accepted = f"Claims already found to be supported:\n{fence(mark, 'accepted', fit_to_tokens(before, room))}\n"
+    if request.read_whole:
+        titles = fit_to_tokens("\n".join(f"- {_flat(each)}" for each in request.read_whole), room)
+        accepted += f"Read to their end, so nothing of them is missing:\n{fence(mark, 'documents', titles)}\n"
     question = fit_to_tokens(_flat(request.question), max(room, 32))
-    return prompts.render("check_answer", question=question, accepted=accepted, today=request.today)
+    return prompts.render("check_answer", question=question, accepted=accepted, today=with_weekday(request.today))
 
 
 def _claim_lines(number: int, request: JudgeRequest) -> str:

@@ -29,7 +29,9 @@ SUBJECT = re.compile(
     rf"(?:^|(?<=, ))([^\s,;:'’]+(?: [^\s,;:'’]+){{0,4}}?)(?:['’]s?| (?:{SAYS.replace(' ', '|')}))(?= )"
 )
 YEARS = re.compile(r"(?:(?:19|20)\d\d[\s|]*)+$")  # that end a line
-EMPTY = re.compile(r"(?:^|\s|\|)[—–-]{1,9}(?=\s|\||$)|(?:\t[ ]{0,9}\t|\|\s{0,9}\|)(?=.{0,99}\d)")  # a cell without a figure
+EMPTY = re.compile(
+    r"(?:^|\s|\|)[—–-]{1,9}(?=\s|\||$)|(?:\t[ ]{0,9}\t|\|\s{0,9}\|)(?=.{0,99}\d)"
+)  # a cell without a figure
 LONGEST_LABEL = 60  # characters; a longer one is not whole
 
 
