@@ -289,7 +289,7 @@ def test_offline_whatever_leaves_is_refused():
 
 
 def test_the_settings_file_is_whole_or_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from assay.cli.setup.settings_file import replace_file
+    from assay.core.private_files import write_private
 
     (tmp_path / "assay.toml").write_text("pool = 50\n")
 
@@ -298,5 +298,5 @@ def test_the_settings_file_is_whole_or_as_before(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        replace_file(tmp_path / "assay.toml", "pool = 60\n")
+        write_private(tmp_path / "assay.toml", b"pool = 60\n")
     assert (tmp_path / "assay.toml").read_text() == "pool = 50\n"

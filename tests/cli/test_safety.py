@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from assay.cli.setup import doctor
 from assay.core.errors import UserError
 from assay.core.events import Route, Routed
 from assay.core.events.describe import live_line
+from assay.core.types import file_name
 from assay.evaluate import beir
 from assay.store import facts
 from assay.workspace.facade import Workspace, open_workspace
@@ -31,6 +33,46 @@ def one_line(done: Done, code: int = 2) -> str:
 def test_words_from_a_file_steer_no_terminal():
     assert plain("a\x1b[31mb\x07\x9b2Jc\r\x7f\x00\n\tcafé") == "a[31mb2Jc\n\tcafé"
     assert plain("half \udce9") == whole("half \udce9") == "half \ufffd"
+
+
+SPOOFED = "plan\n\u202efdp.\u2028ok\r\x1b[2K.md"  # breaks its line, and turns what follows round
+ESCAPED = r"plan\x0a\u202efdp.\u2028ok\x0d\x1b[2K.md"
+
+
+def test_what_turns_text_round_is_escaped_for_a_terminal():
+    assert plain("a\u202eb\u2066c\u2028d\ufeff") == r"a\u202eb\u2066c\u2028d\ufeff"
+    assert plain("שלום\u00a0می\u200cخواهم\n\t") == "שלום\u00a0می\u200cخواهم\n\t"
+    assert (
+        as_json("a\u202e\u2028", indent=None) == r'"a\u202e\u2028"'
+        and json.loads(as_json("\U000e0041")) == "\U000e0041"
+    )
+
+
+def test_no_file_name_breaks_its_line_or_turns_others_round(typed: Typed, empty: Workspace, tmp_path: Path):
+    file = tmp_path / SPOOFED
+    file.write_text("# A note\n\nThe valve of the pump house is opened by hand.\n")
+    outputs = [typed("add", file), typed("sources"), typed("show", file), typed("sources", "--json")]
+    outputs += [typed("ask", "How is the valve of the pump house opened?"), typed("remove", file, "-y")]
+    assert [done.code for done in outputs] == [0] * len(outputs), outputs
+    for done in outputs:
+        assert not re.search("[\u202e\u2028\r\x1b]", done.out + done.err)
+        assert ESCAPED in done.out or ESCAPED.replace("\\", "\\\\") in done.out
+    lines = [line for done in outputs for line in done.out.splitlines() if "fdp." in line]
+    assert all("plan" in line for line in lines) and len(lines) >= len(outputs)
+
+
+def test_a_name_from_before_is_escaped_where_it_is_shown():
+    assert file_name(f"/home/ada/{SPOOFED}") == ESCAPED and file_name(f"upload:{SPOOFED}") == ESCAPED
+    assert file_name("/home/ada/Bericht März\u202f5.pdf") == "Bericht März\u202f5.pdf"
+
+
+def test_what_is_exported_can_be_read_by_its_owner_alone(typed: Typed, noted: Workspace, tmp_path: Path):
+    asked = json.loads(typed("ask", "Where is orpiment ground?", "--json").out.splitlines()[0])
+    assert typed("export", asked["run"], "--out", tmp_path / "run.zip").code == 0
+    assert typed("synthesise", "--no-model", "--yes", "--out", tmp_path / "account").code in {0, 3}
+    written = [tmp_path / "run.zip", *(tmp_path / "account").iterdir()]
+    assert len(written) == 4 and {each.stat().st_mode & 0o777 for each in written} == {0o600}
+    assert (tmp_path / "account").stat().st_mode & 0o777 == 0o700
 
 
 def test_json_keeps_control_characters_escaped():

@@ -179,6 +179,31 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captur
     assert check.main([str(tmp_path / "b.zip")]) == 1 and "two files of one name" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x\nThe bundle is whole.",
+        "x\r\x1b[2K\x1b[1AThe bundle is whole.\x1b[8m",
+        "x\u2028The bundle is whole.\x85\x9b2K",
+        "\u202e.elohw si eldnub ehT\u2066",
+        "x" + " " * 300 + "The bundle is whole.",
+        "x" * 5000,
+    ],
+)
+def test_no_name_in_a_bundle_writes_a_line_of_its_own(
+    opened: Workspace, run: str, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "b.zip"
+    file.write_bytes(made(opened, run))
+    with zipfile.ZipFile(file, "a") as packed:
+        packed.writestr(name, b"more")
+    assert check.main([str(file)]) == 1
+    printed = capsys.readouterr().out
+    lines = printed.removesuffix("\n").split("\n")
+    assert len(lines) == 1 and lines[0].startswith("BAD: ") and lines[0].isprintable()
+    assert "   " not in printed and len(printed) < 500
+
+
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no zip", b"\xff" * 50])
 def test_what_is_no_bundle_is_said_to_be_none(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "b.zip").write_bytes(data)

@@ -274,6 +274,16 @@ async def test_what_fails_inside_is_not_told(serve: Serve, monkeypatch: pytest.M
             assert result.is_error and "Try again later" in text(result) and "secret" not in text(result)
 
 
+async def test_of_an_answer_that_is_held_an_agent_hears_that_it_waits_for_a_reviewer(serve: Serve):
+    with ChatServer(script().answer) as model, serve(model, review_always=True) as at:
+        async with over_http(at) as session:
+            result = await session.call_tool("ask", {"question": QUESTION})
+            told = data(result)
+    assert told["waiting_for"] == "reviewer" and told["outcome"] is None and told["citations"] == []
+    assert text(result).startswith("Waiting for a reviewer. ") and "every answer is looked at here" in text(result)
+    assert "clearer" not in text(result) and "31 metres" not in text(result) + told["answer"]
+
+
 # --- people ---------------------------------------------------------------------------------------------------------
 
 

@@ -174,3 +174,11 @@ def test_a_log_line_says_where_something_broke_and_not_what_was_asked():
     line = RedactingFormatter("%(message)s").format(record)
     assert "run r1 broke down" in line and "test_restart.py" in line and "ValueError" in line
     assert "telemetry kept?" not in line.replace('raise ValueError("How long is raw telemetry kept?")', "")
+
+
+@pytest.mark.parametrize("sign", ["\n", "\r", "\u2028", "\x85", "\x1b[2K", "\u202e"])
+def test_no_name_begins_a_line_of_the_log(sign: str):
+    path = f"/api/x{sign}2026-01-01 00:00:00 WARNING assay.serve: run r1 was approved"
+    record = logging.LogRecord("assay.serve", logging.ERROR, "", 0, "%s broke down", (path,), None)
+    line = RedactingFormatter("%(levelname)s: %(message)s").format(record)
+    assert sign not in line and len(line.splitlines()) == 1 and "was approved broke down" in line

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from assay.core.printable import UNSAFE, printable_text
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -102,12 +104,14 @@ Out = Annotated[
 ]
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all control characters except tab and newline
+# Escaped in JSON too: controls, and what reorders or hides text on a terminal.
+JSON_UNSAFE = re.compile(f"[{UNSAFE}\ud800-\udfff]")
 HALVES = re.compile("[\ud800-\udfff]")  # surrogates, which Python uses for bytes that are not UTF-8
 
 
 def plain(text: str) -> str:
-    """Text made safe for a terminal: without control characters."""
-    return CONTROL.sub("", whole(text))
+    """Text made safe for a terminal: without control characters; those that reorder or hide text are escaped."""
+    return printable_text(CONTROL.sub("", whole(text)))
 
 
 def whole(text: str) -> str:
@@ -194,7 +198,7 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
     from assay.core.codec import to_json
 
     text = json.dumps(to_json(value), ensure_ascii=False, indent=indent)
-    return re.sub("[\x7f-\x9f\ud800-\udfff]", lambda sign: f"\\u{ord(sign[0]):04x}", text)
+    return JSON_UNSAFE.sub(lambda sign: json.dumps(sign[0])[1:-1], text)
 
 
 def console() -> Console:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 from assay.core.formats import format_named
+from assay.core.printable import printable_name
 
 Scalar = str | int | float | bool
 
@@ -33,8 +34,8 @@ STDIN, UPLOAD = "stdin:", "upload:"
 
 
 def file_name(uri: str) -> str:
-    """The display name of a document: its file name."""
-    return PurePath(uri.removeprefix(STDIN).removeprefix(UPLOAD)).name or uri
+    """The display name of a document: its file name, on one line."""
+    return printable_name(PurePath(uri.removeprefix(STDIN).removeprefix(UPLOAD)).name or uri)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from assay.core.errors import UserError
+from assay.core.private_files import create_private
 from assay.store.database import Store, copy_state, open_store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import backups
@@ -50,7 +49,7 @@ def backup(folder: Path, store: Store, to: Path) -> int:
         with tempfile.TemporaryDirectory(dir=to.parent) as space:
             state = Path(space) / STATE
             copy_state(store, state)
-            with _private(partial) as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
+            with create_private(partial) as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
                 archive.add(state, arcname=STATE)
                 for each in _files(folder):
                     archive.add(each, arcname=str(each.relative_to(folder)), recursive=False)
@@ -61,11 +60,6 @@ def backup(folder: Path, store: Store, to: Path) -> int:
     finally:
         partial.unlink(missing_ok=True)
     return to.stat().st_size
-
-
-def _private(path: Path) -> BinaryIO:
-    """A new file that only its owner can read: it contains all documents, and perhaps a key."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _files(folder: Path) -> Iterator[Path]:

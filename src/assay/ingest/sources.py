@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.core.errors import UserError
+from assay.core.printable import printable_name
 from assay.core.types import STDIN
 
 PASSED_OVER = {"__pycache__", "node_modules", "$RECYCLE.BIN", "__MACOSX"}
@@ -66,8 +67,9 @@ def find_sources(paths: Sequence[Path]) -> list[SourceFile]:
 
 
 def printable_path(path: str) -> str:
-    """A path that can be stored and shown: bytes that are not UTF-8 are escaped."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    """A path that can be stored and shown: bytes that are not UTF-8 are escaped, and characters that would break or
+    reorder the line it stands on."""
+    return printable_name(os.fsencode(path).decode("utf-8", "backslashreplace"))
 
 
 def _there(path: Path) -> Path:

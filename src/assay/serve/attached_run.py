@@ -55,14 +55,15 @@ CLOSING = "The server is closing. The question is carried on as run {run} when i
 
 @dataclass(frozen=True, slots=True)
 class RunReply:
-    """The result of a run: the answer as Markdown with numbered citations, or a clarifying question; `error` if
-    there is neither."""
+    """The result of a run: the answer as Markdown with numbered citations, or a clarifying question, or
+    what a held answer waits for; `error` if there is none of these."""
 
     run: Run
     text: str = ""
     outcome: Outcome | None = None
     citations: tuple[CitationView, ...] = ()
     error: str = ""
+    held: bool = False  # the answer waits for a reviewer; `text` says why
 
 
 @dataclass
@@ -145,7 +146,7 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
         options = (f"- {each}" for each in run.waiting.options if each != EACH)  # cannot be chosen in a chat
         return RunReply(run, "\n".join([run.waiting.question, "", *options]))
     if run.held is not None:
-        return RunReply(run, HELD.format(progress=done, reasons="; ".join(run.held.reasons), run=run_id))
+        return RunReply(run, HELD.format(progress=done, reasons="; ".join(run.held.reasons), run=run_id), held=True)
     if run.rejected is not None:
         return RunReply(run, error=REJECTED.format(note=run.rejected.note))
     return RunReply(run, error=(FAILED if run.failed else CLOSING).format(run=run_id))

@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from assay.core.errors import UserError
+from assay.core.printable import printable_name
 from assay.serve.state import Server
 
 SHUTDOWN_SECONDS = 3  # seconds for pending responses once runs are parked
@@ -79,7 +80,12 @@ class ServerProcess(uvicorn.Server):
 
 
 class RedactingFormatter(logging.Formatter):
-    """Logs the location and type of an error but not its message, which may contain text of documents or questions."""
+    """Logs the location and type of an error but not its message, which may contain text of documents or questions.
+    A message is one line: names and paths in it cannot begin another."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = printable_name(record.message)
+        return super().formatMessage(record)
 
     def formatException(
         self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]

@@ -22,6 +22,7 @@ from assay.cli.options import (
     wait_for,
     whole,
 )
+from assay.core.printable import printable_name
 
 if TYPE_CHECKING:
     from assay.ingest.pipeline import Progress
@@ -103,7 +104,7 @@ def sync(
         return
     show(report, quiet=quiet)
     for entry in gone:
-        console().print(plain(f"Removed {entry.uri}"), markup=False)
+        console().print(plain(f"Removed {printable_name(entry.uri)}"), markup=False)
 
 
 def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json = False, quiet: Quiet = False) -> None:

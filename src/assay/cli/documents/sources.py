@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.options import BaseName, Bases, Json, Workspace, Yes, cells, console, plain, print_json, wait_for
+from assay.core.printable import printable_name
 
 
 def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False) -> None:
@@ -67,7 +68,7 @@ def show(
         ("About", describe(document.meta)),
         ("Authors", ", ".join(document.authors)),
         ("Date", document.date),
-        ("File", document.uri),
+        ("File", printable_name(document.uri)),
     )
     for label, value in facts:
         if value:
@@ -100,14 +101,14 @@ def remove(
         selected = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
         if len(selected) > 1 and not yes:
             for entry in selected.values():
-                typer.echo(plain(f"  {entry.uri}"), err=True)
+                typer.echo(plain(f"  {printable_name(entry.uri)}"), err=True)
             typer.confirm(f"Remove these {len(selected)} documents?", abort=True, err=True)
         gone = wait_for(opened.remove(list(selected), base))
     if json:
         print_json([entry.uri for entry in gone])
         return
     for entry in gone:
-        console().print(plain(f"Removed {entry.uri}"), markup=False)
+        console().print(plain(f"Removed {printable_name(entry.uri)}"), markup=False)
 
 
 def stored_name(given: str) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from assay.cli.options import BaseName, Json, Workspace, Yes, console, plain, print_json, wait_for, whole
 from assay.cli.view.dialogue import say
+from assay.core.printable import printable_name
 
 if TYPE_CHECKING:
     from assay.workspace.facade import Workspace as Opened
@@ -56,7 +57,7 @@ def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> Erasur
     selected = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
     if not yes:
         for entry in selected.values():
-            typer.echo(plain(f"  {entry.uri}"), err=True)
+            typer.echo(plain(f"  {printable_name(entry.uri)}"), err=True)
         typer.confirm(f"Erase {_counted(len(selected), 'document')}? It cannot be undone.", abort=True, err=True)
     return wait_for(opened.erase(list(selected.values()), scope))
 

@@ -17,6 +17,7 @@ def export(
 ) -> None:
     """Write a run with its evidence and its proof to one file; `python3 check.py FILE` checks it without Assay."""
     from assay.core.errors import UserError
+    from assay.core.private_files import write_private
     from assay.governance.audit.export import export_bundle
     from assay.workspace.facade import open_workspace
 
@@ -28,10 +29,6 @@ def export(
     with open_workspace(workspace) as opened:
         seen = opened.run_for_asker(run)
         made = export_bundle(opened.store, opened.path, opened.settings, seen, opened.scope())
-    try:
-        file.write_bytes(made)
-    except OSError:
-        file.unlink(missing_ok=True)  # never leave a partial bundle
-        raise
+    write_private(file, made)
     typer.echo(plain(f"Wrote {file} ({len(made) / 1e6:.1f} MB). Check it with: python3 check.py {file}"))
     typer.echo("check.py is inside it; `unzip -p FILE check.py > check.py` takes it out.")

@@ -166,7 +166,8 @@ def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list
 
 
 def _write(folder: Path, wanted: SettingChanges) -> None:
-    from assay.cli.setup.settings_file import replace_file, with_settings
+    from assay.cli.setup.settings_file import with_settings
+    from assay.core.private_files import write_private
     from assay.core.settings import FILE, PREFIX, Settings
 
     place = folder / FILE
@@ -174,7 +175,7 @@ def _write(folder: Path, wanted: SettingChanges) -> None:
     defaults = {name: field.default for name, field in Settings.model_fields.items()} | {"llm_api_key": ""}
     changes = init_questions.to_write(wanted, defaults, tomllib.loads(text))
     if changes:
-        replace_file(place, with_settings(text, changes))
+        write_private(place, with_settings(text, changes).encode())
     say(f"{'Wrote' if changes else 'Nothing to change in'} {place}.")
     for name in wanted:
         if os.environ.get(f"{PREFIX}{name.upper()}") is not None and name != "llm_api_key":

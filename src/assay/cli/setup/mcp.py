@@ -11,14 +11,13 @@ def mcp(workspace: Workspace = None) -> None:
     An agent starts it; it ends when the agent does. Nothing but the protocol goes to standard output.
     """
     import asyncio
-    import logging
     import signal
-    import sys
 
     from assay.serve.mcp.server import over_stdio
+    from assay.serve.process import log_to_terminal
     from assay.workspace.facade import open_workspace
 
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    log_to_terminal(access=False)
     # Exit at once: a thread blocks on the next line and cannot be cancelled. Records are on disk, and runs can be
     # resumed.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 
 Value = str | int | float | bool
 
@@ -42,14 +40,3 @@ def spelled(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else repr(value)
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace a file atomically; readable only by the user."""
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

@@ -13,6 +13,7 @@ import typer
 from assay.cli.options import as_json, plain
 from assay.cli.view import follow
 from assay.core.errors import UserError
+from assay.core.private_files import write_private
 
 if TYPE_CHECKING:
     from assay.cli.view.follow import Show
@@ -53,11 +54,9 @@ def save(account: Account, folder: Path) -> None:
     check_folder(folder, account.run)
     files = {DATA: as_json(account) + "\n", TEXT: plain(markdown(account)), PAGE: plain(html(account))}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, words in files.items():
-            part = folder / f".{name}.part"
-            part.write_text(words, encoding="utf-8")
-            part.replace(folder / name)
+            write_private(folder / name, words.encode("utf-8"))
     except OSError as error:
         raise UserError(
             f"The account cannot be written to {str(folder)!r}: {error.strerror}. "

@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 START = "0" * 64
@@ -113,7 +114,7 @@ def read_bundle(path):
             if len(set(names)) != len(names):
                 raise InvalidBundle("the bundle holds two files of one name")
             return {name: packed.read(name) for name in names if not name.endswith("/")}
-    except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, RuntimeError, EOFError) as error:
         raise InvalidBundle(f"the bundle cannot be opened: {error}") from None
 
 
@@ -277,6 +278,21 @@ def _sealed(files, records, public):
     return f"its last record is number {last['n']} of the {head['n']} that were signed at {head['at']}"
 
 
+LONGEST_LINE = 400
+
+
+def printable(line):
+    """A line as it may be printed: what the bundle says can neither end the line, hide words, nor control the terminal.
+    Runs of blanks are one blank, so that no words are pushed to a line of their own."""
+    shown = "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in line)
+    shown = " ".join(shown.split())
+    return shown if len(shown) <= LONGEST_LINE else shown[:LONGEST_LINE] + "…"
+
+
+def say(line):
+    sys.stdout.write(printable(line) + "\n")
+
+
 def main(words):
     key = ""
     if "--key" in words and words.index("--key") + 1 < len(words):
@@ -288,15 +304,15 @@ def main(words):
         return 2
     try:
         for line in check(read_bundle(words[0]), key):
-            sys.stdout.write(f"ok: {line}\n")
+            say(f"ok: {line}")
     except InvalidBundle as bad:
-        sys.stdout.write(f"BAD: {bad}\n")
+        say(f"BAD: {bad}")
         return 1
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        sys.stdout.write(f"BAD: the bundle is not of the form it should be ({type(error).__name__}: {error})\n")
+        say(f"BAD: the bundle is not of the form it should be ({type(error).__name__}: {error})")
         return 1
     named = "" if key else " Whether that key is the right one, only its owner can say: compare it, or use --key."
-    sys.stdout.write(f"The bundle is whole.{named}\n")
+    say(f"The bundle is whole.{named}")
     return 0
 
 

@@ -7,6 +7,7 @@ so.
 from __future__ import annotations
 
 import secrets
+from typing import Literal
 
 from assay.core.types import Hit, Outcome
 from assay.prompts.fence import fence, fence_mark, table_label
@@ -52,11 +53,13 @@ class ReadResponse(ResponseModel):
 
 
 class AnswerResponse(ResponseModel):
-    """`outcome` is answered, partial, abstained (the documents do not answer it) or direct (not from the documents); none where
-    the question is asked back. `answer` is Markdown with the numbers of `citations`."""
+    """`outcome` is answered, partial, abstained (the documents do not answer it) or direct (not from the documents). It is none
+    while the run waits: `waiting_for` is then `reviewer` (the answer is held until it is approved) or `clarification` (the
+    question is asked back). `answer` is Markdown with the numbers of `citations`."""
 
     run: str
     outcome: Outcome | None
+    waiting_for: Literal["", "reviewer", "clarification"]
     answer: str
     citations: tuple[CitationView, ...]
 
@@ -84,6 +87,8 @@ def new_mark() -> str:
 
 
 def render_reply(reply: RunReply) -> str:
+    if reply.held:
+        return f"Waiting for a reviewer. {reply.text} Do not answer the question from elsewhere meanwhile."
     if reply.outcome is None:
         return f"The question has to be clearer before it can be answered. {reply.text}"
     what = {
@@ -94,6 +99,13 @@ def render_reply(reply: RunReply) -> str:
     }[reply.outcome]
     label = "answer" if reply.citations else "reply"
     return f"{what} {DATA}\n\n{fence(new_mark(), label, reply.text)}\n\nRun {reply.run.id} keeps the record of it."
+
+
+def answer_view(reply: RunReply) -> AnswerResponse:
+    waiting = "reviewer" if reply.held else "clarification" if reply.outcome is None else ""
+    return AnswerResponse(
+        run=reply.run.id, outcome=reply.outcome, waiting_for=waiting, answer=reply.text, citations=reply.citations
+    )
 
 
 def source_view(entry: Entry, names: dict[str, str]) -> SourceView:

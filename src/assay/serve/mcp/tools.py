@@ -28,6 +28,7 @@ from assay.serve.mcp.results import (
     AnswerResponse,
     ReadResponse,
     SourceListResponse,
+    answer_view,
     render_hits,
     render_reading,
     render_reply,
@@ -173,8 +174,7 @@ def _ask(reach: ToolAccess) -> Callable[..., Any]:
                 reply = await waiting.reply()
         if reply.error:
             raise ToolError(reply.error)
-        shape = AnswerResponse(run=reply.run.id, outcome=reply.outcome, answer=reply.text, citations=reply.citations)
-        return result(render_reply(reply), shape)
+        return result(render_reply(reply), answer_view(reply))
 
     return ask
 
