@@ -168,6 +168,18 @@ class Settings(BaseModel):
     serve_uploads_per_person: int = Field(
         20, ge=0, description="uploads of one person that may wait to be read by a server; 0 for no ceiling"
     )
+    serve_connections: int = Field(
+        1000, ge=0, description="connections that a server keeps open at the same time; 0 for no ceiling"
+    )
+    serve_connections_per_address: int = Field(
+        200, ge=0, description="connections from one address, other than a trusted proxy's; 0 for no ceiling"
+    )
+    serve_header_seconds: float = Field(
+        20.0, ge=0, description="seconds in which the headers of a request must arrive; 0 for no limit"
+    )
+    serve_idle_seconds: float = Field(
+        60.0, ge=0, description="seconds that a body may be late, or a reply unread; 0 for no limit"
+    )
     serve_session_hours: float = Field(
         24.0, gt=0, le=8760, description="hours after which a browser has to sign in again"
     )

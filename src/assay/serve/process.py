@@ -10,12 +10,14 @@ import socket
 import traceback
 from collections.abc import Callable
 from types import FrameType, TracebackType
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from assay.core.errors import UserError
 from assay.core.printable import printable_name
+from assay.serve.connections import connection_limits, limited_protocol
 from assay.serve.state import Server
 
 SHUTDOWN_SECONDS = 3  # seconds for pending responses once runs are parked
@@ -48,6 +50,7 @@ class ServerProcess(uvicorn.Server):
                 log_config=None,
                 access_log=access_log,
                 lifespan="on",
+                http=cast(Any, limited_protocol(connection_limits(server.workspace.settings, server.serving.proxies))),
                 ws="none",
                 proxy_headers=False,  # only the connection determines the peer address
                 server_header=False,
