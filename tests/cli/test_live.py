@@ -13,6 +13,8 @@ from assay.cli.view.checkpoint import commands, question
 from assay.cli.view.run_view import ROWS, rows_for, view
 from assay.core.events import (
     KINDS,
+    AccountChange,
+    AccountChanged,
     Answered,
     Asked,
     AwaitingReview,
@@ -118,6 +120,7 @@ TRUST: tuple[Event, ...] = (
     Narrowed(3, "a document is gone"),
     Erased("its document was erased", "owner", ("d1",), {"r1": (4, 5)}),
     Granted("d1", "user:reader", False, "owner"),
+    AccountChanged("user:reader", AccountChange.groups, "boss", "desk, night"),
     Withheld("Drafted", "it may hold words of a document that you may not read"),
 )
 

@@ -18,7 +18,7 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Answered, Decision, Edit, Gathered, Stakes, ToolRan
 from assay.core.run import Run
 from assay.core.types import Verdict
-from assay.store.access import grants, members
+from assay.store.access import grants, members, transfer
 from assay.store.runs import records, reviews
 from assay.store.schema import documents
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
@@ -309,7 +309,7 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
             with pytest.raises(Missing):
                 whole.reviews().sheet(run.id)
         finally:
-            members.remove(mine.store, "editor")
+            transfer.remove_member(mine.store, mine.cache, "editor")
 
 
 async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stocked: Path):

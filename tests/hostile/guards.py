@@ -32,7 +32,7 @@ class Guard:
 
 INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_hostile_replies.py"
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
-RESTRICTED = "tests/hostile/test_restricted_files.py"
+RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 GUARDS = (
     Guard(
@@ -415,6 +415,41 @@ GUARDS = (
         "    if only_for:\n",
         "    if False:\n",
         f"{RESTRICTED}::test_only_for_restricts_a_file_before_anybody_could_have_read_it",
+    ),
+    Guard(
+        "changes of accounts are on record",
+        "store/access/members.py",
+        '    records.note(connection, store, AccountChanged(f"user:{name}", change, by, detail))\n',
+        "    pass\n",
+        f"{ACCOUNTS}::test_whatever_an_administrator_does_to_people_is_on_record",
+    ),
+    Guard(
+        "a new password ends keys and sessions",
+        "store/access/members.py",
+        "values(password=hashed))\n        _end_access(connection, name)\n",
+        "values(password=hashed))\n",
+        f"{ACCOUNTS}::test_a_password_that_is_reset_ends_keys_and_sessions",
+    ),
+    Guard(
+        "the name of the command line is reserved",
+        "store/access/members.py",
+        "    if name == LOCAL.id:\n",
+        "    if False:\n",
+        f"{ACCOUNTS}::test_nobody_is_added_under_the_name_of_the_command_line",
+    ),
+    Guard(
+        "a new person inherits nothing of a former one",
+        "store/access/transfer.py",
+        'new = heir or f"{FORMER}{name}:{store.new_id()}"',
+        "new = heir or name",
+        f"{ACCOUNTS}::test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing",
+    ),
+    Guard(
+        "nobody is locked out by wrong passwords from elsewhere",
+        "serve/limits.py",
+        'own = (("name", f"{address} {name}"), ("address", address))',
+        'own = (("name", name), ("address", address))',
+        f"{ACCOUNTS}::test_wrong_passwords_from_elsewhere_keep_nobody_from_signing_in",
     ),
     Guard(
         "all records form one chain",

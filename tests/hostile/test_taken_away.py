@@ -17,7 +17,7 @@ from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Failed, Narrowed, Withheld
 from assay.serve.live import ActiveRun, EventFrame, stored_frames
-from assay.store.access import grants, members
+from assay.store.access import grants, transfer
 from assay.store.runs import history, records
 from assay.workspace import erase, share
 
@@ -229,8 +229,8 @@ async def test_a_run_of_somebody_who_was_removed_stops(made: World):
                 await asyncio.sleep(0.005)
 
     run = await made.server.live.begin(made.as_(READER), slowly())
-    members.remove(made.workspace.store, "reader")
+    _, former = transfer.remove_member(made.workspace.store, made.workspace.cache, "reader")
     gate.set()
     await made.rest()
-    last = made.as_(READER).run(run.id).events[-1]
+    last = made.workspace.for_principal(Principal(former)).run(run.id).events[-1]
     assert isinstance(last, Failed) and last.error == "removed"

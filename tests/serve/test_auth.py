@@ -16,9 +16,14 @@ from assay.serve.limits import FREE_ATTEMPTS, PasswordAttempts
 from assay.serve.routes import auth
 from assay.serve.state import ServeOptions
 from assay.store import facts
-from assay.store.access import grants, members, tokens
+from assay.store.access import grants, members, tokens, transfer
+from assay.workspace.facade import Workspace
 
 SIGN_IN = {"name": "reader", "password": PASSWORD}
+
+
+def remove(workspace: Workspace, name: str) -> None:
+    transfer.remove_member(workspace.store, workspace.cache, name)
 
 
 @pytest.fixture
@@ -80,7 +85,7 @@ def test_a_key_that_is_taken_back_between_two_requests_opens_nothing_at_the_seco
 def test_a_member_who_is_removed_is_out_at_the_next_request(tool_context: Team):
     with tool_context.as_("reader") as client, tool_context.signed_in("reader") as browser:
         assert client.get("/api/me").status_code == browser.get("/api/me").status_code == 200
-        members.remove(tool_context.at.server.workspace.store, "reader")
+        remove(tool_context.at.server.workspace, "reader")
         assert client.get("/api/me").status_code == browser.get("/api/me").status_code == 401
 
 
@@ -278,7 +283,7 @@ def test_what_is_carried_on_for_somebody_sees_what_they_may_see_now(tool_context
     members.set_groups(store, "reader", ["press"])
     before = Principal("reader", frozenset({"desk", "press"}))
     assert auth.current_workspace(server, before).principal == Principal("reader", frozenset({"press"}))
-    members.remove(store, "reader")
+    remove(server.workspace, "reader")
     with pytest.raises(Missing, match="no user called 'reader' any more"):
         auth.current_workspace(server, before)
     assert auth.current_workspace(server, LOCAL).principal == LOCAL, (
@@ -293,7 +298,7 @@ def test_behind_a_proxy_that_names_no_groups_those_of_the_workspace_hold_as_they
     ) as tool_context:
         members.set_groups(tool_context.at.server.workspace.store, "reader", ["press"])
         assert tool_context.at.server.present(before) == Principal("reader", frozenset({"press"}))
-        members.remove(tool_context.at.server.workspace.store, "reader")
+        remove(tool_context.at.server.workspace, "reader")
         assert tool_context.at.server.present(before) == Principal("reader"), (
             "whom the proxy lets in need not be a member"
         )

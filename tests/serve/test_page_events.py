@@ -18,7 +18,14 @@ Serve = Callable[..., AbstractContextManager[Served]]
 HANDLER = re.compile(r"^  ([A-Z][a-z]+(?:[A-Z][a-z]+)*)(?=\(|: )", re.MULTILINE)  # a key of an object of handlers
 COMPARED = re.compile(r"kind(?:\))? [!=]== \"([A-Z][A-Za-z]+)\"")  # kind === "Decided"
 LISTED = re.compile(r"(?:new Set\(|^  if \(|return )\[((?:\"[A-Z][A-Za-z]+\"(?:, )?)+)\]", re.MULTILINE)
-ONLY_DESCRIBED = {"Compacted", "Erased", "Granted", "Narrowed", "Withheld"}  # shown by their title and line alone
+ONLY_DESCRIBED = {
+    "AccountChanged",
+    "Compacted",
+    "Erased",
+    "Granted",
+    "Narrowed",
+    "Withheld",
+}  # shown by their title and line alone
 FILES = ("timeline", "event", "stages", "story")  # those that know single kinds
 
 

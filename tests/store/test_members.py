@@ -10,8 +10,8 @@ from sqlalchemy import select, text
 
 from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
-from assay.store.access import grants, members, tokens
-from assay.store.database import Store, open_store
+from assay.store.access import grants, members, tokens, transfer
+from assay.store.database import Store, open_cache, open_store
 
 PASSWORD = "a lamp on the pier"
 
@@ -62,12 +62,12 @@ def test_a_group_that_could_be_taken_for_several_is_refused(store: Store, reader
     assert members.named(store, "reader") == reader
 
 
-def test_whoever_is_not_there_cannot_be_changed(store: Store):
+def test_whoever_is_not_there_cannot_be_changed(store: Store, tmp_path: Path):
     for change in (
         lambda: members.set_groups(store, "nobody", []),
         lambda: members.set_admin(store, "nobody", True),
         lambda: members.set_password(store, "nobody", PASSWORD),
-        lambda: members.remove(store, "nobody"),
+        lambda: transfer.remove_member(store, open_cache(tmp_path / "cache.db"), "nobody"),
         lambda: tokens.new_key(store, "nobody"),
     ):
         with pytest.raises(Missing, match="no user called 'nobody'"):
@@ -208,14 +208,15 @@ def test_every_session_of_a_member_can_be_ended_and_nobody_elses(store: Store, r
 
 
 def test_a_member_who_is_removed_has_no_key_no_session_and_no_share_of_others_any_more(
-    store: Store, reader: members.Member
+    store: Store, reader: members.Member, tmp_path: Path
 ):
     key, (token, _) = tokens.new_key(store, "reader"), tokens.begin_session(store, "reader", 60)
     own = grants.get_or_create_base(store, "own", reader.principal)
     shared = grants.get_or_create_base(store, "shared", Principal("editor"))
     grants.share(store, shared, "user:reader")
     assert len(grants.scope_of(store, Principal("reader")).bases) == 2
-    members.remove(store, "reader")
+    _, former = transfer.remove_member(store, open_cache(tmp_path / "cache.db"), "reader")
     assert tokens.member_with_key(store, key) is None and tokens.find_session(store, token) is None
     assert tokens.listing(store) == []
-    assert grants.scope_of(store, Principal("reader")).bases == (own,)
+    assert grants.scope_of(store, Principal("reader")).bases == ()
+    assert [base.id for base in grants.scope_of(store, Principal(former)).bases] == [own.id]

@@ -50,8 +50,8 @@ class RateLimiter:
 
 
 class PasswordAttempts:
-    """Wrong passwords by name and address. An attempt is counted before the check and removed if correct, so that
-    parallel attempts cannot bypass the limit."""
+    """Wrong passwords by address, and by name and address together: nobody can lock out a person from elsewhere. An attempt
+    is counted before the check and removed if correct, so that parallel attempts cannot bypass the limit."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = MAX_ENTRIES) -> None:
         self._clock, self._most = clock, most
@@ -60,7 +60,7 @@ class PasswordAttempts:
     def begin(self, name: str, address: str) -> None:
         """Count an attempt; refuse it after too many wrong ones."""
         now = self._clock()
-        own = (("name", name), ("address", address))
+        own = (("name", f"{address} {name}"), ("address", address))
         wait = max(self._until(each, now) for each in own) - now
         if wait > 0:
             raise too_many_requests(f"Too many wrong passwords. Try again in {math.ceil(wait)} seconds.", wait)
@@ -74,9 +74,9 @@ class PasswordAttempts:
             self._wrong.popitem(last=False)
 
     def right(self, name: str, address: str) -> None:
-        """Reset the count of the name. The address keeps its earlier wrong attempts: signing in with one's own
-        password must not reset the limit on guessing others'."""
-        self._wrong.pop(("name", name), None)
+        """Reset the count of the name at this address. The address keeps its earlier wrong attempts: signing in with one's
+        own password must not reset the limit on guessing others'."""
+        self._wrong.pop(("name", f"{address} {name}"), None)
         count, latest, _ = self._wrong.get(("address", address), (1, 0.0, 0.0))
         self._wrong["address", address] = (count - 1, latest, 0.0)
 

@@ -201,6 +201,9 @@ class LiveRuns:
         """Record the failure of a run, after the events that were recorded but not yet sent."""
         try:
             budgets.mark_lost(workspace.store, own.id)  # requests in flight may have been charged
+            owner = records.owner(workspace.store, own.id)  # runs of a removed person are under another name
+            if owner != workspace.principal.id:
+                workspace = workspace.for_principal(Principal(owner))
             run = workspace.run(own.id)
             at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
             if not at_rest:  # a pending question to the user stays open

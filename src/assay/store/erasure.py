@@ -196,15 +196,16 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
 
 
 def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
-    """Records of access granted to a person, or by them."""
+    """Records of access granted to a person or by them, and of changes to their account."""
     mentions_person = or_(
+        payloads.c.body.contains(f'"detail":{dumps(name)}', autoescape=True),
         payloads.c.body.contains(f'"name":{dumps(f"user:{name}")}', autoescape=True),
         payloads.c.body.contains(f'"by":{dumps(name)}', autoescape=True),
     )
     rows = (
         select(payloads.c.seq)
         .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
-        .where(payloads.c.run == WORKSPACE, recorded.c.kind == "Granted", mentions_person)
+        .where(payloads.c.run == WORKSPACE, recorded.c.kind.in_(("Granted", "AccountChanged")), mentions_person)
     )
     return tuple(sorted(connection.scalars(rows)))
 

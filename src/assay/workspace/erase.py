@@ -21,11 +21,12 @@ from assay.index.lease import lease_path
 from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import synchronise_index
 from assay.store import documents, erasure
-from assay.store.access import grants
+from assay.store.access import grants, members, transfer
 from assay.store.database import plain_errors
 from assay.store.dialect import empty_write_ahead
 from assay.store.documents import Entry
-from assay.store.schema import bases, jobs, leftovers, members, runs, threads, vectors
+from assay.store.schema import bases, jobs, leftovers, runs, threads, vectors
+from assay.store.schema import members as people
 from assay.workspace.context import ORIGINALS, WorkspaceContext
 from assay.workspace.types import ErasureReport
 
@@ -66,13 +67,22 @@ async def erase_base(context: WorkspaceContext, base: Base, by: str = "") -> Era
 async def erase_person(
     context: WorkspaceContext, name: str, *, with_documents: bool = False, by: str = ""
 ) -> ErasureReport:
-    """Erase a person's questions, answers and credentials. Their spending stays, without a name."""
+    """Erase a person's questions, answers and credentials. Their spending stays, without a name. The name of somebody who was
+    removed stands for what they left, unless somebody else has the name now."""
     store, by = context.store, by or context.principal.id
+    if members.named(store, name) is None:
+        former = transfer.former_names(store, name)
+        if former:
+            reports = [await erase_person(context, each, with_documents=with_documents, by=by) for each in former]
+            with store.write() as connection:
+                count = erasure.erase_person(connection, store, name, WITH_PERSON, by)
+            ids = tuple(each for one in reports for each in one.documents)
+            return await _finish(context, ids, count + sum(one.records for one in reports))
     with store.read() as connection:
         owned = [Base(*row) for row in connection.execute(_BASES.where(bases.c.owner == name))]
         uploads = list(connection.scalars(select(jobs.c.id).where(jobs.c.who == name)))
         known = (select(table.c.who).where(table.c.who == name).limit(1) for table in (runs, threads, jobs))
-        exists = connection.scalar(select(members.c.name).where(members.c.name == name)) or owned or uploads
+        exists = connection.scalar(select(people.c.name).where(people.c.name == name)) or owned or uploads
         exists = exists or any(connection.scalar(each) for each in known)
     if not exists:
         raise Missing(f"There is nothing here of a person called {name!r}.")

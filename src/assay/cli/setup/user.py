@@ -102,6 +102,7 @@ def change(
             members.set_groups(opened.store, member.name, joined)
         if password or password_stdin:
             members.set_password(opened.store, member.name, _password(password_stdin))
+            say(f"All sessions and API keys of {member.name} have ended.")
         if admin is not None:
             members.set_admin(opened.store, member.name, admin)
 
@@ -113,23 +114,27 @@ def remove(
     workspace: Workspace = None,
     yes: Yes = False,
 ) -> None:
-    """Remove a person. Their keys and sessions end at once; what they own stays, or goes to somebody else."""
+    """Remove a person. Their keys and sessions end at once. What they own goes to somebody else, or stays under a name that
+    nobody can have: give that name to this command to hand it over later."""
     from assay.store.access import members, transfer
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        member = members.known(opened.store, whole(name))
-        heir = whole(give_to) and _heir(opened, whole(give_to), member.name)
-        if not yes:
-            typer.confirm(f"Remove {plain(member.name)!r}?", abort=True, err=True)
-        members.remove(opened.store, member.name)
+        former = whole(name).startswith(transfer.FORMER)
+        leaving = whole(name) if former and give_to else members.known(opened.store, whole(name)).name
+        heir = whole(give_to) and _heir(opened, whole(give_to), leaving)
+        if former and heir:
+            count = transfer.transfer_ownership(opened.store, opened.cache, leaving, heir)
+        else:
+            if not yes:
+                typer.confirm(f"Remove {plain(leaving)!r}?", abort=True, err=True)
+            count, left = transfer.remove_member(opened.store, opened.cache, leaving, heir)
+            if count and not heir:
+                say(
+                    f"Left behind: {_bases(count)}, as {left}. `assay user remove {left} --give-to NAME` hands it over."
+                )
         if heir:
-            count = transfer.transfer_ownership(opened.store, opened.cache, member.name, heir)
             say(f"{heir} has now: {_bases(count)}, with all runs and threads.")
-        elif left := opened.for_principal(member.principal).scope().bases:
-            own = [base.name for base in left if base.owner == member.name]
-            if own:
-                say(f"Left behind: {', '.join(own)}. Whoever is added as {member.name} gets them.")
 
 
 def _bases(count: int) -> str:

@@ -7,6 +7,8 @@ from typing import get_args
 
 from assay.core.events.governance import (
     WORKSPACE,
+    AccountChange,
+    AccountChanged,
     AwaitingReview,
     Decision,
     Edit,
@@ -112,6 +114,7 @@ Event = (
     | Reviewed
     | Erased
     | Granted
+    | AccountChanged
     | Narrowed
     | Withheld
 )
@@ -130,6 +133,8 @@ __all__ = [
     "RULES",
     "SEARCH_MORE",
     "WORKSPACE",
+    "AccountChange",
+    "AccountChanged",
     "Answered",
     "Asked",
     "AwaitingReview",

@@ -11,6 +11,7 @@ from typing import Any
 
 from assay.core.events import (
     RULES,
+    AccountChanged,
     Answered,
     Asked,
     AwaitingReview,
@@ -97,6 +98,7 @@ TITLES: Mapping[Family, Mapping[type, str]] = {
         Failed: "Failed",
         Erased: "Erased",
         Granted: "Access",
+        AccountChanged: "Account",
         Withheld: "Not shown",
     },
     Family.models: {ModelReplied: "Model"},
@@ -290,6 +292,8 @@ def _full_line(event: Event) -> str:
             return _parts(count_of(gone, "record"), count_of(len(event.gone), "document"), event.why, by=_by(event))
         case Granted():
             return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=_by(event))
+        case AccountChanged():
+            return _parts(f"{event.name}: {event.change}", event.detail, by=_by(event))
         case Narrowed():
             return _parts(f"what was done since record {event.since} is put aside", event.why)
         case Withheld():

@@ -79,6 +79,29 @@ class Granted:
     by: str
 
 
+class AccountChange(StrEnum):
+    """What was changed about a person's account."""
+
+    added = "added"
+    removed = "removed"
+    groups = "groups"
+    administrator = "administrator"
+    password = "password"
+    key_added = "key added"
+    key_removed = "key removed"
+    handed_over = "handed over"  # everything they own and everything they asked
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChanged:
+    """A person's account, groups, rights or credentials were changed. Secrets are never recorded."""
+
+    name: str  # `user:…`
+    change: AccountChange
+    by: str
+    detail: str = omitted_when_empty("")  # the groups, the key's id, yes or no, or who has it all now
+
+
 @dataclass(frozen=True, slots=True)
 class Withheld:
     """Never recorded. Replaces an event that the viewer may not see or that was erased."""

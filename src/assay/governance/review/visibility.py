@@ -8,6 +8,7 @@ from dataclasses import replace
 from assay.core.events import (
     EACH,
     RULES,
+    AccountChanged,
     Asked,
     AwaitingReview,
     Checkpoint,
@@ -40,7 +41,7 @@ UNVERIFIED = "Unverified"  # such a failure quotes unsupported claims
 def redact_event(event: Event) -> Event:
     """The event as the person who asked may see it before delivery. Whatever is not listed here is not shown."""
     match event:
-        case Asked() | Resumed() | Narrowed() | Granted() | Withheld():
+        case Asked() | Resumed() | Narrowed() | Granted() | AccountChanged() | Withheld():
             return event
         case Rephrased(by=by) if by == RULES:
             return replace(event, why="")

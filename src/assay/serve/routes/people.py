@@ -19,7 +19,7 @@ from assay.serve.schemas.access_schemas import (
 )
 from assay.serve.schemas.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, Person
-from assay.store.access import members, tokens
+from assay.store.access import members, tokens, transfer
 from assay.store.access.members import Member
 
 router = APIRouter(
@@ -52,35 +52,38 @@ def list_people(server: CurrentServer, who: CurrentPerson) -> PeopleResponse:
 def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPerson) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
     _administrator(who)
-    return _shape(members.add(server.workspace.store, new.name, new.groups, admin=new.admin, password=new.password))
+    store, by = server.workspace.store, who.principal.id
+    return _shape(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
 
 
 @router.patch("/people/{name}", response_model=PersonView)
 def change_person(
     name: PersonName, changed: UpdatePersonRequest, server: CurrentServer, who: CurrentPerson
 ) -> PersonView:
-    """Change somebody's groups, rights or password. It holds from their next request on."""
+    """Change somebody's groups, rights or password. It holds from their next request on; a new password ends all their
+    sessions and API keys. Every change is recorded."""
     _administrator(who)
-    store = server.workspace.store
+    store, by = server.workspace.store, who.principal.id
     member = members.known(store, name)
     if changed.admin is False and member.name == who.principal.id:
         raise UserError("Nobody takes their own rights away: another administrator has to.")
     if changed.groups is not None:
-        members.set_groups(store, member.name, changed.groups)
+        members.set_groups(store, member.name, changed.groups, by)
     if changed.password is not None:
-        members.set_password(store, member.name, changed.password)
+        members.set_password(store, member.name, changed.password, by)
     if changed.admin is not None:
-        members.set_admin(store, member.name, changed.admin)
+        members.set_admin(store, member.name, changed.admin, by)
     return _shape(members.known(store, name))
 
 
 @router.delete("/people/{name}", status_code=204)
 def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -> Response:
-    """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays."""
+    """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays
+    under a name that nobody can have."""
     _administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
-    members.remove(server.workspace.store, name)
+    transfer.remove_member(server.workspace.store, server.workspace.cache, name, by=who.principal.id)
     return Response(status_code=204)
 
 
@@ -98,7 +101,7 @@ def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -
     """A new API key of your own."""
     store = server.workspace.store
     before = {key.id for key in tokens.listing(store, who.principal.id)}
-    secret = tokens.new_key(store, who.principal.id, new.label)
+    secret = tokens.new_key(store, who.principal.id, new.label, who.principal.id)
     made = next(key for key in tokens.listing(store, who.principal.id) if key.id not in before)
     return CreatedKeyResponse(id=made.id, key=secret)
 
@@ -109,5 +112,5 @@ def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Respons
     store = server.workspace.store
     if key not in {each.id for each in tokens.listing(store, who.principal.id)}:
         raise Missing(f"There is no API key {key!r} of yours.")
-    tokens.revoke(store, key)
+    tokens.revoke(store, key, who.principal.id)
     return Response(status_code=204)

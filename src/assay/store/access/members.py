@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from assay.core.access import Principal
+from assay.core.access import LOCAL, Principal
 from assay.core.errors import Missing, UserError
+from assay.core.events import AccountChange, AccountChanged
 from assay.store.database import Store
+from assay.store.runs import records
 from assay.store.schema import bases, grants, keys, lists, members, sessions
 
 # scrypt with 32 MB and about 0.1 s per attempt: negligible for a legitimate sign-in, expensive for guessing.
@@ -50,15 +53,23 @@ def is_valid_group_name(name: str) -> bool:
 
 
 def check_unused(store: Store, name: str) -> None:
-    """Raise `UserError` if the name is invalid or in use."""
+    """Raise `UserError` if the name is invalid, reserved or in use."""
     if not is_valid_name(name):
         raise UserError(f"{name!r} cannot be the name of a user. Use up to 100 printable characters, and no colon.")
+    if name == LOCAL.id:
+        raise UserError(f"The name {name!r} is reserved for the command line of the workspace. Choose another.")
     if named(store, name) is not None:
         raise UserError(f"There is a user called {name!r} already. `assay user change` changes them.")
 
 
 def add(
-    store: Store, name: str, groups: Iterable[str] = (), *, admin: bool = False, password: str | None = None
+    store: Store,
+    name: str,
+    groups: Iterable[str] = (),
+    *,
+    admin: bool = False,
+    password: str | None = None,
+    by: str = LOCAL.id,
 ) -> Member:
     """Add a member. Without a password they can use API keys only."""
     check_unused(store, name)
@@ -70,6 +81,11 @@ def add(
                 name=name, groups=list(member.groups), admin=admin, password=hashed, created=member.created
             )
         )
+        note(connection, store, name, AccountChange.added, by)
+        if member.groups:
+            note(connection, store, name, AccountChange.groups, by, ", ".join(member.groups))
+        if admin:
+            note(connection, store, name, AccountChange.administrator, by, "yes")
     return member
 
 
@@ -91,31 +107,47 @@ def known(store: Store, name: str) -> Member:
     return member
 
 
-def set_groups(store: Store, name: str, groups: Iterable[str]) -> None:
+def set_groups(store: Store, name: str, groups: Iterable[str], by: str = LOCAL.id) -> None:
     """Set the groups of a member, effective from their next request."""
-    _change(store, name, {"groups": _valid_groups(groups)})
+    names = _valid_groups(groups)
+    with _changed(store, name, AccountChange.groups, by, ", ".join(names)) as connection:
+        connection.execute(update(members).where(members.c.name == name).values(groups=names))
 
 
-def set_admin(store: Store, name: str, admin: bool) -> None:
-    _change(store, name, {"admin": admin})
+def set_admin(store: Store, name: str, admin: bool, by: str = LOCAL.id) -> None:
+    with _changed(store, name, AccountChange.administrator, by, "yes" if admin else "no") as connection:
+        connection.execute(update(members).where(members.c.name == name).values(admin=admin))
 
 
-def set_password(store: Store, name: str, password: str) -> None:
-    """Change the password. Sessions started with the old one end."""
-    _change(store, name, {"password": _hash_password(_check_length(password))})
+def set_password(store: Store, name: str, password: str, by: str = LOCAL.id) -> None:
+    """Change the password. All sessions and API keys of the member end: whoever had the account before is out of it."""
+    hashed = _hash_password(_check_length(password))
+    with _changed(store, name, AccountChange.password, by) as connection:
+        connection.execute(update(members).where(members.c.name == name).values(password=hashed))
+        _end_access(connection, name)
 
 
-def remove(store: Store, name: str) -> None:
-    """Remove a member: their keys and sessions end at once, and grants to them are deleted. What they own stays."""
-    with store.write() as connection:
-        if _find(connection, name) is None:
-            raise _no_such_user(name)
-        connection.execute(delete(keys).where(keys.c.who == name))
-        connection.execute(delete(sessions).where(sessions.c.who == name))
-        owned = select(bases.c.id).where(bases.c.owner == name)
-        own = owned.union(select(lists.c.label).where(lists.c.base.in_(owned)))
-        connection.execute(delete(grants).where(grants.c.name == f"user:{name}", grants.c.label.not_in(own)))
-        connection.execute(delete(members).where(members.c.name == name))
+def remove(connection: Connection, store: Store, name: str, by: str) -> None:
+    """Remove a member: their keys and sessions end at once, and grants to them are deleted. What they own stays theirs: see
+    `transfer.remove_member`."""
+    if _find(connection, name) is None:
+        raise _no_such_user(name)
+    _end_access(connection, name)
+    owned = select(bases.c.id).where(bases.c.owner == name)
+    own = owned.union(select(lists.c.label).where(lists.c.base.in_(owned)))
+    connection.execute(delete(grants).where(grants.c.name == f"user:{name}", grants.c.label.not_in(own)))
+    connection.execute(delete(members).where(members.c.name == name))
+    note(connection, store, name, AccountChange.removed, by)
+
+
+def note(connection: Connection, store: Store, name: str, change: AccountChange, by: str, detail: str = "") -> None:
+    """Record a change of an account, in the transaction in which it happens."""
+    records.note(connection, store, AccountChanged(f"user:{name}", change, by, detail))
+
+
+def _end_access(connection: Connection, name: str) -> None:
+    connection.execute(delete(keys).where(keys.c.who == name))
+    connection.execute(delete(sessions).where(sessions.c.who == name))
 
 
 def check_password(store: Store, name: str, password: str) -> Member | None:
@@ -126,13 +158,14 @@ def check_password(store: Store, name: str, password: str) -> Member | None:
     return named(store, name) if right else None
 
 
-def _change(store: Store, name: str, values: Mapping[str, object]) -> None:
+@contextmanager
+def _changed(store: Store, name: str, change: AccountChange, by: str, detail: str = "") -> Iterator[Connection]:
+    """A transaction that changes a member and records it."""
     with store.write() as connection:
         if _find(connection, name) is None:
             raise _no_such_user(name)
-        connection.execute(update(members).where(members.c.name == name).values(dict(values)))
-        if "password" in values:
-            connection.execute(delete(sessions).where(sessions.c.who == name))
+        yield connection
+        note(connection, store, name, change, by, detail)
 
 
 def _find(connection: Connection, name: str) -> Member | None:

@@ -10,10 +10,14 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, insert, select, update
 
+from assay.core.access import LOCAL
 from assay.core.errors import Missing, StoreError
-from assay.store.access.members import Member, known
+from assay.core.events import AccountChange
+from assay.store.access import members
+from assay.store.access.members import Member
 from assay.store.database import Store
-from assay.store.schema import keys, members, sessions
+from assay.store.schema import keys, sessions
+from assay.store.schema import members as people
 
 PREFIX = "assay_"  # makes a key that was published by mistake searchable
 SECONDS_BETWEEN_NOTES = 60  # the time of last use is updated at most this often
@@ -39,19 +43,18 @@ class BrowserSession:
     expires: str
 
 
-_MEMBER = (members.c.name, members.c.groups, members.c.admin, members.c.created.label("joined"))
+_MEMBER = (people.c.name, people.c.groups, people.c.admin, people.c.created.label("joined"))
 
 
-def new_key(store: Store, who: str, label: str = "") -> str:
+def new_key(store: Store, who: str, label: str = "", by: str = LOCAL.id) -> str:
     """Create a key and return its secret, which is shown only this once."""
-    secret = PREFIX + secrets.token_urlsafe(32)
-    who = known(store, who).name
+    secret, key = PREFIX + secrets.token_urlsafe(32), store.new_id()
+    who = members.known(store, who).name
     with store.write() as connection:
         connection.execute(
-            insert(keys).values(
-                digest=_digest(secret), id=store.new_id(), who=who, label=label, created=store.now(), used=""
-            )
+            insert(keys).values(digest=_digest(secret), id=key, who=who, label=label, created=store.now(), used="")
         )
+        members.note(connection, store, who, AccountChange.key_added, by, key)
     return secret
 
 
@@ -64,7 +67,7 @@ def listing(store: Store, who: str = "") -> list[Key]:
         return [Key(*row) for row in connection.execute(query.where(keys.c.who == who) if who else query)]
 
 
-def revoke(store: Store, key: str) -> Key:
+def revoke(store: Store, key: str, by: str = LOCAL.id) -> Key:
     """Revoke the key with this id, effective from the next request."""
     with store.write() as connection:
         row = connection.execute(
@@ -72,6 +75,8 @@ def revoke(store: Store, key: str) -> Key:
             .where(keys.c.id == key)
             .returning(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used)
         ).first()
+        if row is not None:
+            members.note(connection, store, row.who, AccountChange.key_removed, by, key)
     if row is None:
         raise Missing(f"There is no API key {key!r}. `assay key list` shows them.")
     return Key(*row)
@@ -82,7 +87,7 @@ def member_with_key(store: Store, key: str) -> Member | None:
     digest = _digest(key)
     with store.read() as connection:
         row = connection.execute(
-            select(*_MEMBER, keys.c.used).join(keys, keys.c.who == members.c.name).where(keys.c.digest == digest)
+            select(*_MEMBER, keys.c.used).join(keys, keys.c.who == people.c.name).where(keys.c.digest == digest)
         ).first()
     if row is None:
         return None
@@ -111,7 +116,7 @@ def find_session(store: Store, token: str) -> BrowserSession | None:
     with store.read() as connection:
         row = connection.execute(
             select(*_MEMBER, sessions.c.csrf, sessions.c.expires)
-            .join(sessions, sessions.c.who == members.c.name)
+            .join(sessions, sessions.c.who == people.c.name)
             .where(sessions.c.digest == _digest(token))
         ).first()
     if row is None or row.expires <= store.now():

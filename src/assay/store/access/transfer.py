@@ -4,22 +4,58 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, Engine, delete, select, update
 
+from assay.core.access import LOCAL
+from assay.core.events import AccountChange
+from assay.store.access import members
 from assay.store.database import Store, plain_errors
 from assay.store.dialect import insert_new, update_where_free
 from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, spending, threads, underway, vectors
 
+FORMER = "removed:"  # prefix of the name under which the things of a removed person stay: nobody can sign in with it
+OWNED = (runs, threads, jobs, underway, spending, reviews, forecasts)
 
-def transfer_ownership(store: Store, cache: Engine, old: str, new: str) -> int:
+
+def transfer_ownership(store: Store, cache: Engine, old: str, new: str, by: str = LOCAL.id) -> int:
     """Transfer bases, runs, threads and jobs in one transaction. Returns the number of bases."""
     with store.write() as connection:
-        moved = _bases(connection, old, new)
-        for table in (runs, threads, jobs, underway, spending, reviews, forecasts):
-            connection.execute(update(table).where(table.c.who == old).values(who=new))
+        moved = _transfer(connection, store, old, new, by)
+    _transfer_vectors(cache, old, new)
+    return moved
+
+
+def remove_member(store: Store, cache: Engine, name: str, heir: str = "", by: str = LOCAL.id) -> tuple[int, str]:
+    """Remove a member. What they own goes to the heir, or stays under a name that nobody has or can get: whoever is added
+    under the old name inherits nothing. Returns the number of bases, and the name under which they are now."""
+    new = heir or f"{FORMER}{name}:{store.new_id()}"
+    with store.write() as connection:
+        members.remove(connection, store, name, by)
+        moved = _transfer(connection, store, name, new, by)
+    _transfer_vectors(cache, name, new)
+    return moved, new
+
+
+def former_names(store: Store, name: str) -> list[str]:
+    """The names under which the things of removed people of this name are."""
+    with store.read() as connection:
+        columns = (bases.c.owner, *(table.c.who for table in OWNED))
+        like = f"{FORMER}{name}:"
+        queries = [select(column).where(column.startswith(like, autoescape=True)) for column in columns]
+        return sorted({found for query in queries for found in connection.scalars(query)})
+
+
+def _transfer(connection: Connection, store: Store, old: str, new: str, by: str) -> int:
+    moved = _bases(connection, old, new)
+    for table in OWNED:
+        connection.execute(update(table).where(table.c.who == old).values(who=new))
+    members.note(connection, store, old, AccountChange.handed_over, by, new)
+    return moved
+
+
+def _transfer_vectors(cache: Engine, old: str, new: str) -> None:
+    """So that vectors are erased together with their documents; those the new owner already has are not moved."""
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
-        # So that the vectors are erased together with the documents; those the new owner already has are not moved.
         connection.execute(update_where_free(vectors).where(vectors.c.owner == old).values(owner=new))
         connection.execute(delete(vectors).where(vectors.c.owner == old))
-    return moved
 
 
 def _bases(connection: Connection, old: str, new: str) -> int:

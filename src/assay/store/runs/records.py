@@ -16,6 +16,7 @@ from assay.core.codec import START, Texts, digest, dumps, linked, to_json
 from assay.core.errors import Missing, StoreError
 from assay.core.events import (
     WORKSPACE,
+    AccountChanged,
     Answered,
     Asked,
     AwaitingReview,
@@ -134,7 +135,7 @@ def _check_approved(connection: Connection, run: str, answered: Answered) -> Non
         raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
 
 
-def note(connection: Connection, store: Store, event: Erased | Granted) -> Record:
+def note(connection: Connection, store: Store, event: Erased | Granted | AccountChanged) -> Record:
     """Record a workspace-wide event in its own chain, in the transaction in which it happens."""
     last = connection.execute(_LAST, {"of": WORKSPACE}).first()
     if last is None:
@@ -189,6 +190,28 @@ def documents_in(body: Any) -> set[str]:
     if isinstance(body, list):
         return set().union(*(documents_in(each) for each in body))
     return set()
+
+
+def workspace_log(store: Store) -> list[tuple[str, Event]]:
+    """Workspace-wide events with their times, oldest first: for the operator."""
+    with store.read() as connection:
+        rows = connection.execute(
+            select(records.c.at, records.c.kind, payloads.c.body)
+            .outerjoin(payloads, (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq))
+            .where(records.c.run == WORKSPACE)
+            .order_by(records.c.seq)
+        ).all()
+    erased = "It was erased."
+    return [
+        (row.at, read_event(row.kind, json.loads(row.body)) if row.body else Withheld(current_kind(row.kind), erased))
+        for row in rows
+    ]
+
+
+def owner(store: Store, run: str) -> str:
+    """Whose run it is now; empty if there is none."""
+    with store.read() as connection:
+        return connection.scalar(select(runs.c.who).where(runs.c.id == run)) or ""
 
 
 def chain(store: Store, run: str, who: str) -> list[Record]:
