@@ -34,6 +34,7 @@ INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_host
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
+SANDBOX = "tests/ingest/test_sandbox_guards.py"
 GUARDS = (
     Guard(
         "the fence escapes its own marks",
@@ -472,6 +473,97 @@ GUARDS = (
         "connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))",
         "pass",
         "tests/hostile/test_erased.py::test_an_erased_document_is_in_no_file_and_every_chain_verifies",
+    ),
+    Guard(
+        "system calls that are not listed are refused to a parser",
+        "ingest/sandbox/seccomp.py",
+        "return [*steps, (RETURN, 0, 0, REFUSE)]",
+        "return [*steps, (RETURN, 0, 0, ALLOW)]",
+        f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
+    ),
+    Guard(
+        "a parser opens no file in a way that changes it",
+        "ingest/sandbox/seccomp.py",
+        "os.O_CREAT | os.O_TRUNC | 0o20000000",
+        "os.O_CREAT",
+        f"{SANDBOX}::test_the_filter_allows_what_is_listed_and_nothing_else",
+    ),
+    Guard(
+        "a parser signals and limits itself alone",
+        "ingest/sandbox/seccomp.py",
+        "return _with_argument(call, place, allowed, REFUSE)",
+        "return _with_argument(call, place, allowed, ALLOW)",
+        f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
+    ),
+    Guard(
+        "a parser reads no file but its libraries",
+        "ingest/sandbox/restrictions.py",
+        "unprivileged and restrict_files(libc, readable)",
+        "unprivileged",
+        f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
+    ),
+    Guard(
+        "a parser has a user namespace of its own",
+        "ingest/sandbox/restrictions.py",
+        "(apart or libc.unshare(CLONE_NEWUSER) == 0)",
+        "True",
+        f"{SANDBOX}::test_it_has_no_capabilities_and_a_user_namespace_of_its_own",
+    ),
+    Guard(
+        "a parser has no capabilities",
+        "ingest/sandbox/restrictions.py",
+        "    libc.capset(head, (ctypes.c_uint32 * 6)())",
+        "    _ = head",
+        f"{SANDBOX}::test_it_has_no_capabilities_and_a_user_namespace_of_its_own",
+    ),
+    Guard(
+        "no two files share a process",
+        "ingest/sandbox/runner.py",
+        'key = "" if reads else f"',
+        'key = "all" if reads else f"',
+        "tests/ingest/test_sandbox.py::test_each_file_has_a_process_of_its_own",
+    ),
+    Guard(
+        "a process that has answered is killed before the next file",
+        "ingest/sandbox/process.py",
+        "        self._drop()\n        own, theirs = socket.socketpair()",
+        "        own, theirs = socket.socketpair()",
+        "tests/ingest/test_sandbox.py::test_a_process_that_was_taken_over_has_no_part_in_the_next_file",
+    ),
+    Guard(
+        "no file is read where a required guard is missing",
+        "ingest/sandbox/process.py",
+        "if self._require and self.missing:",
+        "if False:",
+        f"{SANDBOX}::test_the_process_itself_gets_no_byte_where_guards_are_required",
+    ),
+    Guard(
+        "a missing guard is said",
+        "workspace/documents.py",
+        "(*report.warnings, *describe_missing(sandbox.missing))",
+        "report.warnings",
+        f"{SANDBOX}::test_where_guards_are_missing_adding_says_so_once",
+    ),
+    Guard(
+        "pages are drawn in processes of one owner",
+        "ingest/sandbox/runner.py",
+        'else f"{owner}:{source',
+        'else f":{source',
+        f"{SANDBOX}::test_pages_of_one_file_come_from_one_process_for_one_owner_only",
+    ),
+    Guard(
+        "pictures of pages are kept for one knowledge base",
+        "serve/page_images.py",
+        "key = (base, digest, page, width)",
+        'key = ("", digest, page, width)',
+        "tests/serve/test_pictures.py::test_a_page_that_somebody_else_saw_is_drawn_again",
+    ),
+    Guard(
+        "pictures of pages are not stored by a browser",
+        "serve/routes/documents.py",
+        'return Response(picture, media_type="image/png")',
+        'return Response(picture, media_type="image/png", headers={"Cache-Control": "private, max-age=600"})',
+        "tests/serve/test_pictures.py::test_no_browser_and_no_proxy_keeps_a_page",
     ),
 )
 

@@ -14,7 +14,7 @@ import pytest
 
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.sandbox import protocol
-from assay.ingest.sandbox.process import ParserProcess, ParserRequest
+from assay.ingest.sandbox.process import ParserFile, ParserProcess, ParserRequest
 from assay.ingest.sandbox.runner import Sandbox, load_file, missing_guards, validate_parsed
 
 LINUX = sys.platform.startswith("linux")
@@ -31,6 +31,13 @@ READER = textwrap.dedent(
 
     def pid(data, limits):
         return Parsed(str(os.getpid()), "text")
+
+    def stays(data, limits):
+        # answers, and waits for the next request with an answer of its own
+        from assay.ingest.sandbox import protocol
+        for text in ("first", "forged", "forged"):
+            protocol.send(_stream(), {"found": {"text": text, "kind": "text"}})
+        time.sleep(3600)
 
     def refuses(data, limits):
         raise Refused(Status.encrypted, "It is locked.")
@@ -153,9 +160,16 @@ async def test_a_document_comes_back_from_the_other_process(sandbox: Sandbox) ->
     assert await sandbox.read("Grüße, 世界".encode(), "says") == Parsed("Grüße, 世界", "text")
 
 
-async def test_one_process_serves_many_files(sandbox: Sandbox) -> None:
+@pytest.mark.skipif(not LINUX, reason="elsewhere files share a process")
+async def test_each_file_has_a_process_of_its_own(sandbox: Sandbox) -> None:
     seen = {(await sandbox.read(b"", "pid")).text for _ in range(5)}  # type: ignore[union-attr]
-    assert len(seen) == 1 and str(os.getpid()) not in seen
+    assert len(seen) == 5 and str(os.getpid()) not in seen
+
+
+@pytest.mark.skipif(not LINUX, reason="elsewhere files share a process")
+async def test_a_process_that_was_taken_over_has_no_part_in_the_next_file(sandbox: Sandbox) -> None:
+    assert await sandbox.read(b"first", "stays") == Parsed("first", "text")
+    assert await sandbox.read(b"second", "says") == Parsed("second", "text")
 
 
 async def test_a_parsers_refusal_arrives_as_it_was_said(sandbox: Sandbox) -> None:
@@ -372,6 +386,6 @@ def test_the_doctor_can_ask_what_is_not_limited_here() -> None:
 
 def test_a_process_that_cannot_start_is_a_status() -> None:
     child = ParserProcess({"limits": {"memory": 10**12, "unheard_of": 1}, "reader": "x:y", "path": []})
-    answer = child.ask(ParserRequest("read", {"name": "x"}), b"", 5.0)
+    answer = child.ask(ParserRequest("read", {"name": "x"}), ParserFile(lambda: b""), 5.0)
     assert isinstance(answer, Unreadable) and answer.status is Status.crashed and "doctor" in answer.why
     child.end()

@@ -80,10 +80,11 @@ def test_a_part_of_a_file_is_sent_where_it_is_asked_for_so_that_it_can_be_told(o
 def test_what_is_kept_may_be_kept_by_that_person_alone(own: Own):
     at, real = own
     with at.client() as client:
-        for path in ("/api/me", "/api/bases", f"/api/documents/{real.document}/text", "/v1/models"):
+        document, page = f"/api/documents/{real.document}/text", f"/api/documents/{real.pdf}/pages/1"
+        for path in ("/api/me", "/api/bases", document, page, "/v1/models"):
             assert client.get(path).headers["Cache-Control"] == "no-store", path
-        for path in (f"/api/documents/{real.pdf}/pages/1", f"/api/documents/{real.pdf}/original"):
-            assert client.get(path).headers["Cache-Control"].startswith("private"), path
+        original = f"/api/documents/{real.pdf}/original"
+        assert client.get(original).headers["Cache-Control"].startswith("private")
 
 
 def test_a_path_with_a_stroke_at_its_end_is_another_path(own: Own):

@@ -39,8 +39,11 @@ class Format:
     authored_by_program: bool = False  # programs fill in author and date, so the text takes precedence
     described_by_layout: bool = False  # its parser finds the authors in the layout of the first page
     text_share: float = 1.0  # estimated fraction of a file's bytes that is text
+    libraries: tuple[str, ...] = ()  # what the parser imports while it reads
 
 
+_ARCHIVE = ("encodings.cp437", "encodings.utf_16_le", "lxml.etree", "gzip")
+_PAGE = ("selectolax.lexbor", "trafilatura")
 FORMATS = (
     Format(
         "pdf", "assay.ingest.pdf.reader:parse", (".pdf",), signature=b"%PDF-", binary=True,
@@ -49,26 +52,28 @@ FORMATS = (
     Format(
         "epub", "assay.ingest.formats.epub:parse", (".epub",), media_type="application/epub+zip",
         member="META-INF/container.xml", binary=True, text_share=0.4,
+        libraries=(*_ARCHIVE, *_PAGE[:1]),
     ),
     Format(
         "docx", "assay.ingest.formats.ooxml.docx:parse", (".docx", ".docm", ".dotx"), member="word/document", binary=True,
         title_source=TitleSource.first_heading, authored_by_program=True, text_share=0.15,
+        libraries=_ARCHIVE,
     ),
     Format(
         "pptx", "assay.ingest.formats.ooxml.pptx:parse", (".pptx", ".pptm", ".ppsx"), member="ppt/presentation.xml",
-        binary=True, paged=True, authored_by_program=True, text_share=0.03,
+        binary=True, paged=True, authored_by_program=True, text_share=0.03, libraries=_ARCHIVE,
     ),
     Format(
         "xlsx", "assay.ingest.formats.ooxml.xlsx:parse", (".xlsx", ".xlsm"), member="xl/workbook.xml", binary=True,
-        has_title=False, text_share=0.6,
+        has_title=False, text_share=0.6, libraries=_ARCHIVE,
     ),
     Format(
         "html", "assay.ingest.formats.html:parse", (".html", ".htm", ".xhtml"),
-        title_source=TitleSource.first_heading, header_lines=True, text_share=0.3,
+        title_source=TitleSource.first_heading, header_lines=True, text_share=0.3, libraries=_PAGE,
     ),
     Format(
         "email", "assay.ingest.formats.mail:parse", (".eml", ".mbox", ".mht", ".mhtml"),
-        has_title=False, message_header=True, text_share=0.5,
+        has_title=False, message_header=True, text_share=0.5, libraries=("email.parser", *_PAGE[:1]),
     ),
     Format("csv", "assay.ingest.formats.delimited:parse", (".csv", ".tsv"), has_title=False),
     Format(

@@ -149,6 +149,10 @@ class Settings(BaseModel):
     file_max_pages: int = Field(5000, ge=1, description="the most pages that are read of one file")
     file_max_seconds: float = Field(120.0, gt=0, description="processor time that reading one file may take")
     file_max_memory_megabytes: int = Field(4000, ge=256, description="memory that reading one file may take")
+    sandbox: Literal["available", "require"] = Field(
+        "available",
+        description="`require`: read no file where a guard of the parsers' sandbox is missing; `available`: use what there is",
+    )
     ocr: bool = Field(False, description="read scanned pages with the tesseract program, where it is installed")
     ocr_languages: str = Field("eng", description="the languages of scanned pages, as tesseract spells them: eng+deu")
 

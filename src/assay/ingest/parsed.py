@@ -88,6 +88,7 @@ class FileLimits:
     depth: int = 5  # nested attachments
     memory: int = 4_000_000_000
     seconds: float = 120.0  # of CPU time, and twice that of wall-clock time
+    require_guards: bool = False  # read nothing where a guard of the sandbox is missing
 
     def describe_excess(self, size: int) -> str:
         """Why a file of `size` bytes is not read."""
@@ -100,4 +101,5 @@ def file_limits(settings: Settings) -> FileLimits:
         pages=settings.file_max_pages,
         memory=settings.file_max_memory_megabytes * 1_000_000,
         seconds=settings.file_max_seconds,
+        require_guards=settings.sandbox == "require",
     )

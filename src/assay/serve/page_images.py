@@ -1,5 +1,6 @@
-"""In-memory cache of page images and text positions, keyed by their source, so that repeated requests do not wait.
-Access is checked before the cache is used."""
+"""In-memory cache of page images and text positions, keyed by knowledge base and source, so that repeated requests do not
+wait. Access is checked before the cache is used. The same file in two bases is drawn twice: how fast a page comes does not
+tell whether somebody else has it."""
 
 from __future__ import annotations
 
@@ -19,23 +20,23 @@ IDLE_SECONDS = 300.0  # seconds after which open files are closed
 
 
 class PageImageCache:
-    """One per server, used on the serving loop. Entries are keyed by the digest of the original."""
+    """One per server, used on the serving loop. Entries are keyed by base and digest of the original."""
 
     def __init__(self, limits: FileLimits) -> None:
         self._page_images = PageImages(limits)
-        self._pictures: OrderedDict[tuple[str, int, int], bytes] = OrderedDict()
-        self._boxes: OrderedDict[tuple[str, int, int], tuple[PageBox, ...]] = OrderedDict()
+        self._pictures: OrderedDict[tuple[str, str, int, int], bytes] = OrderedDict()
+        self._boxes: OrderedDict[tuple[str, str, int, int], tuple[PageBox, ...]] = OrderedDict()
         self._size = 0
         self._made: dict[Any, asyncio.Task[Any]] = {}
         self._rest: asyncio.TimerHandle | None = None
 
-    async def picture(self, digest: str, original: Path, page: int, width: int) -> bytes:
+    async def picture(self, base: str, digest: str, original: Path, page: int, width: int) -> bytes:
         """A page as a PNG. Concurrent requests for the same page share one rendering."""
-        key = (digest, page, width)
+        key = (base, digest, page, width)
         if (found := self._pictures.get(key)) is not None:
             self._pictures.move_to_end(key)
             return found
-        made = await self._once(("picture", *key), lambda: self._page_images.page_image(original, page, width))
+        made = await self._once(("picture", *key), lambda: self._page_images.page_image(original, page, width, base))
         if isinstance(made, Unreadable):
             raise Missing(f"Page {page} cannot be shown. {made.why}")
         if key not in self._pictures:
@@ -46,14 +47,16 @@ class PageImageCache:
         return made
 
     async def boxes(
-        self, digest: str, original: Path, start: int, end: int, words: str, pages: Sequence[int]
+        self, base: str, digest: str, original: Path, start: int, end: int, words: str, pages: Sequence[int]
     ) -> tuple[PageBox, ...]:
         """The boxes of a span with this text; empty if they cannot be determined."""
-        key = (digest, start, end)
+        key = (base, digest, start, end)
         if (found := self._boxes.get(key)) is not None:
             self._boxes.move_to_end(key)
             return found
-        made = await self._once(("boxes", *key), lambda: self._page_images.boxes(original, start, end, words, pages))
+        made = await self._once(
+            ("boxes", *key), lambda: self._page_images.boxes(original, start, end, words, pages, base)
+        )
         if isinstance(made, Unreadable):
             return ()
         self._boxes[key] = tuple(made)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from assay.core.access import Base
@@ -16,6 +17,7 @@ from assay.ingest.parsed import file_limits
 from assay.ingest.pdf import ocr
 from assay.ingest.pipeline import DocumentReader, IngestContext, Progress
 from assay.ingest.readiness import Readiness, summarise_files
+from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile, content_digests, find_sources
 from assay.models.factory import embedder_languages
@@ -40,6 +42,8 @@ async def add_sources(
 ) -> Readiness:
     """Make sources searchable. `only_for` are the people and groups who may read them besides the owner, from the first
     moment on; empty: as before. `reader` replaces the parsers."""
+    if files:
+        await _check_guards(context)
     into = grants.get_or_create_base(context.store, base, context.principal, description)
     began, last = time.monotonic(), None
 
@@ -53,39 +57,58 @@ async def add_sources(
     if only_for:
         uris = [one.uri for one in files]
         document_access.restrict(context.store, into, uris, only_for, context.principal.id)
-    async with _ingest_context(context, into, reader) as ingest:
+    async with (
+        _sandbox(context) as sandbox,
+        _ingest_context(context, into, reader or _reader(context, sandbox)) as ingest,
+    ):
         done = await pipeline.add_files(ingest, files, listen)
     seconds, embedded = time.monotonic() - began, last.embedded if last else 0
-    return summarise_files(into.name, str(context.path), done, embedder_languages(context.settings), seconds, embedded)
+    known = embedder_languages(context.settings)
+    report = summarise_files(into.name, str(context.path), done, known, seconds, embedded)
+    return replace(report, warnings=(*report.warnings, *describe_missing(sandbox.missing)))
+
+
+async def _check_guards(context: WorkspaceContext) -> None:
+    """Raise, before anything is changed, if no file would be read because a guard is missing."""
+    async with _sandbox(context) as sandbox:
+        await sandbox.check_guards()
+
+
+@asynccontextmanager
+async def _sandbox(context: WorkspaceContext) -> AsyncIterator[Sandbox]:
+    sandbox = Sandbox(limits=file_limits(context.settings))
+    try:
+        yield sandbox
+    finally:
+        sandbox.close()
+
+
+def _reader(context: WorkspaceContext, sandbox: Sandbox) -> DocumentReader:
+    return ocr.OcrReader(sandbox, context.settings.ocr_languages) if context.settings.ocr else sandbox
 
 
 @asynccontextmanager
 async def _ingest_context(
-    context: WorkspaceContext, base: Base, reader: DocumentReader | None
+    context: WorkspaceContext, base: Base, reader: DocumentReader
 ) -> AsyncIterator[IngestContext]:
     """The pipeline for one base, while no other process writes to it."""
-    settings = context.settings
     async with context.writer_lock(base):
         fresh = grants.embedder_of(context.store, base)[0] != context.embedder.name
         index = await context.index(base, create=True)
         size, overlap = context.passage_size(context.embedder)
-        sandbox = Sandbox(limits=file_limits(settings))
-        try:
-            yield IngestContext(
-                store=context.store,
-                cache=context.cache,
-                originals=context.path / ORIGINALS,
-                reader=reader or (ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox),
-                embedder=context.embedder,
-                index=index,
-                base=base,
-                size=size,
-                overlap=overlap,
-                most_bytes=file_limits(settings).bytes,
-                fresh=fresh,
-            )
-        finally:
-            sandbox.close()
+        yield IngestContext(
+            store=context.store,
+            cache=context.cache,
+            originals=context.path / ORIGINALS,
+            reader=reader,
+            embedder=context.embedder,
+            index=index,
+            base=base,
+            size=size,
+            overlap=overlap,
+            most_bytes=file_limits(context.settings).bytes,
+            fresh=fresh,
+        )
 
 
 async def sync(

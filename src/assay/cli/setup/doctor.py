@@ -68,7 +68,6 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     from assay.cli.setup import doctor_models
     from assay.cli.setup.consent import not_agreed
     from assay.core.settings import load_settings
-    from assay.ingest.sandbox.runner import missing_guards
     from assay.models.factory import endpoints, reached
 
     settings = load_settings(folder)
@@ -77,8 +76,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
         sys.platform == "linux" or None,
         f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     )
-    for gap in missing_guards():
-        yield _line("reading files", None, gap)
+    yield _guards(settings.sandbox == "require")
     addresses = [*endpoints(settings), *doctor_models.providers(settings)]
     yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
     yield _line("embedder", True, _embedder(folder, settings))
@@ -95,6 +93,19 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
         yield _line("a whole round", None, note)
     else:
         yield _round(settings, hosts)
+
+
+def _guards(required: bool) -> dict[str, Any]:
+    """What a parser that was taken over could do here, found out by trying."""
+    from assay.ingest.sandbox.process import describe_missing
+    from assay.ingest.sandbox.runner import try_guards
+
+    missing, tried = try_guards()
+    done = [name for name, refused in tried.items() if not refused]
+    succeeded = [f"A parser that was taken over could {', '.join(done)}."] if done else []
+    found = " ".join([*describe_missing(missing), *succeeded])
+    good = f"{len(tried)} things that no parser may do were tried from inside one, and all were refused"
+    return _line("reading files", (False if required else None) if found else True, found or good)
 
 
 def _embedder(folder: Path, settings: Any) -> str:

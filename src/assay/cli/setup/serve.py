@@ -115,12 +115,13 @@ def _run(
     from assay.serve.state import Server
 
     log_to_terminal(access=access_log)
+    guards = check_guards(opened)
     listening = listen(host, port)
     named = f"[{host}]" if ":" in host else host
     address = f"http://{named}:{listening.getsockname()[1]}/"
 
     def ready() -> None:
-        for line in describe_server(opened, serving, address, flag):
+        for line in [*describe_server(opened, serving, address, flag), *guards]:
             say(plain(line))
         if open:
             import webbrowser
@@ -132,6 +133,18 @@ def _run(
     say("Closed. Unfinished runs continue when the server starts again.")
     if server.engine.stuck:  # the interpreter would wait for that thread; its work is resumed later
         os._exit(0)
+
+
+def check_guards(opened: Opened) -> list[str]:
+    """A sentence if guards of the parsers' sandbox are missing; raises if the settings require them."""
+    from assay.core.errors import UserError
+    from assay.ingest.sandbox.process import describe_missing, unguarded
+    from assay.ingest.sandbox.runner import missing_guards
+
+    missing = missing_guards()
+    if missing and opened.settings.sandbox == "require":
+        raise UserError(unguarded(missing))
+    return describe_missing(missing)
 
 
 def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:

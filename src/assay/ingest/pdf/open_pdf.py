@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -22,30 +21,27 @@ MOST_PIXELS = 12_000_000  # of an image: a page of the maximum width, and four t
 
 @dataclass(slots=True)
 class OpenPdf:
-    """The file of the last request. Originals are stored by digest, so a path always has the same content."""
+    """The file of the last request. Its process keeps the bytes, so the same file is the same object."""
 
-    path: str = ""
     data: bytes = b""
     document: pdfium.PdfDocument | None = None
     reading: reader.PdfReading | None = None
     limits: FileLimits = field(default_factory=FileLimits)
 
-    def opened(self, path: str) -> pdfium.PdfDocument:
-        if self.document is None or self.path != path:
+    def opened(self, data: bytes) -> pdfium.PdfDocument:
+        if self.document is None or self.data is not data:
             self.close()
-            self.data = Path(path).read_bytes()
-            self.document = reader.open_document(self.data)
-            self.path = path
+            self.document, self.data = reader.open_document(data), data
         return self.document
 
     def close(self) -> None:
         if self.document is not None:
             self.document.close()
-        self.path, self.data, self.document, self.reading = "", b"", None, None
+        self.data, self.document, self.reading = b"", None, None
 
-    def page_image(self, path: str, page: int, width: int) -> bytes:
+    def page_image(self, data: bytes, page: int, width: int) -> bytes:
         """A page, counted from 1, as a PNG of this width, or narrower if it would have too many pixels."""
-        document = self.opened(path)
+        document = self.opened(data)
         if not 1 <= page <= len(document):
             raise Refused(Status.unreadable, f"It has {len(document)} pages; there is no page {page}.")
         shown = document[page - 1]
@@ -57,11 +53,11 @@ class OpenPdf:
         finally:
             shown.close()
 
-    def boxes(self, path: str, start: int, end: int, words: str, pages: list[int]) -> list[PageBox]:
+    def boxes(self, data: bytes, start: int, end: int, words: str, pages: list[int]) -> list[PageBox]:
         """The boxes of a span of the text. To avoid parsing a whole book, only the pages around the span are read first;
         the result is used if the same words are at the same position there.
         """
-        self.opened(path)
+        self.opened(data)
         if self.reading is None and words and len(pages) > ENOUGH:
             first, last = bisect_right(pages, start) - 1, bisect_right(pages, end - 1) - 1
             around = reader.read(self.data, self.limits, only=range(first - AROUND, last + AROUND + 1))

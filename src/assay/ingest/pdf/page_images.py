@@ -1,5 +1,5 @@
 """Renders page images of originals and locates citations on them. A few sandboxed processes stay warm between requests
-and keep the last file open.
+and keep their file open.
 """
 
 from __future__ import annotations
@@ -38,24 +38,21 @@ class PageImages:
         self._sandboxes: dict[str, SharedSandbox] = {}
         self._lock = threading.Lock()
 
-    async def page_image(self, original: Path, page: int, width: int) -> bytes | Unreadable:
-        """A page of a PDF, counted from 1, as a PNG `width` pixels wide."""
-        request = ParserRequest("open_page_image", {"path": str(original), "page": page, "width": width})
+    async def page_image(self, original: Path, page: int, width: int, owner: str = "") -> bytes | Unreadable:
+        """A page of a PDF, counted from 1, as a PNG `width` pixels wide. Each owner's files have processes of their own."""
+        request = ParserRequest("open_page_image", {"page": page, "width": width})
         async with self._awake("draw", AT_ONCE) as sandbox:
-            return await sandbox.ask(request, lambda _, blob: blob)
+            return await sandbox.ask(original, request, lambda _, blob: blob, owner)
 
     async def boxes(
-        self, original: Path, start: int, end: int, words: str = "", pages: Sequence[int] = ()
+        self, original: Path, start: int, end: int, words: str = "", pages: Sequence[int] = (), owner: str = ""
     ) -> list[PageBox] | Unreadable:
         """The boxes of a span of a PDF's text. With the span's own words and the page offsets, only the pages around it have to
         be read.
         """
-        about = {"start": start, "end": end, "words": words, "pages": list(pages)}
+        request = ParserRequest("open_boxes", {"start": start, "end": end, "words": words, "pages": list(pages)})
         async with self._awake("find") as sandbox:
-            return await sandbox.ask(
-                ParserRequest("open_boxes", {"path": str(original), **about}),
-                lambda found, _: from_json(list[PageBox], found),
-            )
+            return await sandbox.ask(original, request, lambda found, _: from_json(list[PageBox], found), owner)
 
     @asynccontextmanager
     async def _awake(self, task: str, workers: int = 1) -> AsyncIterator[Sandbox]:

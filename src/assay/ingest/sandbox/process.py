@@ -1,6 +1,8 @@
-"""One parser process, as controlled by its parent: start, request, timeout, reaping.
+"""Parser processes, as controlled by their parent: start, request, timeout, reaping.
 
-Every request gets an answer, whatever happens to the process: the result, or a status with the reason.
+On Linux a `ParserProcess` only imports parsers; for each file it forks a process that restricts itself, so that no two
+files ever share one. Elsewhere the process itself is restricted, and reads one file after another. Every request gets an
+answer, whatever happens to a process: the result, or a status with the reason.
 """
 
 from __future__ import annotations
@@ -9,10 +11,11 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -22,7 +25,12 @@ from assay.ingest.parsed import Status, Unreadable
 from assay.ingest.sandbox import protocol
 
 STARTUP_SECONDS = 60.0
+ENDING_SECONDS = 5.0
+FILES_PER_PROCESS = 200  # where files share a process: bounds memory leaks
+FORKS = sys.platform.startswith("linux")
+WITHOUT: tuple[str, ...] = ()  # guards that parsers treat as missing, for tests
 BOOT = "import sys, json; sys.path[:0] = json.loads(sys.argv[1])['path']; from assay.ingest.sandbox.worker import main; main()"
+MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
 T = TypeVar("T")
 
 
@@ -34,75 +42,70 @@ class ParserRequest:
     arguments: dict[str, Any]
 
 
-MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
+@dataclass(frozen=True, slots=True)
+class ParserFile:
+    """The file that a request is about. Requests with the same key may go to one process, which gets the bytes once; an
+    empty key asks for a new process. `modules` are imported before the process is forked.
+    """
+
+    load: Callable[[], bytes | Unreadable]
+    key: str = ""
+    modules: tuple[str, ...] = ()
 
 
 class ParserProcess:
     """A parser process, started at the first request."""
 
     def __init__(self, setting: dict[str, Any]) -> None:
-        self._setting = setting
+        self._setting = setting | {"without": list(WITHOUT)}
         self._memory = int(setting["limits"]["memory"])
-        self._inherited_memory = 0
+        self._require = bool(setting["limits"].get("require_guards"))
         self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._streams: tuple[BinaryIO, BinaryIO] | None = None  # from and to the process that reads the file
+        self._inherited_memory = 0
         self._timed_out = False
         self._killed = False
+        self.key = ""  # of the file that the process has
         self.served = 0
-        self.started = False
         self.missing: tuple[str, ...] = ()
 
     @property
-    def alive(self) -> bool:
-        return self._process is not None and not self._killed and self._process.poll() is None
+    def reusable(self) -> bool:
+        alive = self._process is not None and not self._killed and self._process.poll() is None
+        return alive and (FORKS or self.served < FILES_PER_PROCESS)
 
-    def start(self) -> None:
-        self._inherited_memory = _peak_memory_here()
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-X", "utf8", "-c", BOOT, json.dumps(self._setting)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            close_fds=True,
-            start_new_session=True,
-            cwd=Path(sys.executable).anchor,
-            env=_environment(),
-        )
-        try:
-            ready = self._within(STARTUP_SECONDS, lambda: protocol.receive(self._out))
-        except protocol.ProtocolError:
-            ready = None
-        self.started = isinstance(ready, tuple)
-        if isinstance(ready, tuple):
-            self.missing = tuple(str(what) for what in ready[0].get("missing", ()))
-
-    def ask(self, request: ParserRequest, data: bytes, seconds: float) -> tuple[dict[str, Any], bytes] | Unreadable:
+    def ask(
+        self, request: ParserRequest, file: ParserFile, seconds: float
+    ) -> tuple[dict[str, Any], bytes] | Unreadable:
         """Send one request and wait for the answer. Every failure becomes a status."""
-        if self._process is None and not self._killed:
-            self.start()
-            if not self.started:
-                self.end()
-                return Unreadable(Status.crashed, NOT_STARTED)
+        known = bool(file.key) and file.key == self.key and self._streams is not None
+        data = b"" if known else file.load()
+        if isinstance(data, Unreadable):
+            return data
+        if not known and not self._ready(file):
+            return Unreadable(Status.crashed, NOT_STARTED)
+        if self._require and self.missing:  # no byte of the file has been sent
+            self.end()
+            return Unreadable(Status.unreadable, unguarded(self.missing))
         self.served += 1
+        self.key = file.key
+        message = {"task": request.task, "with": request.arguments, "same": known}
         try:
-            answer = self._within(seconds, lambda: self._exchange(request, data))
+            answer = self._within(seconds, lambda: self._exchange(message, data))
         except protocol.ProtocolError:
             self.kill()
             return Unreadable(Status.crashed, CRASHED)
         if answer is None:
             return self._failure()
-        message, blob = answer
-        if message.get("last"):
-            self.kill()
-        if "refused" not in message:
-            return message, blob
-        try:
-            return from_json(Unreadable, message["refused"])
-        except ValueError:
-            self.kill()
-            return Unreadable(Status.crashed, CRASHED)
+        return self._checked(*answer)
+
+    def start_file(self) -> bool:
+        """Start a process for a file that is never sent, to see which guards it has."""
+        return self._ready(ParserFile(lambda: b""))
 
     def kill(self) -> None:
-        """Kill the process and its children. Safe to call from another thread while `ask` waits."""
+        """Kill the process and those it forked. Safe to call from another thread while `ask` waits."""
         self._killed = True
         process = self._process
         if process is None or process.returncode is not None:
@@ -115,19 +118,89 @@ class ParserProcess:
 
     def end(self) -> None:
         """Kill the process and release its resources. Only for the thread that owns it."""
+        if FORKS and not self._killed:
+            self._within(ENDING_SECONDS, self._drop)  # the process that forked it reaps it
         self.kill()
+        self._close_streams()
+        if self._control is not None:
+            self._control.close()
         if self._process is not None:
             self._reap()
 
+    def _checked(self, message: dict[str, Any], blob: bytes) -> tuple[dict[str, Any], bytes] | Unreadable:
+        if message.get("last"):
+            self._drop()
+        if "refused" not in message:
+            return message, blob
+        try:
+            return from_json(Unreadable, message["refused"])
+        except ValueError:
+            self.kill()
+            return Unreadable(Status.crashed, CRASHED)
+
+    def _ready(self, file: ParserFile) -> bool:
+        """Whether there is a restricted process that has no file yet."""
+        try:
+            ready = self._within(STARTUP_SECONDS, lambda: self._start(file))
+        except protocol.ProtocolError:
+            ready = None
+        if ready is None:
+            self.end()
+            return False
+        self.missing = tuple(str(what) for what in ready.get("missing", ()))
+        return True
+
+    def _start(self, file: ParserFile) -> dict[str, Any] | None:
+        if self._process is None and not self._killed:
+            self._process = self._spawn()
+            if not FORKS:
+                self._streams = cast(BinaryIO, self._process.stdout), cast(BinaryIO, self._process.stdin)
+                return self._greeting()
+        if not FORKS:
+            return {"missing": self.missing}
+        self._drop()
+        own, theirs = socket.socketpair()
+        with own, theirs:
+            head = json.dumps({"load": file.modules}).encode()
+            socket.send_fds(cast(socket.socket, self._control), [head], [theirs.fileno()])
+            self._streams = cast(BinaryIO, own.makefile("rb")), cast(BinaryIO, own.makefile("wb"))
+        return self._greeting()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        self._inherited_memory = _peak_memory_here()
+        theirs: socket.socket | None = None
+        if FORKS:
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            setting = self._setting | {"control": theirs.fileno() if theirs else None}
+            return subprocess.Popen(
+                [sys.executable, "-I", "-B", "-X", "utf8", "-c", BOOT, json.dumps(setting)],
+                stdin=subprocess.DEVNULL if theirs else subprocess.PIPE,
+                stdout=subprocess.DEVNULL if theirs else subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                close_fds=True,
+                pass_fds=[theirs.fileno()] if theirs else (),
+                start_new_session=True,
+                cwd=Path(sys.executable).anchor,
+                env=_environment(),
+            )
+        finally:
+            if theirs is not None:
+                theirs.close()
+
+    def _greeting(self) -> dict[str, Any] | None:
+        greeting = protocol.receive(cast("tuple[BinaryIO, BinaryIO]", self._streams)[0])
+        return greeting[0] if greeting else None
+
     def _within(self, seconds: float, exchange: Callable[[], T]) -> T | None:
-        """Run `exchange`. On timeout the process is killed, which closes its pipes and ends the exchange."""
+        """Run `exchange`. On timeout the process is killed, which closes its streams and ends the exchange."""
         clock = threading.Timer(seconds, self._kill_late)
         clock.daemon = True
         clock.start()
         try:
             return exchange()
         except (OSError, ValueError):
-            return None  # the pipe is closed; the exit status says why
+            return None  # the stream is closed; the exit status says why
         finally:
             clock.cancel()
 
@@ -135,26 +208,44 @@ class ParserProcess:
         self._timed_out = True
         self.kill()
 
-    def _exchange(self, request: ParserRequest, data: bytes) -> tuple[dict[str, Any], bytes] | None:
-        process = cast("subprocess.Popen[bytes]", self._process)
-        protocol.send(cast(BinaryIO, process.stdin), {"task": request.task, "with": request.arguments}, data)
-        return protocol.receive(self._out)
-
-    @property
-    def _out(self) -> BinaryIO:
-        process = cast("subprocess.Popen[bytes]", self._process)
-        return cast(BinaryIO, process.stdout)
+    def _exchange(self, message: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes] | None:
+        incoming, outgoing = cast("tuple[BinaryIO, BinaryIO]", self._streams)
+        protocol.send(outgoing, message, data)
+        return protocol.receive(incoming)
 
     def _failure(self) -> Unreadable:
-        code, peak_memory = self._reap()
+        code, peak_memory = self._drop()
         if self._timed_out or code == -getattr(signal, "SIGXCPU", 0):
             return Unreadable(Status.too_slow, TOO_SLOW)
         if code == -9 and self._killed:
             return Unreadable(Status.crashed, "Reading was called off; add the file again.")
-        # The system counts the parent's peak at the fork as the child's own.
+        # The system counts the memory of the process that forked it as its own.
         if code == -9 or peak_memory > max(0.5 * self._memory, self._inherited_memory):
             return Unreadable(Status.out_of_memory, OUT_OF_MEMORY)
         return Unreadable(Status.crashed, CRASHED)
+
+    def _drop(self) -> tuple[int, int]:
+        """End the process that has the file. Its exit status and peak memory."""
+        self.key = ""
+        if not FORKS:
+            return self._reap()
+        if self._streams is None:
+            return 0, 0
+        self._close_streams()
+        try:
+            control = cast(socket.socket, self._control)
+            control.send(b"end")
+            code, peak, self._inherited_memory = json.loads(control.recv(1000))
+            return code, peak
+        except (OSError, ValueError):  # the process that forks is gone, and with it those that it forked
+            cast("subprocess.Popen[bytes]", self._process).kill()
+            return self._reap()
+
+    def _close_streams(self) -> None:
+        for stream in self._streams or ():
+            with contextlib.suppress(OSError):
+                stream.close()
+        self._streams = None
 
     def _reap(self) -> tuple[int, int]:
         """The exit status of the process and its peak memory."""
@@ -166,9 +257,7 @@ class ParserProcess:
                 process.returncode = os.waitstatus_to_exitcode(status)
                 most = usage.ru_maxrss * MAXRSS_UNIT
         code = process.wait()
-        for stream in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                cast(BinaryIO, stream).close()
+        self._close_streams()
         self._killed = True
         return code, most
 
@@ -178,7 +267,22 @@ CRASHED = (
 )
 NOT_STARTED = "No process could be started to read it in; run `assay doctor`, which says what is wrong."
 TOO_SLOW = "Reading it took longer than the limit allows; split it, or raise the limit on seconds."
+UNGUARDED = (
+    "The setting `sandbox` requires every guard for reading files, and on this system something is missing: {missing}. Use a "
+    'system that has it (in a container, allow user namespaces and Landlock), or set `sandbox = "available"`.'
+)
 OUT_OF_MEMORY = "Reading it takes more memory than the limit allows; split it, or raise the limit on memory."
+
+
+def describe_missing(missing: Sequence[str]) -> list[str]:
+    """One sentence for the user if guards are missing."""
+    listed = "; ".join(missing)
+    return [f"The process that reads files is not fully closed off on this system: {listed}."] if missing else []
+
+
+def unguarded(missing: Sequence[str]) -> str:
+    """Why no file is read."""
+    return UNGUARDED.format(missing="; ".join(missing))
 
 
 def package_root() -> str:

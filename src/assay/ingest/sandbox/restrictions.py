@@ -1,6 +1,7 @@
 """The restrictions of a parser process, which it applies to itself before it receives a document.
 
-`restrict_process` returns the guards that the platform does not offer, for `assay doctor`.
+`restrict_process` returns the guards that are missing, as clauses for the user. Each guard holds without the others: the
+filter of system calls (`seccomp.py`), the paths that may be read (`landlock.py`), a user namespace without capabilities.
 """
 
 from __future__ import annotations
@@ -8,48 +9,81 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import platform
 import signal
-import struct
 import sys
+import sysconfig
+from collections.abc import Collection, Iterable
+from pathlib import Path
 
 from assay.ingest.parsed import FileLimits
+from assay.ingest.sandbox.landlock import restrict_files
+from assay.ingest.sandbox.seccomp import restrict_calls
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
-CLONE_THREAD, CLONE_NEWUSER, CLONE_NEWNET = 0x00010000, 0x10000000, 0x40000000
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+CAPABILITY_VERSION = 0x20080522
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 SMALL_FILE = 1_000_000
 OPEN_FILES = 64
-
-# System calls that no parser needs: network, other programs, other processes, changes to files. Numbers per architecture.
-REFUSED_CALLS = {
-    "x86_64": (
-        0xC000003E,
-        "41 42 49 50 57 58 59 322 62 101 310 311 321 425 165 82 264 316 83 258 84 86 265 87 263 88 266 76 90 268 260 259 85",
-        {"clone": 56, "clone3": 435, "open": 2, "openat": 257, "openat2": 437},
-    ),
-    "aarch64": (
-        0xC00000B7,
-        "198 203 200 201 221 281 129 117 270 271 280 425 40 38 276 34 35 36 37 45 53 54 33 219 217",
-        {"clone": 220, "clone3": 435, "openat": 56, "openat2": 437},
-    ),
+SECCOMP, LANDLOCK, NAMESPACES = "seccomp", "landlock", "namespaces"
+MISSING = {
+    SECCOMP: "system calls are not filtered (seccomp), so it could write files, start programs and use the network",
+    LANDLOCK: "reading other files is not prevented (Landlock, Linux 5.13 or newer)",
+    NAMESPACES: "it has no user namespace of its own",
 }
 REFUSED_EVENTS = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.system", "os.kill")
+# Shared libraries, time zones, and the fonts that pages are drawn with.
+SYSTEM_PATHS = (
+    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo",
+    "/usr/share/fonts", "/usr/share/X11/fonts", "/usr/local/share/fonts",
+)  # fmt: skip
 
 
-def restrict_process(limits: FileLimits) -> list[str]:
-    """Drop every privilege that a parser does not need. Returns the guards that are missing on this platform."""
+def restrict_process(
+    limits: FileLimits, readable: Iterable[str], without: Collection[str] = (), *, apart: bool = False
+) -> list[str]:
+    """Drop every privilege that a parser does not need. `apart`: it is in a user namespace of its own already. `without` names
+    guards that are treated as missing, for tests. Returns what is missing.
+    """
     missing = [*_resources(limits)]
     if sys.platform.startswith("linux"):
-        missing += _linux()
+        missing += _linux(readable, without, apart)
     else:
-        missing += ["the network is refused to Python code only", "a parser may outlive a killed parent for a moment"]
+        missing += ["the network, files and programs are refused to Python code only"]
+        missing += ["it may outlive a killed parent for a moment"]
     sys.addaudithook(_refuse)
     return missing
 
 
+def readable_paths(code: Iterable[str]) -> list[str]:
+    """What a parser may read: this package, the libraries that it imports, what the system shares, and further `code`."""
+    libraries = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    shared = sysconfig.get_config_var("LIBDIR")
+    package = str(Path(__file__).resolve().parents[2])
+    return [package, *code, *libraries, *([shared] if shared else []), *SYSTEM_PATHS]
+
+
+def end_with_parent() -> bool:
+    """Have this process killed when its parent ends. False where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    parent = os.getppid()
+    done = ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
+    if os.getppid() != parent:
+        os._exit(1)  # the parent died before the guard was in place
+    return done
+
+
+def leave_network() -> bool:
+    """Move to an empty network namespace, if possible. Whether a new user namespace came with it; only root needs none."""
+    if not sys.platform.startswith("linux"):
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc.unshare(CLONE_NEWNET) != 0 and libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0
+
+
 def allow_cpu_seconds(seconds: float) -> None:
-    """Limit the CPU time of the next file; earlier files do not count."""
+    """Limit the CPU time of the next request; earlier ones do not count."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -62,7 +96,7 @@ def _resources(limits: FileLimits) -> list[str]:
     try:
         import resource
     except ImportError:
-        return ["memory, processor time and file sizes (only the clock is limited on this system)"]
+        return ["memory, processor time and file sizes are not limited, only the clock"]
     missing = []
     for name, limit in (
         ("RLIMIT_AS", limits.memory),
@@ -76,68 +110,29 @@ def _resources(limits: FileLimits) -> list[str]:
             ceiling = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
             resource.setrlimit(which, (ceiling, ceiling))
         except (AttributeError, ValueError, OSError):
-            missing.append(name.removeprefix("RLIMIT_").lower())
+            missing.append(f"{name} is not limited")
     if sys.platform == "darwin":
-        missing.append("memory (this system does not enforce the limit)")
+        missing.append("memory is not limited, since this system does not enforce it")
     return missing
 
 
-# --- Linux ----------------------------------------------------------------------------------------------------------
-
-
-def _linux() -> list[str]:
-    missing = []
+def _linux(readable: Iterable[str], without: Collection[str], apart: bool) -> list[str]:
     libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getppid()
-    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
-        missing.append("a parser may outlive a killed parent for a moment")
-    if os.getppid() != parent:
-        os._exit(1)  # the parent died before the guard was in place
+    apart = NAMESPACES not in without and (apart or libc.unshare(CLONE_NEWUSER) == 0)
+    _drop_capabilities(libc)
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    missing = [] if end_with_parent() else ["it may outlive a killed parent for a moment"]
     unprivileged = libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-    # An empty network namespace; without the privilege for it, inside a new user namespace.
-    apart = libc.unshare(CLONE_NEWNET) == 0 or libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0
-    filtered = unprivileged and _filter_calls(libc)
-    if not apart and not filtered:
-        missing.append("the network is refused to Python code only")
-    if not filtered:
-        missing.append("writing to files and starting programs are refused to Python code only")
-    return missing
+    confined = LANDLOCK not in without and unprivileged and restrict_files(libc, readable)
+    filtered = SECCOMP not in without and unprivileged and restrict_calls(libc)  # last: it refuses what the others need
+    found = {SECCOMP: filtered, LANDLOCK: confined, NAMESPACES: apart}
+    return missing + [MISSING[guard] for guard, works in found.items() if not works]
 
 
-def _filter_calls(libc: ctypes.CDLL) -> bool:
-    """Install a seccomp filter that refuses these calls. It applies to native code too and cannot be removed."""
-    if platform.machine() not in REFUSED_CALLS or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return False
-    program = b"".join(struct.pack("=HBBI", *step) for step in _program(*REFUSED_CALLS[platform.machine()]))
-    steps = ctypes.create_string_buffer(program, len(program))
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
-
-    wanted = Program(len(program) // 8, ctypes.addressof(steps))
-    return libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(wanted), 0, 0) == 0
-
-
-def _program(machine: int, refused: str, special: dict[str, int]) -> list[tuple[int, int, int, int]]:
-    """The filter as BPF instructions: (code, jump if true, jump if false, value)."""
-    load, equal, at_least, masked, done = 0x20, 0x15, 0x35, 0x45, 0x06
-    allow, deny, unknown = 0x7FFF0000, 0x00050001, 0x00050026  # allow; EPERM; ENOSYS
-    number, arch, argument = 0, 4, 16
-    steps = [(load, 0, 0, arch), (equal, 1, 0, machine), (done, 0, 0, deny)]
-    steps += [(load, 0, 0, number), (at_least, 0, 1, 0x40000000), (done, 0, 0, deny)]  # alternative numbering
-    for call in map(int, refused.split()):
-        steps += [(equal, 0, 1, call), (done, 0, 0, deny)]
-    for name in ("clone3", "openat2"):  # arguments not inspectable; on ENOSYS the C library uses the old calls
-        steps += [(equal, 0, 1, special[name]), (done, 0, 0, unknown)]
-    # a new thread is fine, a new process is not
-    steps += [(equal, 0, 4, special["clone"]), (load, 0, 0, argument), (masked, 1, 0, CLONE_THREAD)]
-    steps += [(done, 0, 0, deny), (done, 0, 0, allow)]
-    for name, place in (("open", 1), ("openat", 2)):  # reading is fine, writing is not
-        if name in special:
-            steps += [(equal, 0, 4, special[name]), (load, 0, 0, argument + 8 * place), (masked, 0, 1, WRITES)]
-            steps += [(done, 0, 0, deny), (done, 0, 0, allow)]
-    return [*steps, (done, 0, 0, allow)]
+def _drop_capabilities(libc: ctypes.CDLL) -> None:
+    """A process of root, or in a user namespace of its own, has all of them."""
+    head = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    libc.capset(head, (ctypes.c_uint32 * 6)())
 
 
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:

@@ -1,14 +1,16 @@
 """Runs parsers in restricted child processes, so that a hostile document can harm nothing but its own process.
 
-The parent sends bytes and gets a `Parsed`, or an `Unreadable` that says what to do. A process reads many files; it is
-replaced after a failure and after `FILES_PER_PROCESS` files.
+The parent sends bytes and gets a `Parsed`, or an `Unreadable` that says what to do. No path is ever sent.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import socket
 import stat
+import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +18,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from assay.core.codec import from_json, to_json
+from assay.core.codec import digest, from_json, to_json
+from assay.core.errors import UserError
+from assay.core.formats import format_of_suffix
 from assay.core.tables import check_tables
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
-from assay.ingest.sandbox.process import CRASHED, ParserProcess, ParserRequest, package_root
+from assay.ingest.sandbox.process import CRASHED, ParserFile, ParserProcess, ParserRequest, package_root, unguarded
 
 READER = "assay.ingest.formats.detect:read"
-FILES_PER_PROCESS = 200  # bounds memory leaks and how long documents share a process
+# Imported before a process is forked, because each file has its own. Parsers import some of these when they need them.
+FOR_ALL = (
+    "assay.ingest.formats.detect", "assay.ingest.formats.plain", "assay.ingest.metadata.fill", "html", "importlib.readers"
+)  # fmt: skip
+FOR_PDF = ("assay.ingest.pdf.reader", "assay.ingest.pdf.open_pdf")
+NO_PROCESS = "parsers cannot be started in a process of their own"
+PROBE_SECONDS = 30.0
 T = TypeVar("T")
 
 
@@ -45,6 +55,14 @@ class Sandbox:
         self._idle: list[ParserProcess] = []
         self._busy: set[ParserProcess] = set()
         self._closed = False
+        self.missing: tuple[str, ...] = ()  # guards that the processes so far did not have
+
+    async def check_guards(self) -> None:
+        """Raise if the limits require guards that are missing. No file is read then, with or without this check."""
+        if self.limits.require_guards:
+            missing = await self._in_thread(self._start_one)
+            if missing:
+                raise UserError(unguarded(missing))
 
     async def read(self, data: Path | bytes, name: str = "") -> Parsed | Unreadable:
         """The document in a file or in bytes; `name` helps to detect the format."""
@@ -70,19 +88,23 @@ class Sandbox:
         request = ParserRequest("page_image", {"name": "", "page": page, "scale": scale})
         return await self._in_thread(lambda job: self._ask(job, source, request, lambda _, blob: blob))
 
-    async def ask(self, request: ParserRequest, take: Callable[[Any, bytes], T]) -> T | Unreadable:
-        """The answer to a request without bytes: it names a file, which the process opens itself."""
-        return await self._in_thread(lambda job: self._ask(job, b"", request, take))
+    async def ask(
+        self, source: Path, request: ParserRequest, take: Callable[[Any, bytes], T], owner: str = ""
+    ) -> T | Unreadable:
+        """The answer to a request about a PDF. The process that has the file is asked again, for the same owner only."""
+        return await self._in_thread(lambda job: self._ask(job, source, request, take, owner))
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            children = [*self._idle, *self._busy]
+            idle, busy = list(self._idle), list(self._busy)
             self._idle.clear()
-        for child in children:
+        for child in idle:  # before the threads end, and with them what they started
+            child.end()
+        for child in busy:
             child.kill()
         self._threads.shutdown(wait=True, cancel_futures=True)
-        for child in children:
+        for child in busy:
             child.end()
 
     def __enter__(self) -> Sandbox:
@@ -99,6 +121,15 @@ class Sandbox:
             job.cancel()
             raise
 
+    def _start_one(self, job: ParserJob) -> tuple[str, ...]:
+        child = self._acquire("")
+        try:
+            job.begin(child)
+            return child.missing if child.start_file() else (NO_PROCESS,)
+        finally:
+            job.end()
+            self._release(child)
+
     def _read(self, job: ParserJob, source: Path | bytes, name: str) -> Parsed | Unreadable:
         name = name or (source.name if isinstance(source, Path) else "")
         return self._ask(
@@ -106,17 +137,21 @@ class Sandbox:
         )
 
     def _ask(
-        self, job: ParserJob, source: Path | bytes, request: ParserRequest, take: Callable[[Any, bytes], T]
+        self,
+        job: ParserJob,
+        source: Path | bytes,
+        request: ParserRequest,
+        take: Callable[[Any, bytes], T],
+        owner: str = "",
     ) -> T | Unreadable:
-        data = source if isinstance(source, bytes) else load_file(source, self.limits)
-        if isinstance(data, Unreadable):
-            return data
-        if len(data) > self.limits.bytes:
-            return Unreadable(Status.too_large, self.limits.describe_excess(len(data)))
-        child = self._acquire()
+        reads = request.task == "read"  # always in a new process
+        key = "" if reads else f"{owner}:{source if isinstance(source, Path) else digest(source)}"
+        modules = _modules(request.arguments["name"]) if reads else FOR_PDF
+        child = self._acquire(key)
         try:
             job.begin(child)
-            answer = child.ask(request, data, 2 * self.limits.seconds)
+            file = ParserFile(lambda: load_source(source, self.limits), key, modules)
+            answer = child.ask(request, file, 2 * self.limits.seconds)
             if isinstance(answer, Unreadable):
                 return answer
             try:
@@ -128,10 +163,12 @@ class Sandbox:
             job.end()
             self._release(child)
 
-    def _acquire(self) -> ParserProcess:
+    def _acquire(self, key: str) -> ParserProcess:
+        """An idle process, preferably the one that has the file."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("the sandbox is closed")
+            self._idle.sort(key=lambda each: bool(key) and each.key == key)
             child = self._idle.pop() if self._idle else ParserProcess(self._setting)
             self._busy.add(child)
             return child
@@ -139,7 +176,8 @@ class Sandbox:
     def _release(self, child: ParserProcess) -> None:
         with self._lock:
             self._busy.discard(child)
-            if child.alive and child.served < FILES_PER_PROCESS and not self._closed:
+            self.missing = child.missing or self.missing
+            if child.reusable and not self._closed:
                 self._idle.append(child)
                 return
         child.end()
@@ -172,12 +210,46 @@ class ParserJob:
 
 def missing_guards() -> list[str]:
     """The guards that are missing on this system; empty if there are none."""
-    child = ParserProcess({"limits": to_json(FileLimits()), "reader": READER, "path": [package_root()]})
+    child = _parser_without_files()
     try:
-        child.start()
-        return list(child.missing) if child.alive else ["parsers cannot be started in a process of their own"]
+        return list(child.missing) if child.start_file() else [NO_PROCESS]
     finally:
         child.end()
+
+
+def try_guards() -> tuple[list[str], dict[str, str]]:
+    """The guards that are missing, and what a parser attempted: how each attempt was refused, empty if it was not."""
+    child = _parser_without_files()
+    here = ctypes.create_string_buffer(b"a secret")
+    try:
+        with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as server:
+            for name in ("secret", "writable", "old"):
+                (Path(folder) / name).write_text(name)
+            paths = {"secret": f"{folder}/secret", "writable": f"{folder}/writable", "folder": folder}
+            numbers = {"parent": os.getpid(), "address": ctypes.addressof(here), "port": server.getsockname()[1]}
+            answer = child.ask(ParserRequest("probe", paths | numbers), ParserFile(lambda: b""), PROBE_SECONDS)
+        if isinstance(answer, Unreadable):
+            return [NO_PROCESS], {}
+        return list(child.missing), {str(name): str(how) for name, how in answer[0]["found"].items()}
+    finally:
+        child.end()
+
+
+def _parser_without_files() -> ParserProcess:
+    return ParserProcess({"limits": to_json(FileLimits()), "reader": READER, "path": [package_root()]})
+
+
+def _modules(name: str) -> tuple[str, ...]:
+    """What the parser of a file with this name imports."""
+    named = format_of_suffix(name)
+    return (*FOR_ALL, named.parser.partition(":")[0], *named.libraries) if named else FOR_ALL
+
+
+def load_source(source: Path | bytes, limits: FileLimits) -> bytes | Unreadable:
+    data = source if isinstance(source, bytes) else load_file(source, limits)
+    if isinstance(data, bytes) and len(data) > limits.bytes:
+        return Unreadable(Status.too_large, limits.describe_excess(len(data)))
+    return data
 
 
 def load_file(path: Path, limits: FileLimits) -> bytes | Unreadable:

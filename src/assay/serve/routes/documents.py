@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Header, HTTPException, Path, Query, Response
+from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import FileResponse
 
 from assay.core.access import Base
@@ -169,7 +169,6 @@ def document_missing(document: str) -> Missing:
 # --- pages of PDFs -------------------------------------------------------------------------------------------------
 
 MAX_SPAN = 20_000  # maximum characters of a span
-PRIVATE_CACHE = "private, max-age=600"
 
 
 @router.get(
@@ -177,7 +176,6 @@ PRIVATE_CACHE = "private, max-age=600"
     response_class=Response,
     responses={
         200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}, "description": "The page."},
-        304: {"description": "The same as before."},
     },
 )
 async def page_of(
@@ -186,18 +184,13 @@ async def page_of(
     workspace: CurrentWorkspace,
     server: CurrentServer,
     width: Annotated[int, Query(ge=200, le=2400, description="Pixels.")] = 1100,
-    if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:
     """A page of a PDF as a picture."""
     head, original = await asyncio.to_thread(_original, workspace, document)
     if original is None:
         raise Missing(f"Document {document!r} has no pages that can be shown. Its text can.")
-    tag = f'"{head.entry.digest[:32]}-{n}-{width}"'
-    headers = {"ETag": tag, "Cache-Control": PRIVATE_CACHE}
-    if if_none_match and tag in if_none_match:
-        return Response(status_code=304, headers=headers)
-    picture = await server.pages.picture(head.entry.digest, original, n, width)
-    return Response(picture, media_type="image/png", headers=headers)
+    picture = await server.pages.picture(head.entry.base, head.entry.digest, original, n, width)
+    return Response(picture, media_type="image/png")  # not stored: it must not outlive the right to see it
 
 
 @router.get("/{document}/boxes", response_model=BoxesResponse)
@@ -213,7 +206,7 @@ async def boxes_of(
         found = await server.engine.run(workspace.boxes(document, start, end))
     else:
         words = await asyncio.to_thread(_words, workspace, document, start, end)
-        found = await server.pages.boxes(head.entry.digest, original, start, end, words, head.pages)
+        found = await server.pages.boxes(head.entry.base, head.entry.digest, original, start, end, words, head.pages)
     return BoxesResponse(
         document=document,
         boxes=tuple(BoxView(page=box.page, x0=box.x0, y0=box.y0, x1=box.x1, y1=box.y1) for box in found),
