@@ -32,6 +32,9 @@ from assay.store.schema import reviews as waiting
 from assay.workspace.facade import Workspace
 from assay.workspace.review import ReviewService
 
+UNSIGNED = lambda _: ("", "")  # noqa: E731 - nothing was sealed before
+
+
 NOTES = {
     "tower.txt": "The tower of the lighthouse at Carrow Point is 31 metres tall. It leans a little.",
     "survey.txt": "A survey says that the tower at Carrow Point is 31 metres tall.",
@@ -185,7 +188,7 @@ async def test_an_answer_that_waited_until_it_was_too_old_waits_no_more(folder: 
         with seen.store.write() as connection:
             connection.exec_driver_sql("UPDATE runs SET started = '2020-01-01T00:00:00.000Z'")
             connection.exec_driver_sql("UPDATE records SET at = '2020-01-01T00:00:00.000Z'")
-        assert erase_old(seen.store, 200, "somebody").payloads
+        assert erase_old(seen.store, 200, "somebody", UNSIGNED).payloads
         assert states(seen, run.id) == ["superseded"]
 
 

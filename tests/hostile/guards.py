@@ -32,6 +32,7 @@ class Guard:
 
 INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_hostile_replies.py"
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
+FORGED = "tests/hostile/test_forged_erasure.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX = "tests/ingest/test_sandbox_guards.py"
@@ -451,6 +452,34 @@ GUARDS = (
         'own = (("name", f"{address} {name}"), ("address", address))',
         'own = (("name", name), ("address", address))',
         f"{ACCOUNTS}::test_wrong_passwords_from_elsewhere_keep_nobody_from_signing_in",
+    ),
+    Guard(
+        "signed records are erased on the word of a signed note only",
+        "store/runs/chains.py",
+        "        return None if erased.vouches(row) else FaultKind.erasure_unsigned\n",
+        "        return None\n",
+        f"{FORGED}::test_signed_records_that_are_missing_on_the_word_of_an_unsigned_note_are_a_fault",
+    ),
+    Guard(
+        "no head is signed over an unsigned note of an erasure",
+        "governance/audit/seal.py",
+        "            raise StoreError(UNSIGNED)\n",
+        "            pass\n",
+        f"{FORGED}::test_signed_records_that_are_missing_on_the_word_of_an_unsigned_note_are_a_fault",
+    ),
+    Guard(
+        "a note of an erasure is signed with the key of the heads",
+        "governance/audit/sign.py",
+        "return key in keys and is_signed_by(key, signature, erasure_message(workspace, note))",
+        "return is_signed_by(key, signature, erasure_message(workspace, note))",
+        f"{FORGED}::test_a_note_that_is_signed_with_another_key_counts_as_unsigned",
+    ),
+    Guard(
+        "whoever asked is held against the record",
+        "store/runs/chains.py",
+        "if entry and fault is None and place == 0 and not _is_askers(row, entry, handed):",
+        "if False:",
+        f"{FORGED}::test_a_run_that_is_listed_as_somebody_elses_is_a_fault_unless_it_was_handed_over",
     ),
     Guard(
         "all records form one chain",

@@ -20,6 +20,7 @@ from assay.store.dialect import insert_or_replace
 from assay.store.documents import Entry
 from assay.store.runs import records, visibility
 from assay.store.runs.reviews import supersede
+from assay.store.runs.seals import Sign
 from assay.store.runs.visibility import ERASED
 from assay.store.schema import (
     backups,
@@ -56,7 +57,7 @@ class Backup:
 
 
 def erase_documents(
-    connection: Connection, store: Store, base: Base, entries: Sequence[Entry], why: str, by: str
+    connection: Connection, store: Store, base: Base, entries: Sequence[Entry], why: str, by: str, sign: Sign
 ) -> int:
     """Erase documents, their text, and in every run that mentions one, all payloads from the first mention on.
     Returns the number of payloads. The index and the stored originals are deleted later; marks for that are written
@@ -65,7 +66,7 @@ def erase_documents(
     places_by_run = records_mentioning(connection, ids)
     for run, places in _answers_naming(connection, base, {entry.uri for entry in entries}).items():
         places_by_run[run] = tuple(sorted({*places_by_run.get(run, ()), *places}))
-    count = erase_payloads(connection, store, places_by_run, ids, why, by)
+    count = erase_payloads(connection, store, places_by_run, ids, why, by, sign)
     _forget_reports(connection, base, {entry.uri for entry in entries})
     open_ = select(runs.c.id).where(runs.c.id.in_(list(places_by_run)), runs.c.delivered.is_(False))
     marks = [ERASED + each for each in (*ids, *connection.scalars(open_))]
@@ -123,6 +124,7 @@ def erase_payloads(
     gone: Sequence[str],
     why: str,
     by: str,
+    sign: Sign,
 ) -> int:
     """Delete the payloads of these records and record exactly that in the same transaction. Returns their number."""
     for run, places in places_by_run.items():
@@ -130,7 +132,7 @@ def erase_payloads(
             connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))
     if gone or places_by_run:
         erased_places = {run: tuple(places) for run, places in places_by_run.items()}
-        records.note(connection, store, Erased(why, by, tuple(gone), erased_places))
+        records.note_erased(connection, store, Erased(why, by, tuple(gone), erased_places), sign)
     _forget_reviews(connection, places_by_run)
     return sum(map(len, places_by_run.values()))
 
@@ -161,7 +163,7 @@ def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -
                 connection.execute(update(job_files).where(one).values(name="erased", report={}))
 
 
-def erase_person(connection: Connection, store: Store, name: str, why: str, by: str) -> int:
+def erase_person(connection: Connection, store: Store, name: str, why: str, by: str, sign: Sign) -> int:
     """Erase a person's questions and answers, conversations, keys, sessions and jobs. Spending and the existence of
     runs are kept under a pseudonym. What they own is not touched here."""
     own = list(connection.scalars(select(runs.c.id).where(runs.c.who == name)))
@@ -177,7 +179,7 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     }
     if access_notes := _access_notes(connection, name):
         places_by_run[WORKSPACE] = access_notes
-    count = erase_payloads(connection, store, places_by_run, (), why, by)
+    count = erase_payloads(connection, store, places_by_run, (), why, by, sign)
     for part in _parts(own):
         supersede(connection, part)
     nobody = NOBODY + store.new_id()

@@ -179,6 +179,37 @@ def _add_lists(connection: Connection) -> None:
         connection.exec_driver_sql("INSERT OR REPLACE INTO lists (place, base, label) VALUES (?, ?, ?)", values)
 
 
+def _note_handovers(connection: Connection) -> None:
+    """Record whose runs had changed hands before that was recorded. From here on, a run that is listed under another name
+    than its record's without such a record counts as tampering."""
+    pairs = connection.exec_driver_sql(
+        "SELECT DISTINCT json_extract(p.body, '$.who'), r.who FROM runs r JOIN payloads p ON p.run = r.id AND p.seq = 0 "
+        "WHERE json_extract(p.body, '$.who') != r.who ORDER BY 1, 2"
+    ).all()
+    for asker, owner in pairs:
+        body = dumps({"name": f"user:{asker}", "change": "handed over", "by": "", "detail": owner})
+        _note(connection, "AccountChanged", body)
+
+
+def _note(connection: Connection, kind: str, body: str) -> None:
+    """Append a record to the workspace's own chain."""
+    run, at, covered = "workspace", now(), digest(body)
+    if connection.exec_driver_sql("SELECT 1 FROM runs WHERE id = ?", (run,)).first() is None:
+        connection.exec_driver_sql("INSERT INTO runs (id, who, started, delivered) VALUES (?, '', ?, 0)", (run, at))
+    last = connection.exec_driver_sql(
+        "SELECT seq, hash FROM records WHERE run = ? ORDER BY seq DESC LIMIT 1", (run,)
+    ).first()
+    seq, prev = (last.seq + 1, last.hash) if last else (0, START)
+    head = connection.exec_driver_sql("SELECT n, link FROM records ORDER BY n DESC LIMIT 1").first()
+    n, before = (head.n + 1, head.link) if head else (1, START)
+    hash = digest(dumps([run, seq, at, kind, covered, prev]))
+    connection.exec_driver_sql(
+        "INSERT INTO records (run, seq, at, kind, digest, prev, hash, n, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (run, seq, at, kind, covered, prev, hash, n, linked(n, hash, before)),
+    )
+    connection.exec_driver_sql("INSERT INTO payloads (run, seq, body) VALUES (?, ?, ?)", (run, seq, body))
+
+
 # source version → migration to the next
 MIGRATIONS: Mapping[int, Migration] = {
     1: _add_spending,
@@ -187,4 +218,5 @@ MIGRATIONS: Mapping[int, Migration] = {
     4: _add_trust,
     5: _add_tables,
     6: _add_lists,
+    7: _note_handovers,
 }

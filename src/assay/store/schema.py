@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 7  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 8  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 schema = MetaData()
 

@@ -17,6 +17,7 @@ from sqlalchemy import Engine, delete, select
 
 from assay.core.access import Base, Principal, Scope
 from assay.core.errors import AssayError, Missing, StoreError, UserError
+from assay.governance.audit.sign import erasure_signer
 from assay.index.lease import lease_path
 from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import synchronise_index
@@ -69,13 +70,13 @@ async def erase_person(
 ) -> ErasureReport:
     """Erase a person's questions, answers and credentials. Their spending stays, without a name. The name of somebody who was
     removed stands for what they left, unless somebody else has the name now."""
-    store, by = context.store, by or context.principal.id
+    store, by, sign = context.store, by or context.principal.id, erasure_signer(context.path, context.settings)
     if members.named(store, name) is None:
         former = transfer.former_names(store, name)
         if former:
             reports = [await erase_person(context, each, with_documents=with_documents, by=by) for each in former]
             with store.write() as connection:
-                count = erasure.erase_person(connection, store, name, WITH_PERSON, by)
+                count = erasure.erase_person(connection, store, name, WITH_PERSON, by, sign)
             ids = tuple(each for one in reports for each in one.documents)
             return await _finish(context, ids, count + sum(one.records for one in reports))
     with store.read() as connection:
@@ -95,7 +96,7 @@ async def erase_person(
     theirs = context.for_principal(Principal(name))
     reports = [await erase_base(theirs, base, by) for base in owned]
     with store.write() as connection:
-        count = erasure.erase_person(connection, store, name, WITH_PERSON, by)
+        count = erasure.erase_person(connection, store, name, WITH_PERSON, by, sign)
     with plain_errors(), context.cache.connect().execution_options(assay_writes=True) as cached, cached.begin():
         cached.execute(delete(vectors).where(vectors.c.owner == name))
     for job in uploads:
@@ -113,7 +114,8 @@ def _erase_from_store(context: WorkspaceContext, base: Base, entries: Sequence[E
         return 0
     store, by = context.store, by or context.principal.id
     with store.write() as connection:
-        return erasure.erase_documents(connection, store, base, entries, WITH_DOCUMENT, by)
+        sign = erasure_signer(context.path, context.settings)
+        return erasure.erase_documents(connection, store, base, entries, WITH_DOCUMENT, by, sign)
 
 
 def _forget_vectors(context: WorkspaceContext, base: Base, entries: Sequence[Entry]) -> None:

@@ -12,7 +12,16 @@ app = typer.Typer(help="The record of all runs: sealed, kept, erased when it is 
 
 
 @app.command()
-def seal(workspace: Workspace = None, json: Json = False) -> None:
+def seal(
+    accept_erasures: Annotated[
+        bool,
+        typer.Option(
+            "--accept-erasures", help="Also sign notes of erasures that an earlier version of Assay wrote unsigned."
+        ),
+    ] = False,
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
     """Sign the head of all records, and write it to the second place where one is set.
 
     A server does so by itself, every `audit_minutes` and when it stops.
@@ -24,7 +33,7 @@ def seal(workspace: Workspace = None, json: Json = False) -> None:
 
     with open_workspace(workspace) as opened:
         context = audit_context(opened.store, opened.path, opened.settings)
-        made = sign(context)
+        made = sign(context, accept_erasures=accept_erasures)
     if json:
         print_json(to_json(made) if made else None)
         return
@@ -82,11 +91,13 @@ def retention(
     """
     from assay.core.codec import to_json
     from assay.governance.audit.retention import erase_old
+    from assay.governance.audit.sign import erasure_signer
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         kept = opened.settings.retention_days if days is None else days
-        gone = erase_old(opened.store, kept, opened.principal.id, shorter=shorter)
+        sign = erasure_signer(opened.path, opened.settings)
+        gone = erase_old(opened.store, kept, opened.principal.id, sign, shorter=shorter)
     if json:
         print_json(to_json(gone))
         return

@@ -61,12 +61,15 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """The payloads of these records were erased permanently: because of erased documents, an erased person, or age."""
+    """The payloads of these records were erased permanently: because of erased documents, an erased person, or age. Signed if
+    any head was signed before: then nobody without the key can pretend that something was erased."""
 
     why: str
     by: str
     gone: tuple[str, ...] = ()  # documents
     records: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # run → positions of its erased records
+    key: str = omitted_when_empty("")  # public
+    signature: str = omitted_when_empty("")
 
 
 @dataclass(frozen=True, slots=True)

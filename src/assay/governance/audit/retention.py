@@ -15,6 +15,7 @@ from assay.store.database import Store
 from assay.store.dialect import empty_write_ahead
 from assay.store.runs import records
 from assay.store.runs.reviews import supersede
+from assay.store.runs.seals import Sign
 from assay.store.schema import forecasts, mentions, payloads, reviews, runs, threads, turns
 from assay.store.schema import records as table
 
@@ -36,7 +37,7 @@ def is_too_short(days: int) -> bool:
     return 0 < days < SHORTEST
 
 
-def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> RetentionResult:
+def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = False) -> RetentionResult:
     """Erase the payloads of runs whose last record is older than `days`; 0 keeps all. Less than six months is refused
     unless `shorter` is set."""
     if is_too_short(days) and not shorter:
@@ -60,7 +61,7 @@ def erase_old(store: Store, days: int, by: str, *, shorter: bool = False) -> Ret
             supersede(connection, batch)
             _clear_titles(connection, batch)
             if gone:
-                records.note(connection, store, Erased(WHY.format(days=days), by, (), gone))
+                records.note_erased(connection, store, Erased(WHY.format(days=days), by, (), gone), sign)
         count, erased = count + len(gone), erased + len(places)
     if erased:
         _flush(store)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import UserError
+from assay.core.settings import Settings
+from assay.store.runs.seals import Sign, erasure_message
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -41,8 +44,24 @@ def is_signed_by(key: str, signature: str, message: bytes) -> bool:
     return True
 
 
+def is_signed_erasure(workspace: str, note: Mapping[str, Any], keys: Collection[str]) -> bool:
+    """Whether a note of an erasure, as it is stored, was signed with one of these public keys."""
+    key, signature = str(note.get("key", "")), str(note.get("signature", ""))
+    return key in keys and is_signed_by(key, signature, erasure_message(workspace, note))
+
+
 def key_file(folder: Path, setting: str) -> Path:
     return Path(setting).expanduser() if setting else folder / KEY
+
+
+def erasure_signer(folder: Path, settings: Settings) -> Sign:
+    """Signs notes of erasures with the key of the workspace, which is read when it is needed."""
+
+    def sign(message: bytes) -> tuple[str, str]:
+        signer = load_signer(key_file(folder, settings.audit_key))
+        return signer.public, signer.sign(message)
+
+    return sign
 
 
 def load_signer(file: Path) -> Signer:

@@ -4,7 +4,7 @@ against the witness in the second place. Records are streamed, so memory does no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,7 +18,7 @@ from assay.core.codec import START
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import WORKSPACE
 from assay.governance.audit import witness
-from assay.governance.audit.sign import is_signed_by
+from assay.governance.audit.sign import is_signed_by, is_signed_erasure
 from assay.governance.audit.tampering import StoredRecord, classify_difference
 from assay.store.database import DAMAGED, Store
 from assay.store.dialect import DriverError
@@ -27,10 +27,12 @@ from assay.store.runs.chains import (
     ROWS,
     Erasures,
     FaultKind,
+    Handovers,
     RecordFault,
     RecordRow,
     RunFlags,
     erasures,
+    handovers,
     link_of,
     run_faults,
 )
@@ -95,17 +97,23 @@ def _verify(
     # Taken before the records are read, so that records sealed meanwhile do not count as missing.
     size = witness.file_size(place) if place else 0
     with store.read() as connection, reading(connection):
-        erased = erasures(connection, run)
+        sealed, wrong = _check_heads(connection, place, size, key)
+        upto, keys = (sealed.n, {key or sealed.key}) if sealed else (0, set[str]())
+        workspace = seals.identity(connection)
+
+        def signed(n: int, note: Mapping[str, Any]) -> bool:
+            return n <= upto or is_signed_erasure(workspace, note, keys)
+
+        erased, handed = erasures(connection, run, sealed=upto, signed=signed), handovers(connection)
         found: list[RecordFault] = []
         parted: RecordFault | None = None
         if run:
-            found += _single_run_faults(connection, run, place, size, erased)
+            found += _single_run_faults(connection, run, place, size, erased, handed)
         else:
             found += _log_faults(connection, place, size)
             parted = found[0] if found else None
-            found += _run_faults(connection, erased, say)
+            found += _run_faults(connection, erased, handed, say)
             found += _stray_payloads(connection)
-        sealed, wrong = _check_heads(connection, place, size, key)
         counts = _counts(connection, run)
         last = seals.head(connection)
     return Verification(
@@ -118,7 +126,15 @@ def _verify(
     )
 
 
-MISSING = frozenset({FaultKind.removed, FaultKind.cut_off, FaultKind.run_removed, FaultKind.payload_removed})
+MISSING = frozenset(
+    {
+        FaultKind.removed,
+        FaultKind.cut_off,
+        FaultKind.run_removed,
+        FaultKind.payload_removed,
+        FaultKind.erasure_unsigned,
+    }
+)
 
 
 def _sort_faults(found: list[RecordFault], parted: RecordFault | None) -> tuple[RecordFault, ...]:
@@ -202,7 +218,9 @@ def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
 # --- the chain of each run ------------------------------------------------------------------------------------------
 
 
-def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -> Iterator[RecordFault]:
+def _run_faults(
+    connection: Connection, erased: Erasures, handed: Handovers, say: ReportProgress
+) -> Iterator[RecordFault]:
     listed = _entries(connection)
     listing = next(listed, None)
     every = connection.scalar(text("SELECT count(*) FROM records")) or 0
@@ -224,7 +242,7 @@ def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -
         entry = None
         if listing is not None and listing[0] == run:
             entry, listing = listing[1], next(listed, None)
-        yield from run_faults(run, counted(own), entry, erased)
+        yield from run_faults(run, counted(own), entry, erased, handed)
         for _ in counted(own):  # drain what a fault has left unread
             pass
     while listing is not None:
@@ -234,7 +252,7 @@ def _run_faults(connection: Connection, erased: Erasures, say: ReportProgress) -
 
 def _without_records(run: str, entry: RunFlags, erased: Erasures) -> Iterator[RecordFault]:
     """A run without records is a fault only if it was delivered."""
-    return run_faults(run, (), entry, erased) if entry.delivered else iter(())
+    return run_faults(run, (), entry, erased, Handovers()) if entry.delivered else iter(())
 
 
 def _before(left: Any, right: Any) -> bool:
@@ -245,8 +263,8 @@ def _before(left: Any, right: Any) -> bool:
 
 
 def _entries(connection: Connection) -> Iterator[tuple[str, RunFlags]]:
-    rows = _stream(connection, "SELECT id, delivered, gated FROM runs ORDER BY id")
-    return ((run, RunFlags(bool(delivered), bool(gated))) for run, delivered, gated in rows)
+    rows = _stream(connection, "SELECT id, delivered, gated, who FROM runs ORDER BY id")
+    return ((run, RunFlags(bool(delivered), bool(gated), who)) for run, delivered, gated, who in rows)
 
 
 def _stray_payloads(connection: Connection) -> Iterator[RecordFault]:
@@ -263,11 +281,11 @@ def _stray_payloads(connection: Connection) -> Iterator[RecordFault]:
 
 
 def _single_run_faults(
-    connection: Connection, run: str, place: Path | None, size: int, erased: Erasures
+    connection: Connection, run: str, place: Path | None, size: int, erased: Erasures, handed: Handovers
 ) -> Iterator[RecordFault]:
     """The same for one run: its chain, and each of its records against the witness."""
     rows = [RecordRow(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
-    entry = connection.execute(text("SELECT delivered, gated FROM runs WHERE id = :run"), {"run": run}).first()
+    entry = connection.execute(text("SELECT delivered, gated, who FROM runs WHERE id = :run"), {"run": run}).first()
     own = [each for each in witness.read_records(place, size) if each.run == run] if place else []
     if not rows and not own and entry is None:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
@@ -288,7 +306,8 @@ def _single_run_faults(
             here = StoredRecord(row.n, row.run, row.seq, row.hash, "", row.digest)
             yield classify_difference(connection, here, line, place, size)
             break
-    yield from run_faults(run, rows, RunFlags(bool(entry[0]), bool(entry[1])) if entry else None, erased)
+    flags = RunFlags(bool(entry[0]), bool(entry[1]), entry[2]) if entry else None
+    yield from run_faults(run, rows, flags, erased, handed)
 
 
 # --- signed heads ---------------------------------------------------------------------------------------------------

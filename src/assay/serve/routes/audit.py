@@ -15,6 +15,7 @@ from assay.governance.audit import witness
 from assay.governance.audit.export import export_bundle
 from assay.governance.audit.retention import erase_old
 from assay.governance.audit.seal import audit_context, seal
+from assay.governance.audit.sign import erasure_signer
 from assay.governance.audit.verify import verify
 from assay.serve.schemas.run_schemas import ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
@@ -127,6 +128,7 @@ def seal_now(server: Server) -> None:
 
 def erase_now(server: Server) -> None:
     opened = server.workspace
-    gone = erase_old(opened.store, opened.settings.retention_days, SERVER)
+    sign = erasure_signer(opened.path, opened.settings)
+    gone = erase_old(opened.store, opened.settings.retention_days, SERVER, sign)
     if gone.payloads:
         log.warning("erased what %s runs recorded before %s", gone.runs, gone.before[:10])

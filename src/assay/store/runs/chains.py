@@ -4,8 +4,8 @@ attacker may have had the source code."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from json.encoder import encode_basestring as _quote
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, text
 
 from assay.core.codec import START
-from assay.core.events import WORKSPACE, Decision
+from assay.core.events import WORKSPACE, AccountChange, Decision
 from assay.core.events.upgrade import current_kind
 
 
@@ -30,6 +30,7 @@ class FaultKind(StrEnum):
     payload_changed = "payload changed"
     payload_removed = "payload removed"
     payload_inserted = "payload inserted"
+    erasure_unsigned = "erased on the word of an unsigned note"
     unapproved = "delivered without approval"
     seal = "seal"  # a signed head, here or at the second location
 
@@ -44,6 +45,7 @@ FAULT_TEXTS = {
     FaultKind.payload_changed: "the payload of {record} was changed",
     FaultKind.payload_removed: "the payload of {record} is missing, and nothing on record says that it was erased",
     FaultKind.payload_inserted: "there is a payload of {record} that does not belong there",
+    FaultKind.erasure_unsigned: "the payload of {record} is missing, and nobody signed the note that it was erased",
     FaultKind.unapproved: "{record} was delivered without a reviewer's approval of exactly that",
     FaultKind.seal: "the signed heads do not hold",
 }
@@ -95,6 +97,7 @@ class RunFlags(NamedTuple):
 
     delivered: bool
     gated: bool
+    who: str = ""
 
 
 # The same encoding as `codec.dumps` for these lists, built by hand for speed: a verification encodes millions.
@@ -131,36 +134,98 @@ def digest_of(words: Any) -> str | None:
 @dataclass(frozen=True, slots=True)
 class Erasures:
     """Payloads that were erased for a recorded reason. `doubtful` if such an erasure record was itself tampered
-    with."""
+    with. `unsigned` are those that only a note says that nobody signed; records up to number `sealed` are under a signed
+    head."""
 
     spans: Mapping[str, tuple[tuple[int, int], ...]]
     doubtful: bool = False
+    unsigned: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    sealed: int = 0
 
     def names(self, run: str, seq: int) -> bool:
         return any(first <= seq <= last for first, last in self.spans.get(run, ()))
 
+    def vouches(self, row: RecordRow) -> bool:
+        """Whether the missing payload of this record may be missing: if a signed head covers it, a signed note must say so."""
+        if _number(row.n) > self.sealed:
+            return True
+        inside = [first <= row.seq <= last for first, last in self.spans.get(row.run, ())]
+        unsigned = [first <= row.seq <= last for first, last in self.unsigned.get(row.run, ())]
+        return sum(inside) > sum(unsigned)
 
-def erasures(connection: Connection, run: str = "") -> Erasures:
+
+Signed = Callable[
+    [int, Mapping[str, Any]], bool
+]  # the number of an erasure's note, and what it says → whether it is signed
+
+
+def erasures(
+    connection: Connection, run: str = "", *, sealed: int = 0, signed: Signed = lambda _, __: True
+) -> Erasures:
     """The erasures recorded in the workspace's own chain, for one run or all."""
     rows = connection.execute(
         text(
-            "SELECT r.digest, p.body FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
+            "SELECT r.n, r.digest, p.body FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
             "WHERE r.run = :run AND r.kind = 'Erased' ORDER BY r.seq"
         ),
         {"run": WORKSPACE},
     )
     spans: dict[str, tuple[tuple[int, int], ...]] = {}
+    unsigned: dict[str, tuple[tuple[int, int], ...]] = {}
     doubtful = False
-    for covered, body in rows:
+    for n, covered, body in rows:
         if body is None or digest_of(body) != covered:
             doubtful = True
             continue
-        named = _object(body).get("records")
+        payload = _object(body)
+        named, believed = payload.get("records"), signed(_number(n), payload)
         for each, places in (named if isinstance(named, dict) else {}).items():
             if not run or each == run:
                 numbers = sorted(place for place in places if type(place) is int) if isinstance(places, list) else []
-                spans[each] = (*spans.get(each, ()), *_spans(numbers))
-    return Erasures(spans, doubtful)
+                found = tuple(_spans(numbers))
+                spans[each] = (*spans.get(each, ()), *found)
+                if not believed:
+                    unsigned[each] = (*unsigned.get(each, ()), *found)
+    return Erasures(spans, doubtful, unsigned, sealed)
+
+
+# --- whose runs changed hands ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Handovers:
+    """Whose runs went to whom, by the number of the record that says so. `doubtful` if such a record was erased with a
+    person."""
+
+    pairs: tuple[tuple[int, str, str], ...] = ()
+    doubtful: bool = False
+
+    def explain(self, n: int, asker: str, owner: str) -> bool:
+        """Whether a run that one person asked, with record `n`, may belong to another now."""
+        names = {asker}
+        for place, old, new in self.pairs:
+            if place > n and old in names:
+                names.add(new)
+        return owner in names or self.doubtful
+
+
+def handovers(connection: Connection) -> Handovers:
+    """The handovers recorded in the workspace's own chain."""
+    rows = connection.execute(
+        text(
+            "SELECT r.n, r.digest, p.body FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
+            "WHERE r.run = :run AND r.kind = 'AccountChanged' ORDER BY r.n"
+        ),
+        {"run": WORKSPACE},
+    )
+    pairs: list[tuple[int, str, str]] = []
+    doubtful = False
+    for n, covered, body in rows:
+        if body is None or digest_of(body) != covered:
+            doubtful = True
+        elif (payload := _object(body)).get("change") == AccountChange.handed_over:
+            pairs.append((_number(n), str(payload.get("name")).removeprefix("user:"), str(payload.get("detail"))))
+    return Handovers(tuple(pairs), doubtful)
 
 
 def _object(body: str) -> dict[str, Any]:
@@ -184,7 +249,9 @@ def _spans(places: list[int]) -> Iterator[tuple[int, int]]:
 # --- the chain of one run -------------------------------------------------------------------------------------------
 
 
-def run_faults(run: str, rows: Iterable[RecordRow], entry: RunFlags | None, erased: Erasures) -> Iterator[RecordFault]:
+def run_faults(
+    run: str, rows: Iterable[RecordRow], entry: RunFlags | None, erased: Erasures, handed: Handovers
+) -> Iterator[RecordFault]:
     """The faults of one run's records, in order: after a gap nothing more can be verified."""
     prev, place, last = START, 0, None
     approved: set[str] = set()
@@ -209,10 +276,18 @@ def run_faults(run: str, rows: Iterable[RecordRow], entry: RunFlags | None, eras
                 over = "the run was rejected before"
             elif row.kind == "Answered" and gated and payload.get("seal") not in approved and not erased.spans.get(run):
                 yield RecordFault(run, place, FaultKind.unapproved, n)
+        if entry and fault is None and place == 0 and not _is_askers(row, entry, handed):
+            yield RecordFault(run, place, FaultKind.changed, n, "the list of runs names somebody else as the asker")
         if row.kind == "Answered" and not over:
             over = "the run was delivered before"
         prev, place, last = row.hash, place + 1, row
     yield from _end_faults(run, place, last, entry)
+
+
+def _is_askers(row: RecordRow, entry: RunFlags, handed: Handovers) -> bool:
+    """Whether the run is listed as that of whoever asked, or of somebody it was handed over to."""
+    asker = _object(row.body).get("who") if row.body is not None else None
+    return asker is None or asker == entry.who or handed.explain(_number(row.n), str(asker), entry.who)
 
 
 def _end_faults(run: str, place: int, last: RecordRow | None, entry: RunFlags | None) -> Iterator[RecordFault]:
@@ -232,7 +307,9 @@ def _fault_of(row: RecordRow, prev: str, erased: Erasures) -> FaultKind | None:
         return FaultKind.changed
     if row.body is None:
         doubtful = erased.doubtful and row.run != WORKSPACE  # the workspace's own records are never erased
-        return None if doubtful or erased.names(row.run, row.seq) else FaultKind.payload_removed
+        if doubtful or not erased.names(row.run, row.seq):
+            return None if doubtful else FaultKind.payload_removed
+        return None if erased.vouches(row) else FaultKind.erasure_unsigned
     if digest_of(row.body) != row.digest:
         return FaultKind.payload_changed
     return FaultKind.payload_inserted if row.run in erased.spans and erased.names(row.run, row.seq) else None

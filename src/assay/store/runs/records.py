@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -30,8 +30,9 @@ from assay.core.events import (
 from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.database import Store
 from assay.store.dialect import insert_new
-from assay.store.runs import reviews, visibility
-from assay.store.runs.chains import ROWS, RecordRow, RunFlags, erasures, run_faults
+from assay.store.runs import reviews, seals, visibility
+from assay.store.runs.chains import ROWS, RecordRow, RunFlags, erasures, handovers, run_faults
+from assay.store.runs.seals import Sign
 from assay.store.schema import mentions, payloads, records, runs
 
 # Built once: building a statement takes longer than running it.
@@ -142,6 +143,14 @@ def note(connection: Connection, store: Store, event: Erased | Granted | Account
         connection.execute(insert(runs).values(id=WORKSPACE, who="", started=store.now(), delivered=False, gated=False))
     seq, prev = (last.seq + 1, last.hash) if last else (0, START)
     return _put(connection, store, WORKSPACE, seq, prev, event)
+
+
+def note_erased(connection: Connection, store: Store, event: Erased, sign: Sign) -> Record:
+    """Record an erasure, signed if any head was: what a signed head covers is missing only on the word of the key's owner."""
+    if seals.last(connection) is not None:
+        key, signature = sign(seals.erasure_message(seals.identity(connection), to_json(event, words=False)))
+        event = replace(event, key=key, signature=signature)
+    return note(connection, store, event)
 
 
 def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, event: Event) -> Record:
@@ -342,7 +351,7 @@ def faults(store: Store, run: str) -> Iterator[str]:
         rows = [
             RecordRow(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
         ]
-        entry = connection.execute(select(runs.c.delivered, runs.c.gated).where(runs.c.id == run)).first()
-        erased = erasures(connection, run)
+        entry = connection.execute(select(runs.c.delivered, runs.c.gated, runs.c.who).where(runs.c.id == run)).first()
+        erased, handed = erasures(connection, run), handovers(connection)
     if rows or entry:
-        yield from (each.words for each in run_faults(run, rows, RunFlags(*entry) if entry else None, erased))
+        yield from (each.words for each in run_faults(run, rows, RunFlags(*entry) if entry else None, erased, handed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from assay.store.database import Store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import facts, records, seals
 
+Sign = Callable[[bytes], tuple[str, str]]  # a message → the public key, and the signature
 MOST = 1 << 62  # upper bound of record numbers
 _LINES = (
     select(records.c.n, records.c.run, records.c.seq, records.c.hash, records.c.digest)
@@ -36,6 +37,12 @@ class Seal:
     def signed(self) -> bytes:
         """The bytes that are signed."""
         return dumps(["assay seal", self.workspace, self.n, self.link, self.at]).encode()
+
+
+def erasure_message(workspace: str, note: Mapping[str, Any]) -> bytes:
+    """The bytes that are signed with a note of an erasure, which is given as it is stored."""
+    said = {name: value for name, value in note.items() if name not in ("key", "signature")}
+    return dumps(["assay erasure", workspace, said]).encode()
 
 
 def identity(connection: Connection) -> str:
