@@ -32,6 +32,7 @@ class Format:
     plain: bool = False  # any text may have this suffix, so the content decides first
     paged: bool = False  # has pages, even if it is only one
     page_images: bool = False  # its pages can be drawn
+    rows: bool = False  # all of its text is rows of tables
     has_title: bool = True
     title_source: TitleSource = TitleSource.none
     header_lines: bool = False  # may open with lines such as `Author: …`
@@ -40,6 +41,8 @@ class Format:
     described_by_layout: bool = False  # its parser finds the authors in the layout of the first page
     text_share: float = 1.0  # estimated fraction of a file's bytes that is text
     libraries: tuple[str, ...] = ()  # what the parser imports while it reads
+    aliases: tuple[str, ...] = ()  # other names for it in a search by type, besides its name and suffixes
+    nouns: tuple[str, ...] = ()  # what people call such documents; if they name two formats, the earlier entry counts
 
 
 _ARCHIVE = ("encodings.cp437", "encodings.utf_16_le", "lxml.etree", "gzip")
@@ -47,35 +50,41 @@ _PAGE = ("selectolax.lexbor", "trafilatura")
 FORMATS = (
     Format(
         "pdf", "assay.ingest.pdf.reader:parse", (".pdf",), signature=b"%PDF-", binary=True,
-        paged=True, page_images=True, described_by_layout=True, text_share=0.08,
+        paged=True, page_images=True, described_by_layout=True, text_share=0.08, nouns=("pdf",),
+    ),
+    Format(
+        "email", "assay.ingest.formats.mail:parse", (".eml", ".mbox", ".mht", ".mhtml"),
+        has_title=False, message_header=True, text_share=0.5, nouns=("e-mail", "email", "mail", "message"),
+        libraries=("email.parser", *_PAGE[:1]),
+    ),
+    Format(
+        "xlsx", "assay.ingest.formats.ooxml.xlsx:parse", (".xlsx", ".xlsm"), member="xl/workbook.xml", binary=True,
+        rows=True, has_title=False, text_share=0.6, nouns=("spreadsheet", "workbook"), libraries=_ARCHIVE,
+    ),
+    Format(
+        "csv", "assay.ingest.formats.delimited:parse", (".csv", ".tsv"),
+        rows=True, has_title=False, nouns=("spreadsheet",),
+    ),
+    Format(
+        "pptx", "assay.ingest.formats.ooxml.pptx:parse", (".pptx", ".pptm", ".ppsx"), member="ppt/presentation.xml",
+        binary=True, paged=True, authored_by_program=True, text_share=0.03, nouns=("presentation", "slide deck"),
+        libraries=_ARCHIVE,
+    ),
+    Format(
+        "html", "assay.ingest.formats.html:parse", (".html", ".htm", ".xhtml"),
+        title_source=TitleSource.first_heading, header_lines=True, text_share=0.3, nouns=("web page", "webpage"),
+        libraries=_PAGE,
     ),
     Format(
         "epub", "assay.ingest.formats.epub:parse", (".epub",), media_type="application/epub+zip",
-        member="META-INF/container.xml", binary=True, text_share=0.4,
+        member="META-INF/container.xml", binary=True, text_share=0.4, nouns=("e-book", "ebook"),
         libraries=(*_ARCHIVE, *_PAGE[:1]),
     ),
     Format(
         "docx", "assay.ingest.formats.ooxml.docx:parse", (".docx", ".docm", ".dotx"), member="word/document", binary=True,
-        title_source=TitleSource.first_heading, authored_by_program=True, text_share=0.15,
+        title_source=TitleSource.first_heading, authored_by_program=True, text_share=0.15, nouns=("word document",),
         libraries=_ARCHIVE,
     ),
-    Format(
-        "pptx", "assay.ingest.formats.ooxml.pptx:parse", (".pptx", ".pptm", ".ppsx"), member="ppt/presentation.xml",
-        binary=True, paged=True, authored_by_program=True, text_share=0.03, libraries=_ARCHIVE,
-    ),
-    Format(
-        "xlsx", "assay.ingest.formats.ooxml.xlsx:parse", (".xlsx", ".xlsm"), member="xl/workbook.xml", binary=True,
-        has_title=False, text_share=0.6, libraries=_ARCHIVE,
-    ),
-    Format(
-        "html", "assay.ingest.formats.html:parse", (".html", ".htm", ".xhtml"),
-        title_source=TitleSource.first_heading, header_lines=True, text_share=0.3, libraries=_PAGE,
-    ),
-    Format(
-        "email", "assay.ingest.formats.mail:parse", (".eml", ".mbox", ".mht", ".mhtml"),
-        has_title=False, message_header=True, text_share=0.5, libraries=("email.parser", *_PAGE[:1]),
-    ),
-    Format("csv", "assay.ingest.formats.delimited:parse", (".csv", ".tsv"), has_title=False),
     Format(
         "markdown", "assay.ingest.formats.plain:parse", (".md", ".markdown", ".mkd", ".mdx", ".qmd", ".rmd"),
         plain=True, header_lines=True,
@@ -84,11 +93,16 @@ FORMATS = (
     Format("org", "assay.ingest.formats.plain:parse", (".org",), plain=True, header_lines=True),
     Format(
         "text", "assay.ingest.formats.plain:parse", plain=True,  # anything that decodes to characters
-        title_source=TitleSource.first_line, header_lines=True,
+        title_source=TitleSource.first_line, header_lines=True, aliases=("txt",),
     ),
 )  # fmt: skip
 _BY_NAME = {each.name: each for each in FORMATS}
 _BY_SUFFIX = {suffix: each for each in FORMATS for suffix in each.suffixes}
+_BY_TYPE = {
+    name: each
+    for each in FORMATS
+    for name in (each.name, *each.aliases, *(suffix.removeprefix(".") for suffix in each.suffixes))
+}
 _UNKNOWN = Format("", "")
 
 
@@ -100,6 +114,17 @@ def format_named(name: str) -> Format:
 def format_of_suffix(file: str) -> Format | None:
     """The format that a file's name suggests."""
     return _BY_SUFFIX.get(PurePath(file).suffix.lower())
+
+
+def format_of_type(name: str) -> Format | None:
+    """The format that a person names in a search by type: by its name, an alias or a suffix."""
+    return _BY_TYPE.get(name.lower().lstrip("."))
+
+
+def formats_by_noun() -> dict[str, tuple[str, ...]]:
+    """What people call documents, with the names of the formats that it may be."""
+    nouns = dict.fromkeys(noun for each in FORMATS for noun in each.nouns)
+    return {noun: tuple(each.name for each in FORMATS if noun in each.nouns) for noun in nouns}
 
 
 PAGED_FORMATS = tuple(sorted(each.name for each in FORMATS if each.paged))

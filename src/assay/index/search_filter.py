@@ -6,19 +6,21 @@ from collections.abc import Sequence
 
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
+from assay.core.formats import FORMATS, format_of_type
 from assay.index.filters import And, Contains, Eq, Filter, In, Or, Range
-
-KINDS = ("csv", "docx", "email", "epub", "html", "markdown", "org", "pdf", "pptx", "rst", "text", "xlsx")
-ALIASES = {"md": "markdown", "txt": "text", "eml": "email", "mbox": "email", "htm": "html", "tsv": "csv"}
 
 
 def parse_document_types(names: Sequence[str]) -> tuple[str, ...]:
     """Document types as people name them, in the index's names."""
-    plain = [name.lower().lstrip(".") for name in names]
-    kinds = tuple(ALIASES.get(name, name) for name in plain)
-    if strange := [kind for kind in kinds if kind not in KINDS]:
-        raise UserError(f"There is no type of document called {strange[0]!r}. There is: {', '.join(KINDS)}.")
-    return kinds
+    return tuple(map(_document_type, names))
+
+
+def _document_type(name: str) -> str:
+    found = format_of_type(name)
+    if found is None:
+        known = ", ".join(sorted(each.name for each in FORMATS))
+        raise UserError(f"There is no type of document called {name.lower().lstrip('.')!r}. There is: {known}.")
+    return found.name
 
 
 def filter_for(where: SearchFilters) -> Filter:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from assay.core.formats import formats_by_noun
 from assay.language.dates import MONTHS
 from assay.language.terms import content_terms, fold_case
 
@@ -58,23 +59,7 @@ class Listed:
     kind: str
 
 
-# What documents are called. A word that names a format selects it.
-KINDS = {
-    "pdf": ("pdf",),
-    "e-mail": ("email",),
-    "email": ("email",),
-    "mail": ("email",),
-    "message": ("email",),
-    "spreadsheet": ("xlsx", "csv"),
-    "workbook": ("xlsx",),
-    "presentation": ("pptx",),
-    "slide deck": ("pptx",),
-    "web page": ("html",),
-    "webpage": ("html",),
-    "e-book": ("epub",),
-    "ebook": ("epub",),
-    "word document": ("docx",),
-}
+KINDS = formats_by_noun()  # a word that names a format selects it
 PLAIN = "document|file|source|text|paper|article|item|publication|record"
 NOUN = rf"(?P<noun>(?:pdf |word |text )?(?:{PLAIN})|{'|'.join(map(re.escape, KINDS))})s?"
 PLACE = (
@@ -180,8 +165,7 @@ def _names_something(words: str) -> bool:
 
 def _kinds(noun: str) -> tuple[str, ...]:
     plain = fold_case(noun)
-    named = next((kinds for word, kinds in KINDS.items() if plain.startswith(word)), ())
-    return named or (("pdf",) if plain.startswith("pdf") else ())
+    return next((kinds for word, kinds in KINDS.items() if plain.startswith(word)), ())
 
 
 # --- selecting ------------------------------------------------------------------------------------------------------

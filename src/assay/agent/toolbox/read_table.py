@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from assay.agent.tool import Result, as_found, built_in
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.search import some
+from assay.core.formats import format_named
 from assay.core.types import Hit, Passage, Table
 from assay.language.sentences import is_table_row
 
@@ -60,10 +61,7 @@ def tables_in(passage: Passage, tables: Sequence[Table]) -> set[int]:
     return {at for at, table in enumerate(tables) if table.start < passage.end and passage.start < table.end}
 
 
-TABLES = frozenset({"csv", "xlsx"})
-
-
 def is_table(hit: Hit) -> bool:
     """Whether a passage consists of rows of a table."""
     lines = [line for line in hit.passage.text.splitlines() if line.strip()]
-    return hit.fields.get("type") in TABLES or 2 * sum(map(is_table_row, lines)) > len(lines)
+    return format_named(str(hit.fields.get("type"))).rows or 2 * sum(map(is_table_row, lines)) > len(lines)
