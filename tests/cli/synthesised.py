@@ -7,6 +7,7 @@ from assay.core.account import (
     Coverage,
     Insight,
     Pair,
+    PairReason,
     Pipeline,
     Portrait,
     Question,
@@ -98,7 +99,7 @@ EVENTS: tuple[Event, ...] = (
     Gathered((), question="q3"),
     Covered((Coverage("d1", 2, 1, 0, 0), Coverage("d2", 2, 1, 0, 0)), pass_=2),
     InsightsDrawn("q1", (insight("d1", "D1"), insight("d2", "D2")), ("q1-D2",), "insights@large"),
-    Paired((Pair("q1-D1", "q1-D2", "same question"),), "of each question", 3),
+    Paired((Pair("q1-D1", "q1-D2", PairReason.same),), "of each question", 3),
     Related(0, (CONTRADICTION,), ("q1-D1 and q2-D1: no quotation",), "relate@large"),
     SpineWritten(
         "How the boiler is kept", (SpineSentence(claim("d1"), ("d1",)),), (Theme("", ("d1", "d2")),), "spine@large"

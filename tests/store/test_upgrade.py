@@ -17,6 +17,7 @@ from assay.core.events import (
     Judged,
     Revised,
     RevisionCause,
+    SpineWritten,
     StopReason,
 )
 from assay.core.events.upgrade import FORMER_KINDS, current_kind, read_event, stored_kinds
@@ -72,6 +73,14 @@ def test_what_made_a_revision_is_a_field():
         RevisionCause.review,
         None,
     ]
+
+
+def test_whether_a_sentence_of_the_spine_only_lists_words_is_a_field():
+    listed = {"text": "“A” and “B”: tides.", "cites": ["k"], "why": "each of these documents uses these words"}
+    old = [{"claim": listed, "documents": ["a", "b"]}, {"claim": listed | {"why": "it follows"}, "documents": ["a"]}]
+    new = {"claim": listed, "documents": ["a", "b"], "lists": False}  # a model may give the same reason
+    spine = read_event("Spun", {"theme": "", "spine": [*old, new], "themes": []})
+    assert isinstance(spine, SpineWritten) and [each.lists for each in spine.spine] == [True, False, False]
 
 
 def test_what_no_version_has_written_is_refused():

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from assay.core.account import Brief, Pair, Pipeline, Relation, RelationSide, RelationType, RerankerComparison
+from assay.core.account import (
+    Brief,
+    Pair,
+    PairReason,
+    Pipeline,
+    Relation,
+    RelationSide,
+    RelationType,
+    RerankerComparison,
+)
 from assay.core.events import Asked, Event, Found, Paired, PassagesChosen, Related
 from assay.core.run import Run
 from assay.core.types import Passage, Quote
@@ -26,7 +35,7 @@ def related(
     types: Sequence[RelationType], dropped: Sequence[str] = (), by: str = "relate@model", block: int = 0
 ) -> tuple[Event, ...]:
     return (
-        Paired((Pair("q1-D1", "q1-D2", "the same question"),), "by question"),
+        Paired((Pair("q1-D1", "q1-D2", PairReason.same),), "by question"),
         Related(block, tuple(map(relation, types, range(len(types)))), tuple(dropped), by),
     )
 

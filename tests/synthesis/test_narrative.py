@@ -298,3 +298,11 @@ def test_a_beat_of_one_theme_stands_under_it_and_one_of_several_opens_the_accoun
     opening = narrative._spine_opening(run, gather_material(run, context(SIXTY, run)))
     assert [claim.text for claim in opening.all_] == ["t2"]
     assert {place: [each.text for each in own] for place, own in opening.of_theme.items()} == {0: ["t0"], 1: ["t1"]}
+
+
+def test_a_beat_that_only_lists_words_is_told_by_its_field_and_opens_nothing():
+    run = drawn(SIXTY[:3])
+    listed, told_ = (SpineSentence(Claim(f"t{n}", ("k",)), ("d000",), lists=not n) for n in range(2))
+    run = run.then(SpineWritten("", (listed, told_), (Theme("", ("d000", "d001", "d002")),)))
+    opening = narrative._spine_opening(run, gather_material(run, context(SIXTY, run)))
+    assert [claim.text for claim in opening.all_] == ["t1"]

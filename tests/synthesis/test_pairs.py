@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from assay.core.account import PairReason
 from assay.synthesis.relating import pairs
 from assay.synthesis.relating.pairs import OF_DOCUMENTS, OF_INSIGHT, PARTNERS, ComparableInsight
 
@@ -48,7 +49,10 @@ def test_a_document_that_is_near_to_nothing_has_a_pair_all_the_same():
         ComparableInsight("3", "q2", 2, "three"),
     ]
     found = pairs.choose_pairs(items, np.eye(3))
-    assert [(pair.left, pair.right, pair.why) for pair in found] == [("1", "2", pairs.SAME), ("1", "3", pairs.LAST)]
+    assert [(pair.left, pair.right, pair.why) for pair in found] == [
+        ("1", "2", PairReason.same),
+        ("1", "3", PairReason.last),
+    ]
 
 
 def test_the_same_two_quotations_are_compared_once_whatever_they_answer():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from wharf import LIFTS, LIGHTS, LOGS, A, B, C, Model, asked, carried, context, document
 
-from assay.core.account import Pair, Relation, RelationType
+from assay.core.account import Pair, PairReason, Relation, RelationType
 from assay.core.events import Paired
 from assay.core.run import Run
 from assay.core.types import Document
@@ -133,7 +133,8 @@ async def test_a_relation_of_a_pair_that_was_not_shown_or_said_twice_is_dropped(
 async def test_sides_of_one_document_are_never_related():
     run = await ready(answers={LOGS: [("a", LOG_A)], LIFTS: [("a", LIFT_A), ("b", LIFT_B)]})
     events = tuple(
-        Paired((Pair("q1-D1", "q2-D1", "", 1.0),), "") if isinstance(each, Paired) else each for each in run.events
+        Paired((Pair("q1-D1", "q2-D1", PairReason.near, 1.0),), "") if isinstance(each, Paired) else each
+        for each in run.events
     )
 
     def same(name: str, shown: str) -> Reply:

@@ -155,7 +155,8 @@ async def test_without_a_model_every_document_is_named_too_by_sentences_that_hol
     assert named(run) == {each.id for each in docs} and spun(run).by == "rules" and spun(run).theme
     of = gather_material(run, context(docs, run))
     for beat in spun(run).spine:
-        if len(beat.documents) == 1:
+        assert beat.lists is (len(beat.documents) > 1)
+        if not beat.lists:
             assert claim_rules.by_rule(beat.claim, of.evidence, of.sources).verdict is Verdict.supported
         else:  # a list: every document that it names uses every word of it
             words = re.findall(r"\w{4,}", beat.claim.text.rpartition(": ")[2])

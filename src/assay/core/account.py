@@ -96,13 +96,21 @@ class RelationType(StrEnum):
     parallel = "parallel"
 
 
+class PairReason(StrEnum):
+    """Why two insights are compared."""
+
+    same = "they answer the same question"
+    near = "they are near in meaning"
+    last = "no document is left uncompared"
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two insights of different documents to compare, and why they were selected."""
 
     left: str
     right: str
-    why: str
+    why: PairReason
     alike: float = 0.0  # semantic similarity of their texts, at most 1
 
 
@@ -138,10 +146,11 @@ class Theme:
 
 @dataclass(frozen=True, slots=True)
 class SpineSentence:
-    """A sentence of the spine and the documents it names."""
+    """A sentence of the spine and the documents it names. One that only lists words that they share states nothing."""
 
     claim: Claim
     documents: tuple[str, ...]
+    lists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

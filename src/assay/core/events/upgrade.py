@@ -19,6 +19,7 @@ FORMER_KINDS: Mapping[str, str] = {
 }
 RECITED = "cited anew, since other evidence says it"
 REVIEW = "review: "
+LISTED = "each of these documents uses these words"
 RULES_STOPPED = {"covered": StopReason.sufficient, "limit": StopReason.searches}
 
 Data = dict[str, Any]
@@ -92,6 +93,12 @@ def _reasons(by: str) -> list[str]:
     return [each for each in found if each in set(Fallback)]
 
 
+def _spine_written(data: Data) -> Data:
+    """A sentence that only lists words was told by its reason."""
+    data = _made(data)
+    return data | {"spine": [{"lists": each["claim"].get("why") == LISTED} | each for each in data["spine"]]}
+
+
 def _within(field: str) -> Callable[[Data], Data]:
     """The same for a maker recorded in a nested field; the text there is for display and stays unchanged."""
 
@@ -118,7 +125,7 @@ UPGRADES: Mapping[str, Callable[[Data], Data]] = {
     "Questioned": _made,
     "InsightsDrawn": _made,
     "Related": _made,
-    "SpineWritten": _made,
+    "SpineWritten": _spine_written,
     "Drafted": _made,
     "Described": _within("portrait"),
     "Translated": _within("translation"),

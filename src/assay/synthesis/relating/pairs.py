@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.core.account import Pair
+from assay.core.account import Pair, PairReason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,6 @@ PARTNERS = 6  # documents that a document is compared with
 NEAREST = 2  # insights of other questions that an insight is compared with
 FLOOR = 0.35  # cosine below which two insights are unrelated
 ROWS = 256  # rows of the similarity matrix in memory at a time
-SAME, NEAR, LAST = "they answer the same question", "they are near in meaning", "no document is left uncompared"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,9 @@ def choose_pairs(items: Sequence[ComparableInsight], vectors: np.ndarray) -> tup
         each for group in by_question.values() for each in _nearest(items, vectors, group, group, OF_INSIGHT, -1.0)
     ]
     for near, left, right in sorted(set(proposed), key=_order):
-        kept.add(left, right, near, SAME)
+        kept.add(left, right, near, PairReason.same)
     for near, left, right in sorted(set(_nearest(items, vectors, plain, plain, NEAREST, FLOOR)), key=_order):
-        kept.add(left, right, near, NEAR)
+        kept.add(left, right, near, PairReason.near)
     _pair_remaining_documents(kept, vectors, plain)
     ordered = sorted(kept.pairs, key=lambda pair: (items[pair[0]].document, items[pair[1]].document, pair))
     return tuple(Pair(items[a].id, items[b].id, *kept.pairs[a, b]) for a, b in ordered)
@@ -65,10 +64,13 @@ def describe_choice(pairs: Sequence[Pair], count_possible: int, documents: int) 
     """How the pairs were selected, as text."""
     if not pairs:
         return "Nothing was compared: fewer than two documents have an insight."
-    same, near = (sum(pair.why == why for pair in pairs) for why in (SAME, NEAR))
-    parts = [f"{same:,} that answer the same question", f"{near:,} that are near each other in meaning"]
-    if rest := len(pairs) - same - near:
-        parts.append(f"{rest:,} so that no document is left out")
+    counts = Counter(pair.why for pair in pairs)
+    parts = [
+        f"{counts[PairReason.same]:,} that answer the same question",
+        f"{counts[PairReason.near]:,} that are near each other in meaning",
+    ]
+    if counts[PairReason.last]:
+        parts.append(f"{counts[PairReason.last]:,} so that no document is left out")
     return (
         f"Of {count_possible:,} possible pairs of insights from {documents:,} documents, {len(pairs):,} were compared: "
         f"{', '.join(parts[:-1])} and {parts[-1]}. An insight is in at most {OF_INSIGHT} pairs, two documents share at most "
@@ -88,13 +90,13 @@ class _PairSelection:
     """The pairs selected so far, and how often each insight, document and pair of documents occurs in them."""
 
     items: Sequence[ComparableInsight]
-    pairs: dict[tuple[int, int], tuple[str, float]] = field(default_factory=dict)
+    pairs: dict[tuple[int, int], tuple[PairReason, float]] = field(default_factory=dict)
     used: Counter[int] = field(default_factory=Counter)
     couples: Counter[tuple[int, int]] = field(default_factory=Counter)
     partners: Counter[int] = field(default_factory=Counter)
     seen_texts: set[tuple[int, int, str, str]] = field(default_factory=set)
 
-    def add(self, left: int, right: int, near: float, why: str, *, always: bool = False) -> None:
+    def add(self, left: int, right: int, near: float, why: PairReason, *, always: bool = False) -> None:
         one, other = self.items[left], self.items[right]
         couple = one.document, other.document
         if (left, right) in self.pairs or not (always or self._free(left, right)):
@@ -157,4 +159,4 @@ def _pair_remaining_documents(kept: _PairSelection, vectors: np.ndarray, plain: 
             continue
         others = plain if any(items[place].document != document for place in plain) else everyone
         near, left, right = min(_nearest(items, vectors, own, others, 1, -1.5), key=_order)
-        kept.add(left, right, near, LAST, always=True)
+        kept.add(left, right, near, PairReason.last, always=True)

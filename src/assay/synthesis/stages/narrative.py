@@ -91,7 +91,7 @@ def _spine_opening(run: Run, of: Material) -> _Opening:
         return _Opening((), {})
     all_: list[Claim] = []
     of_theme: dict[int, tuple[Claim, ...]] = {}
-    for beat in (beat for beat in spine.spine if beat.claim.why != spine_by_rule.LISTED):
+    for beat in (beat for beat in spine.spine if not beat.lists):
         number = _theme_of(beat, [frozenset(theme.documents) for theme in spine.themes])
         if number is None:
             all_.append(spine_by_rule.as_claim(of, beat))

@@ -18,7 +18,6 @@ from assay.synthesis.writing.material import Material
 FEW = 5  # up to this many documents, each gets its own sentence
 LEAST = 3  # minimum sentences of a spine
 SHARED = 3  # words that represent documents named together
-LISTED = "each of these documents uses these words"
 WORDS = 240  # maximum characters of an insight; a longer one is cut to its first sentence
 
 
@@ -85,7 +84,8 @@ def _several_documents(of: Material, docs: Sequence[str]) -> SpineSentence | Non
     keys = tuple(dict.fromkeys(where[stem][doc] for doc in own for stem in alike))
     words = [themes.spell_stem(stem, [of.known[key].quote.text for key in keys]) for stem in alike]
     names = themes.join_words([f"“{of.called[doc]}”" for doc in own])
-    return SpineSentence(Claim(f"{names}: {themes.join_words(words)}.", keys, Verdict.supported, LISTED), own)
+    why = "each of these documents uses these words"
+    return SpineSentence(Claim(f"{names}: {themes.join_words(words)}.", keys, Verdict.supported, why), own, lists=True)
 
 
 def as_claim(of: Material, beat: SpineSentence) -> Claim:
