@@ -13,7 +13,7 @@ from assay.core.tables import (
     check_tables,
     markdown_table,
     pack_rows,
-    row_count,
+    row_spans,
     table_context,
     table_excerpt,
     table_rows,
@@ -144,7 +144,7 @@ def test_a_large_table_stays_compact():
         rows.append(RowSpan(start, at, tuple(cells)))
         at += 1
     table = Table(0, at, tuple("abcdefgh"), layout=pack_rows(rows, 0))
-    assert row_count(table) == 100_000
+    assert len(row_spans(table)) == 100_000
     assert len(table.layout) < 2 * 800_000
     begun = time.perf_counter()
     assert len(table_rows(table, "x" * at, rows[50_000].start, rows[50_000].end)) == 1

@@ -35,7 +35,7 @@ from assay.core.types import (
     Verdict,
 )
 from assay.evidence.weigh import evidence_key
-from assay.language.injection import TAINT_REASON, describe_suspicion, is_command, is_suspicious, is_tainted, note_taint
+from assay.language.injection import TAINT_REASON, is_command, is_suspicious, is_tainted, note_taint
 from assay.prompts.fence import fence, fence_mark
 from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, argues, role_of, synthesis_model, text_of, verdicts
 from assay.testing.fill_policies import cooperative_reply
@@ -294,13 +294,13 @@ ORDINARY = [
 
 
 @pytest.mark.parametrize("words", ORDERS)
-def test_what_speaks_to_a_model_is_flagged_with_a_reason(words: str):
-    assert is_suspicious(f"The dam was inspected in May. {words} It is 31 metres tall.") and describe_suspicion(words)
+def test_what_speaks_to_a_model_is_flagged(words: str):
+    assert is_suspicious(words) and is_suspicious(f"The dam was inspected in May. {words} It is 31 metres tall.")
 
 
 @pytest.mark.parametrize("words", ORDINARY)
 def test_ordinary_sentences_are_not_flagged_for_a_word(words: str):
-    assert not is_suspicious(words), describe_suspicion(words)
+    assert not is_suspicious(words)
     assert not is_command(words)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.codec import from_json, to_json
@@ -20,6 +21,7 @@ from assay.ingest.formats import html
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.serve.views.run_views import answer_view, evidence_view
 from assay.store import documents
+from assay.store.schema import tables
 from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -62,12 +64,13 @@ def test_a_row_far_from_the_header_is_found_by_its_column(opened: Workspace):
 def test_the_store_has_the_tables_and_loses_them_with_the_document(opened: Workspace):
     passage = passage_of(opened, "Station 97 beside the weir")
     scope = opened.scope()
-    (table,) = documents.tables_of(opened.store, [passage.doc_id], scope)[passage.doc_id]
     document = opened.document(passage.doc_id)
-    assert document is not None and document.tables == (table,)
+    assert document is not None
+    (table,) = document.tables
     assert table_rows(table, document.text)[97].cells[1].text == "197"
     documents.remove(opened.store, [passage.doc_id], scope.named("default"))
-    assert documents.tables_of(opened.store, [passage.doc_id], scope) == {}
+    with opened.store.read() as connection:
+        assert connection.execute(select(tables)).all() == []
 
 
 def test_the_record_gets_the_context_back_from_the_document(opened: Workspace):

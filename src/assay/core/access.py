@@ -1,4 +1,5 @@
-"""Read access as a value. Every read takes a `Scope`; only the store creates one, for one person at one moment."""
+"""Read access as a value. Every read takes a `Scope`. Only `store/access/grants.py` makes one for a person, as of
+now; ingest makes one for the document that it writes or removes."""
 
 from __future__ import annotations
 

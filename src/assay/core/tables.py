@@ -139,10 +139,6 @@ def _check(table: Table, length: int) -> None:
         raise ValueError("the offsets of a table do not fit the text")
 
 
-def row_count(table: Table) -> int:
-    return len(_unpack(table.layout, table.start).starts)
-
-
 def row_spans(table: Table) -> list[tuple[int, int]]:
     """Where each row is in the text."""
     layout = _unpack(table.layout, table.start)

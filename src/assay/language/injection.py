@@ -18,14 +18,13 @@ class InjectionSign:
     states nothing. The pattern is tried only if one of the `hints` occurs, because every retrieved passage is checked.
     """
 
-    why: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
     order: bool = False
 
 
-def _sign(why: str, hints: str, *patterns: str, order: bool = False) -> InjectionSign:
-    return InjectionSign(why, tuple(hints.split("/")), re.compile("|".join(patterns), re.I | re.S), order)
+def _sign(hints: str, *patterns: str, order: bool = False) -> InjectionSign:
+    return InjectionSign(tuple(hints.split("/")), re.compile("|".join(patterns), re.I | re.S), order)
 
 
 _REPLY = r"(?:answers?|repl(?:y|ies)|responses?|outputs?|summar(?:y|ies)|completions?)"
@@ -41,15 +40,13 @@ _NO_ORDER = (  # words that open a sentence which is not a command
 )
 _ON = r"(?:[^.!?\n]|[.!?](?!\s)){0,160}"  # the rest of the sentence; the dots of an address do not end it
 SIGNS: tuple[InjectionSign, ...] = (
-    _sign(
-        "tells its reader to set aside what it was told",
+    _sign(  # tells its reader to set aside what it was told
         "ignor/disregard/forget/overr/bypass/system prompt",
         r"\b(?:ignore|disregard|forget|override|overrule|bypass)\b.{0,40}\b(?:instruction|prompt|rule|direction)s?\b",
         r"\bsystem prompt\b",
         order=True,
     ),
-    _sign(
-        "tells its reader to set aside what it was told",
+    _sign(  # tells its reader to set aside what it was told
         "ignor/disregard/forget/overr/bypass/not follow/stop foll/system m/system i/new instr/new task/new direct/oubli/olvid"
         "/игнорир/忽/无视/無視",
         r"\b(?:ignore|disregard|forget|override|overrule|bypass|do not follow|stop following)\b.{0,60}"
@@ -65,14 +62,12 @@ SIGNS: tuple[InjectionSign, ...] = (
         r"(?:忽略|忽視|无视|無視).{0,12}(?:指令|指示|提示|规则|規則)",
         r"(?:指示|命令|プロンプト).{0,8}無視",
     ),
-    _sign(
-        "dictates what is to be said",
+    _sign(  # dictates what is to be said
         " only/exactly/nothing but",
         r"\b(?:answer|reply|respond|say|output) (?:only|exactly|nothing but)\b.{0,10}[\"“'‘]",
         order=True,
     ),
-    _sign(
-        "dictates what is to be said",
+    _sign(  # dictates what is to be said
         "instead/now/ only/exactly/nothing but/verbatim/ask/the user/the person/the reader/the human",
         r"\b(?:instead|now),? (?:answer|reply|respond|say|output|write)\b.{0,20}[\"“':]",
         r"\b(?:answer|reply|respond|say|output|write|print) (?:only|exactly|nothing but|verbatim)\b.{0,10}[\"“':]",
@@ -81,8 +76,7 @@ SIGNS: tuple[InjectionSign, ...] = (
         r"\b(?:do not|don't|never) (?:tell|inform|(?:mention|reveal) (?:this|it) to) the (?:user|person|reader|human)\b",
         r"\bwithout (?:telling|informing|alerting) the (?:user|person|reader|human)\b",
     ),
-    _sign(
-        "says how a reply is to be written",
+    _sign(  # says how a reply is to be written
         "your ",
         rf"{_OPENS}{_CHANGES}\b{_ON}\b(?:to|of|from|for|with|on|as part of) (?:each of )?your (?:\w+ )?{_REPLY}\b",
         rf"{_OPENS}{_NO_ORDER}\w+\b{_ON}\b(?:in|into|within|throughout) (?:each of )?your (?:\w+ )?{_REPLY}\b",
@@ -90,8 +84,7 @@ SIGNS: tuple[InjectionSign, ...] = (
         r"(?:with|by \w+ing|using|into|as|so that|such that|in|without|to (?!the\b|us\b|me\b|our\b|my\b|this\b|an?\b|it\b))\b",
         rf"{_OPENS}in (?:each of )?your (?:\w+ )?{_REPLY},? {_NO_ORDER}\w+",
     ),
-    _sign(
-        "speaks to an assistant",
+    _sign(  # speaks to an assistant
         "assistant/chatbot/language model/llm/ai, /ai: /ai you/ an ai/as ai/are ai/be ai/now ai/dan/note to/message "
         "/instruction/dear /attention/system:/system :/<|/inst]/sys>/_of_turn/##/developer m/god m/jail",
         r"\b(?:you are|act as|pretend to be|behave as) (?:now )?(?:a |an |the )?(?:helpful )?"
@@ -104,16 +97,14 @@ SIGNS: tuple[InjectionSign, ...] = (
         r"<\|\w+\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>|(?:^|\n)#{2,}\s*(?:system|instruction)s?\s*:",
         r"\b(?:developer|god|jailbreak|dan) mode\b",
     ),
-    _sign(
-        "asks for what is secret",
+    _sign(  # asks for what is secret
         "prompt/key/password/secret/credential/token/conversation/history/http/www",
         r"\b(?:reveal|print|output|repeat|send|exfiltrate|post|leak|disclose|forward|show)\b.{0,40}"
         r"\b(?:prompt|api[ _-]?key|password|secret|credential|access token|conversation|chat history)s?\b",
         r"\b(?:send|post|upload|forward|exfiltrate|transmit)\b.{0,80}\b(?:to|at) (?:https?://|www\.)",
         r"!\[[^\]\n]{0,80}\]\(\s*https?://[^)\s]{0,300}[?&=#{]",
     ),
-    _sign(
-        "names tools or verdicts",
+    _sign(  # names tools or verdicts
         "call the/invoke the/claim/passage/document/source/evidence/is need/is necess",
         r"\b(?:call|invoke) the (?:tool|function)\b",
         r"\b(?:mark|rate|score|judge|rule|treat) (?:every|each|all|any|this|these|the) "
@@ -141,14 +132,9 @@ def _find_signs(words: str) -> tuple[InjectionSign, ...]:
     return tuple(sign for sign in SIGNS if any(hint in lower for hint in sign.hints) and sign.pattern.search(plain))
 
 
-def describe_suspicion(words: str) -> str:
-    """Why a passage reads like an instruction to a model; empty if it does not. The rules do not find every attack; text
-    they miss is still fenced, checked and unable to act."""
-    return "; ".join(dict.fromkeys(sign.why for sign in _find_signs(words)))
-
-
 def is_suspicious(words: str) -> bool:
-    """Whether a passage reads like an instruction to a model. The flag follows the passage to the claims that it supports."""
+    """Whether a passage reads like an instruction to a model. The flag follows the passage to the claims that it supports.
+    The rules do not find every attack; text they miss is still fenced, checked and unable to act."""
     return bool(_find_signs(words))
 
 

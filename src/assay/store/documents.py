@@ -223,20 +223,6 @@ def _document(row: RowMapping) -> Document:
     )
 
 
-def tables_of(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, tuple[Table, ...]]:
-    """The tables of those of these documents that the user may read and that have any, without the text."""
-    found: dict[str, tuple[Table, ...]] = {}
-    with store.read() as connection:
-        for part in _parts(sorted(set(ids))):
-            rows = connection.execute(
-                select(tables)
-                .join(documents, documents.c.id == tables.c.document)
-                .where(tables.c.document.in_(part), within(scope))
-            )
-            found |= {row.document: _tables(row.body) for row in rows}
-    return found
-
-
 def _tables(body: Sequence[Any] | None) -> tuple[Table, ...]:
     return tuple(
         Table(start, end, tuple(columns), caption, units, layout)

@@ -113,8 +113,8 @@ def _named(calls: Sequence[Call]) -> str:
         return "what earlier turns found"
     if "name" in first.arguments:
         return f"following {', '.join(str(call.arguments.get('name', '')) for call in calls)}"
-    if first.tool == "search" and "query" in first.arguments:
-        return f"“{first.arguments['query']}”"
+    if first.query:
+        return f"“{first.query}”"
     return call_in_words(first)
 
 

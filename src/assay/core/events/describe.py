@@ -382,8 +382,8 @@ def _answer_line(answer: Answer) -> str:
 
 def _starting(call: Call) -> str:
     """The line for a call that is about to start."""
-    if call.tool.startswith("search") and "query" in call.arguments:
-        return f"Searching: {call.arguments['query']}"
+    if call.query:
+        return f"Searching: {call.query}"
     return f"Following: {call.arguments['name']}" if "name" in call.arguments else call_in_words(call)
 
 

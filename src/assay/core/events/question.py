@@ -257,6 +257,11 @@ class Call:
     tool: str
     arguments: Mapping[str, Scalar | tuple[str, ...]]
 
+    @property
+    def query(self) -> str:
+        """What it searches for; empty if it is no search."""
+        return str(self.arguments.get("query", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
