@@ -16,6 +16,7 @@ import typer
 from starlette.routing import Mount, Route
 
 import assay
+from assay.agent.steps.registry import Step
 from assay.cli.main import app
 from assay.cli.view.follow import EXIT
 from assay.core.events import KINDS
@@ -114,6 +115,11 @@ def test_every_file_status_is_documented():
 def test_every_exit_code_is_documented():
     rows = {int(code) for code in re.findall(r"^\| (\d+) \|", page("docs/reference/commands.md"), re.MULTILINE)}
     assert {0, 1, 2, 130, *EXIT.values()} == rows
+
+
+def test_every_step_of_a_question_is_in_the_table_of_steps_and_no_other():
+    rows = re.findall(r"^\| ([a-z, ]+) \|", section(page("docs/architecture.md"), "The loop"), re.MULTILINE)
+    assert sorted(name for row in rows[1:] for name in row.split(", ")) == sorted(step.name.lower() for step in Step)
 
 
 def test_every_package_is_in_the_table_of_packages():

@@ -1,4 +1,8 @@
-"""What rules notice about a claim and the passages it cites. Hints advise a judge and the reader; they decide nothing. Pure."""
+"""What rules notice about a claim and the passages it cites. Pure.
+
+Where a capable model judges, hints only advise it and the reader. Where none does, `claim_rules` and `judge` pass a claim
+as a repetition, a cell or an edit only if it has no hints. A synthesis does not count an open claim with hints as
+telling its item, which is then quoted."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ class CheckedClaim(ResponseModel):
 
     basis: Basis
     by: str  # who gave the verdict: code, or the name of a model; empty: not checked
-    hints: tuple[str, ...]  # what rules noticed; it decided nothing
+    hints: tuple[str, ...]  # what rules noticed; decides only where no capable model judges
     dispute: str  # what another judgement says, where two differ
     working: WorkingView | None
 

@@ -75,7 +75,7 @@ function claimDetails(claim, sources, context) {
         ? fact(
             "Noticed by rules",
             el("ul", { class: "bullets" }, ...claim.hints.map((hint) => el("li", { dir: "auto" }, hint))),
-            el("p", { class: "hint" }, "Rules advise the judge and decide nothing."),
+            el("p", { class: "hint" }, "Where a capable model judges, rules only advise it."),
           )
         : null,
     ),
