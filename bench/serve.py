@@ -67,7 +67,8 @@ def start(workspace: Path, url: str, port: int) -> subprocess.Popen[str]:
         "ASSAY_SERVE_REQUESTS_PER_MINUTE": "0",
         "ASSAY_FILE_MAX_MEGABYTES": "400",
     }
-    command = [sys.executable, "-m", "assay.cli.main", "serve", "--workspace", str(workspace), "--port", str(port)]
+    command = [sys.executable, "-m", "assay.cli.main", "serve", "--no-token", "--port", str(port)]
+    command += ["--workspace", str(workspace)]
     server = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     for _ in range(600):
         try:

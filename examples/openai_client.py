@@ -17,8 +17,8 @@ def main() -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
-            address = next(match[0] for line in server.stderr if (match := re.search(r"http://\S+/", line)))
-            ask(OpenAI(base_url=f"{address}v1", api_key="none"))
+            found = next(match for line in server.stderr if (match := re.search(r"(http://\S+/)\?token=(\S+)", line)))
+            ask(OpenAI(base_url=f"{found[1]}v1", api_key=found[2]))
         finally:
             server.terminate()
 

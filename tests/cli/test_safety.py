@@ -75,6 +75,35 @@ def test_what_is_exported_can_be_read_by_its_owner_alone(typed: Typed, noted: Wo
     assert (tmp_path / "account").stat().st_mode & 0o777 == 0o700
 
 
+def test_a_workspace_in_a_folder_that_all_can_read_is_made_its_owners_alone(typed: Typed, tmp_path: Path):
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    folder.chmod(0o755)
+    (folder / "assay.toml").write_text("pool = 50\n")
+    (folder / "assay.toml").chmod(0o644)
+    (tmp_path / "note.md").write_text("# A note\n\nThe valve of the pump house is opened by hand.\n")
+    assert typed("add", tmp_path / "note.md").code == 0
+    below = [folder, *folder.rglob("*")]
+    assert len(below) > 5 and not [each for each in below if each.stat().st_mode & 0o077]
+
+
+def test_a_folder_of_others_files_is_left_as_it_is(typed: Typed, tmp_path: Path):
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    folder.chmod(0o755)
+    (folder / "thesis.txt").write_text("Mine.")
+    (tmp_path / "note.md").write_text("A note.")
+    assert "has other files in it" in one_line(typed("add", tmp_path / "note.md"))
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize(("mode", "ok"), [(0o700, True), (0o750, None), (0o755, False), (0o701, False)])
+def test_doctor_says_who_else_can_read_the_workspace(empty: Workspace, mode: int, ok: bool | None):
+    empty.path.chmod(mode)
+    found, said = doctor._permissions(empty.path)
+    assert found is ok and ("only you" if ok else "chmod -R go=") in said
+
+
 def test_json_keeps_control_characters_escaped():
     text = "a\x1b\x9b\x7f\udce9é"
     assert json.loads(as_json({"text": text})) == {"text": text}

@@ -29,7 +29,7 @@ def address(tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) 
     try:
         assert process.stdout is not None
         said = process.stdout.readline()
-        found = re.search(r"http://[\d.:]+", said)
+        found = re.search(r"http://[\d.:]+/\?token=\S+", said)
         assert found, said
         yield found[0]
     finally:
@@ -64,7 +64,9 @@ def shown(figure: Locator) -> tuple[tuple[float, float, float, float], Image.Ima
 
 
 def test_from_an_empty_desk_to_the_words_on_their_page(reads: Reads, address: str, tmp_path: Path):
-    reader = reads(address)
+    reader = reads(address.partition("/?")[0])
+    reader.page.goto(address)
+    expect(reader.page).to_have_url(re.compile(r"^http://[\d.:]+/(#/)?$"))  # the token has moved into a cookie
     page = reader.goes()
     expect(page.get_by_role("heading", name="Start with your documents")).to_be_visible()
     expect(page.get_by_text("No model is set up: answers are quotations from your documents.")).to_be_visible()
@@ -103,8 +105,9 @@ def test_a_folder_is_taken_in_with_its_paths_and_so_is_a_file_that_is_dropped(
     (folder / "pumps").mkdir(parents=True)
     (folder / "lamps.txt").write_text("The lamps at the quay burn colza oil, which thickens in the cold.")
     (folder / "pumps" / "oil.md").write_text("# Oil\n\nThe pumps take two litres of thin oil in spring.")
-    reader = reads(address)
-    page = reader.goes("#/documents")
+    reader = reads(address.partition("/?")[0])
+    page = reader.page
+    page.goto(f"{address}#/documents")
     with page.expect_file_chooser() as choosing:
         page.get_by_role("button", name="Add folder").first.click()
     choosing.value.set_files(folder)

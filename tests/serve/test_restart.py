@@ -44,7 +44,18 @@ def process(folder: Path, model: ChatServer | None, port: int, *flags: str) -> I
     """`assay serve` as a person starts it."""
     given = {"ASSAY_LLM_BASE_URL": model.url, "ASSAY_LLM_MODEL": "scripted", "ASSAY_LLM_API_KEY": "k"} if model else {}
     started = forked.Process(
-        [sys.executable, "-m", "assay.cli.main", "serve", "--port", str(port), "--workspace", str(folder), *flags],
+        [
+            sys.executable,
+            "-m",
+            "assay.cli.main",
+            "serve",
+            "--no-token",
+            "--port",
+            str(port),
+            "--workspace",
+            str(folder),
+            *flags,
+        ],
         env={**os.environ, **given, "ASSAY_SERVE_RUNS_PER_PERSON": "0", "ASSAY_SERVE_REQUESTS_PER_MINUTE": "0"},
         stdout=forked.PIPE,
         stderr=forked.PIPE,

@@ -17,6 +17,7 @@ from assay.cli.options import plain
 from assay.cli.questions import ask, chat, evaluate, replay, runs, synthesise
 from assay.cli.setup import backup, config, doctor, init, key, mcp, serve, user, workspace
 from assay.core.errors import AssayError, UserError
+from assay.core.private_files import OTHERS
 
 app = typer.Typer(
     name="assay",
@@ -88,6 +89,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # an unprintable character is no reason to stop
+    before = os.umask(OTHERS)  # whatever is written can be read by its owner alone
     try:
         app()
     except KeyboardInterrupt:
@@ -99,6 +101,8 @@ def main() -> None:
         _fail_for(_first(group))
     except Exception as error:
         _fail_for(error)
+    finally:
+        os.umask(before)
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:

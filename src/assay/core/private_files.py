@@ -1,10 +1,12 @@
-"""Writes files that only their owner can read: they contain words of documents."""
+"""Makes files and folders that only their owner can read: they contain words of documents."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import BinaryIO
+
+OTHERS = 0o077  # the rights of the group and of everybody
 
 
 def create_private(path: Path) -> BinaryIO:
@@ -24,3 +26,18 @@ def write_private(path: Path, data: bytes) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def make_private(folder: Path) -> None:
+    """Take a folder, and the files directly in it, from everybody but its owner. Somebody else's are left as they are."""
+    if os.name != "posix":
+        return
+    for each in (folder, *folder.iterdir()):
+        if not each.is_symlink() and each.stat().st_uid == os.getuid() and each.stat().st_mode & OTHERS:
+            each.chmod(each.stat().st_mode & 0o700)
+
+
+def readable_by(path: Path) -> str:
+    """Who else can read a file or enter a folder: `group`, `everybody` or nobody (empty)."""
+    mode = path.stat().st_mode
+    return "everybody" if mode & 0o007 else "group" if mode & 0o070 else ""

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
 from assay.serve.limits import reserve_request, too_many_requests
+from assay.serve.local_token import MISSING, first_visit, has_token
 from assay.serve.state import INTERNAL_ERROR, LOCAL_PERSON, Person, Server
 from assay.store.access import members, tokens
 from assay.store.database import Store
@@ -80,6 +81,11 @@ class RequestGuard:
             CONCURRENT_LOOKUPS
         )  # a separate pool, so that slow routes do not delay authentication
 
+    @property
+    def _token(self) -> str:
+        """The token that requests need; empty where people sign in, or if the server was started without one."""
+        return self.server.serving.token if self.server.serving.auth == "off" else ""
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})  # websockets are not supported
@@ -91,6 +97,9 @@ class RequestGuard:
         reply = GuardedReply(send, scope["path"], lambda: self._signed_in(scope, headers))
         try:
             check_origin(self.server, scope, headers)
+            if self._token and (arrived := first_visit(self._token, scope)) is not None:
+                await arrived(scope, receive, reply.send)
+                return
             person = await self._person(scope, headers)
             if person is not None:
                 scope.setdefault("state", {})["person"] = person
@@ -111,7 +120,7 @@ class RequestGuard:
     async def _person(self, scope: Scope, headers: Headers) -> Person | None:
         """The user of the request. None if no sign-in is needed."""
         serving, path = self.server.serving, scope["path"]
-        if path in OPEN or path.startswith("/static/"):
+        if (path in OPEN and not (path == "/" and self._token)) or path.startswith("/static/"):
             return LOCAL_PERSON if serving.auth == "off" else None
         try:
             person = await self._signed_in(scope, headers)
@@ -131,6 +140,8 @@ class RequestGuard:
     async def _signed_in(self, scope: Scope, headers: Headers) -> Person | None:
         match self.server.serving.auth:
             case "off":
+                if self._token and not has_token(self._token, scope, headers):
+                    raise sign_in(MISSING)
                 return LOCAL_PERSON
             case "header":
                 return await self._named_by_proxy(scope, headers)

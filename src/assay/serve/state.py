@@ -47,6 +47,7 @@ class ServeOptions:
     proxy)."""
 
     auth: str = "off"
+    token: str = ""  # with `off`: what a request must have; empty for none
     user_header: str = ""
     groups_header: str = ""
     proxies: tuple[str, ...] = ()  # addresses whose user header is trusted

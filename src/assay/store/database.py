@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, insert, inspect, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.errors import StoreError, UserError
+from assay.core.private_files import make_private
 from assay.store import dialect, schema
 from assay.store.dialect import create_tables, engine_for
 from assay.store.migrations import MIGRATIONS, Migration, now
@@ -153,7 +154,7 @@ def copy_state(store: Store, to: Path) -> None:
 
 
 def claim(folder: Path) -> None:
-    """Create the folder. Raises `UserError` if it contains other files and is not a workspace."""
+    """Create the folder, readable by its owner alone. Raises `UserError` if it contains other files and is not a workspace."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # not readable by other users
         foreign = [
@@ -165,3 +166,5 @@ def claim(folder: Path) -> None:
         raise UserError(
             f"{str(folder)!r} has other files in it ({foreign[0]} …) and is not a workspace. Choose an empty folder."
         )
+    if not (folder / STATE).exists():
+        make_private(folder)  # it may have been made by somebody else's rules

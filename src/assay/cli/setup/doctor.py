@@ -82,6 +82,8 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     yield _line("embedder", True, _embedder(folder, settings))
     tesseract = shutil.which("tesseract")
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
+    if (folder / "state.db").is_file():
+        yield _line("permissions", *_permissions(folder))
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
     yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
     for found in doctor_models.checks(folder, settings, not_agreed(folder, reached(settings)), offline=offline):
@@ -106,6 +108,17 @@ def _guards(required: bool) -> dict[str, Any]:
     found = " ".join([*describe_missing(missing), *succeeded])
     good = f"{len(tried)} things that no parser may do were tried from inside one, and all were refused"
     return _line("reading files", (False if required else None) if found else True, found or good)
+
+
+def _permissions(folder: Path) -> tuple[bool | None, str]:
+    """Whether other users of this machine can read the workspace."""
+    from assay.core.private_files import readable_by
+
+    who = readable_by(folder)
+    if not who:
+        return True, f"only you can read {folder}"
+    others = "everybody on this machine" if who == "everybody" else "the group of its folder"
+    return (False if who == "everybody" else None), f"{others} can read {folder}: `chmod -R go= {folder}`"
 
 
 def _embedder(folder: Path, settings: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +45,12 @@ def serve(
     https_cookies: Annotated[
         bool, typer.Option("--https-cookies", help="Sessions over HTTPS alone, where a proxy in front speaks it.")
     ] = False,
+    no_token: Annotated[
+        bool,
+        typer.Option(
+            "--no-token", help="Without --auth: ask for no token. Every user of this machine can then read everything."
+        ),
+    ] = False,
     four_eyes: FourEyes = False,
     open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     access_log: Annotated[bool, typer.Option("--access-log", help="A line for each request.")] = False,
@@ -51,6 +58,7 @@ def serve(
 ) -> None:
     """Serve the page and the API, until Ctrl-C. Runs go on where they were when it starts again."""
     from assay.core.access import LOCAL
+    from assay.serve.local_token import load_token
     from assay.serve.state import ServeOptions
     from assay.workspace.facade import open_workspace
 
@@ -65,6 +73,8 @@ def serve(
     _fits(serving, host, auth=auth)
     own = {"review_four_eyes": True} if four_eyes else {}
     with open_workspace(workspace, create=True, principal=LOCAL, **own) as opened, alone(opened.path):
+        if serving.auth == "off" and not no_token:
+            serving = replace(serving, token=load_token(opened.path))
         flag = again(workspace, None, None, None)
         _run(opened, serving, host, port, flag, open=open, access_log=access_log)
 
@@ -118,7 +128,7 @@ def _run(
     guards = check_guards(opened)
     listening = listen(host, port)
     named = f"[{host}]" if ":" in host else host
-    address = f"http://{named}:{listening.getsockname()[1]}/"
+    address = f"http://{named}:{listening.getsockname()[1]}/" + (f"?token={serving.token}" if serving.token else "")
 
     def ready() -> None:
         for line in [*describe_server(opened, serving, address, flag), *guards]:
@@ -163,6 +173,8 @@ def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: s
             for host in model_hosts(opened.settings)
             if not facts.agreed(opened.store, host)
         ]
+    if serving.auth == "off" and not serving.token:
+        lines.append("There is no token: every user of this machine can read and change everything here.")
     if serving.auth == "keys" and not members.listing(opened.store):
         lines.append(f"Nobody can sign in yet: `assay user add NAME --admin{flag}` adds the first administrator.")
     return lines

@@ -13,7 +13,7 @@ from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
 # Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
 FOLDERS = ("index", "originals")
 FILES = (
-    "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock", ".serve.lock",
+    "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock", ".serve.lock", ".serve.token",
     ".audit.lock", "audit.key",
     "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db",
 )  # fmt: skip
