@@ -88,3 +88,16 @@ def test_what_no_version_has_written_is_refused():
         read_event("Unheard", {})
     with pytest.raises(ValueError):
         read_event("Stopped", {"reason": "sufficient", "mood": "good"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("SpineWritten", {"theme": "", "spine": [5], "themes": []}),
+        ("Described", {"portrait": 5}),
+        ("Judged", {"enough": False, "why": 5}),
+    ],
+)
+def test_values_of_another_type_are_refused_too(kind: str, data: dict):
+    with pytest.raises(ValueError):
+        read_event(kind, data)

@@ -40,7 +40,11 @@ def read_event(stored: str, data: Data, *, texts: Texts | None = None) -> Event:
     """Decode a stored event. Raises `ValueError` or `KeyError` on data that no version has written."""
     kind = current_kind(stored)
     upgrade = UPGRADES.get(kind)
-    return from_json(KINDS[kind], upgrade(dict(data)) if upgrade else data, texts=texts)
+    try:
+        current = upgrade(dict(data)) if upgrade else data
+    except (TypeError, AttributeError) as error:  # a value of another type than any version has written
+        raise ValueError(f"{kind}: {error}") from error
+    return from_json(KINDS[kind], current, texts=texts)
 
 
 def _asked(data: Data) -> Data:
