@@ -32,7 +32,7 @@ class Guard:
 
 INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_hostile_replies.py"
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
-FORGED = "tests/hostile/test_forged_erasure.py"
+FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_erased_copies.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX = "tests/ingest/test_sandbox_guards.py"
@@ -508,6 +508,22 @@ GUARDS = (
         "if entry and fault is None and place == 0 and not _is_askers(row, entry, handed):",
         "if False:",
         f"{FORGED}::test_a_run_that_is_listed_as_somebody_elses_is_a_fault_unless_it_was_handed_over",
+    ),
+    Guard(
+        "vectors are erased whatever the passage settings were",
+        "store/embedding_cache.py",
+        "        connection.execute(delete(vectors).where(vectors.c.owner == owner, vectors.c.digest.not_in(used)))\n",
+        "        del used\n",
+        f"{COPIES}::test_vectors_that_were_made_with_other_passage_settings_are_erased_too",
+    ),
+    Guard(
+        "an original is stored together with its document",
+        "ingest/pipeline.py",
+        "        return await _read_copy(intake, source, sha, copy, size, tally, outcome=outcome)\n",
+        "        original_path(intake.originals, sha).parent.mkdir(exist_ok=True)\n"
+        "        copy.replace(original_path(intake.originals, sha))\n"
+        "        return await _read_copy(intake, source, sha, None, size, tally, outcome=outcome)\n",
+        f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
     ),
     Guard(
         "all records form one chain",

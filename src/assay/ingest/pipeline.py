@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import numpy as np
+from filelock import FileLock
 
 from assay.core.access import Base
 from assay.core.codec import digest
@@ -222,12 +223,21 @@ async def _looked_at(intake: IngestContext, source: SourceFile, tally: _Tally) -
 async def _parsed(
     intake: IngestContext, source: SourceFile, size: int, tally: _Tally, *, outcome: str
 ) -> _Ready | None:
-    """Store the bytes, then parse the stored copy: a file that changes meanwhile cannot be read half old and half new."""
+    """Copy the bytes, then parse the copy: a file that changes meanwhile cannot be read half old and half new. The copy becomes
+    the stored original together with the document."""
     if size > intake.most_bytes:  # the reader refuses it, so it is not stored
-        sha, data = "", source.path or source.read()
-    else:
-        sha = await asyncio.to_thread(store_original, intake.originals, source)
-        data = original_path(intake.originals, sha) if source.data is None else source.data
+        return await _read_copy(intake, source, "", None, size, tally, outcome=outcome)
+    sha, copy = await asyncio.to_thread(copy_original, intake.originals, source)
+    try:
+        return await _read_copy(intake, source, sha, copy, size, tally, outcome=outcome)
+    finally:
+        await asyncio.to_thread(copy.unlink, True)
+
+
+async def _read_copy(
+    intake: IngestContext, source: SourceFile, sha: str, copy: Path | None, size: int, tally: _Tally, *, outcome: str
+) -> _Ready | None:
+    data = source.data if source.data is not None else copy or source.path or source.read()
     parsed = await intake.reader.read(data, source.name)
     if isinstance(parsed, Parsed) and not parsed.text.strip():  # a document without text never counts as read
         parsed = Unreadable(Status.empty, "The file has no text.")
@@ -240,9 +250,7 @@ async def _parsed(
         abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
         language=parsed.language, meta=parsed.meta, tables=parsed.tables,
     )  # fmt: skip
-    await asyncio.to_thread(
-        documents.put_pending, intake.store, document, parser=PARSER, size=size, warnings=parsed.warnings
-    )
+    await asyncio.to_thread(_put, intake, document, copy, size, parsed.warnings)
     paged = len(document.pages) if document.page_at(0) else 0
     report = FileReport(
         source.uri, Status.read, outcome, paged, len(document.text), 0, " ".join(parsed.warnings),
@@ -251,10 +259,18 @@ async def _parsed(
     return _Ready(document, report)
 
 
+def _put(intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str]) -> None:
+    """Store the document with its original. No erasure of the same bytes elsewhere can come in between."""
+    with originals_lock(intake.originals):
+        if copy is not None:
+            place = original_path(intake.originals, document.digest)
+            place.parent.mkdir(exist_ok=True)
+            copy.replace(place)
+        documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings)
+
+
 def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:
-    """Record a file without text with the reason; its bytes are deleted."""
-    if sha and not documents.digests_in_use(intake.store, [sha]):
-        original_path(intake.originals, sha).unlink(missing_ok=True)
+    """Record a file without text with the reason; its bytes are not kept."""
     documents.put_unreadable(
         intake.store, intake.base, source.uri, digest=sha, size=size, status=found.status, why=found.why
     )
@@ -275,8 +291,8 @@ def _opened(source: SourceFile) -> BinaryIO:
     return io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
 
 
-def store_original(folder: Path, source: SourceFile) -> str:
-    """Store the original bytes under their digest, atomically. Returns the digest of what was stored."""
+def copy_original(folder: Path, source: SourceFile) -> tuple[str, Path]:
+    """Copy the original bytes to a temporary file. Returns their digest, and the file."""
     folder.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(suffix=".part", dir=folder)
     partial = Path(name)
@@ -286,12 +302,15 @@ def store_original(folder: Path, source: SourceFile) -> str:
             while piece := file.read(1 << 20):
                 sha.update(piece)
                 copy.write(piece)
-        place = original_path(folder, sha.hexdigest())
-        place.parent.mkdir(exist_ok=True)
-        partial.replace(place)
-    finally:
+    except BaseException:
         partial.unlink(missing_ok=True)
-    return sha.hexdigest()
+        raise
+    return sha.hexdigest(), partial
+
+
+def originals_lock(folder: Path) -> FileLock:
+    """Held while it is decided whether an original is needed, and while one is stored with its document."""
+    return FileLock(folder.with_name(f".{folder.name}.lock"))
 
 
 def original_path(folder: Path, sha: str) -> Path:
@@ -308,7 +327,8 @@ async def _embed_all(
         labels = await asyncio.to_thread(documents.labels, intake.store, [ready.document.id for ready in batch])
         for first in range(0, len(pieces), BATCH):
             part = pieces[first : first + BATCH]
-            vectors = await embed_texts(intake, [embedding_text(document, piece) for document, piece in part], tally)
+            texts = [(document.id, embedding_text(document, piece)) for document, piece in part]
+            vectors = await embed_texts(intake, texts, tally)
             rows += [
                 Row(
                     piece,
@@ -406,16 +426,14 @@ def embedding_text(document: Document, piece: Passage) -> str:
     return f"{above}\n{piece.text}" if above else piece.text
 
 
-def vector_key(document: Document, piece: Passage) -> str:
-    return digest(embedding_text(document, piece))
-
-
-async def embed_texts(intake: IngestContext, joined: Sequence[str], tally: _Tally) -> list[np.ndarray]:
-    """The vectors of texts, from the cache if they are known."""
-    keys = [digest(text) for text in joined]
+async def embed_texts(intake: IngestContext, texts: Sequence[tuple[str, str]], tally: _Tally) -> list[np.ndarray]:
+    """The vectors of texts, each given with its document, from the cache if they are known."""
+    keys = [digest(text) for _, text in texts]
     owner, name = intake.base.owner, intake.embedder.name
+    sources = [(document, key) for (document, _), key in zip(texts, keys, strict=True)]
+    await asyncio.to_thread(embedding_cache.note_sources, intake.cache, owner, sources)
     known = await asyncio.to_thread(embedding_cache.recall, intake.cache, owner, name, keys)
-    missing = {key: text for key, text in zip(keys, joined, strict=True) if key not in known}
+    missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if key not in known}
     if missing:
         fresh = await intake.embedder.passages(list(missing.values()))
         made = dict(zip(missing, fresh, strict=True))

@@ -17,7 +17,7 @@ from assay.core.types import Document, Section, Table, file_name
 from assay.store import place_lists
 from assay.store.database import Store
 from assay.store.dialect import insert_new
-from assay.store.schema import documents, leftovers, tables, texts
+from assay.store.schema import bases, documents, leftovers, tables, texts
 
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
 
@@ -258,6 +258,13 @@ def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
 def all_of(store: Store, base: Base) -> list[Entry]:
     """All documents of a base in any state: for removal."""
     return entries_of(store, select(*LINE).where(documents.c.base == base.id))
+
+
+def ids_of_owner(store: Store, owner: str) -> set[str]:
+    """All documents in the bases of an owner, in any state."""
+    with store.read() as connection:
+        own = select(bases.c.id).where(bases.c.owner == owner)
+        return set(connection.scalars(select(documents.c.id).where(documents.c.base.in_(own))))
 
 
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import Engine, delete, func, select
+from sqlalchemy import Engine, delete, func, select, update
 
 from assay.store.database import plain_errors
-from assay.store.dialect import VARIABLES, insert_new
-from assay.store.schema import vectors
+from assay.store.dialect import VARIABLES, insert_new, update_where_free
+from assay.store.schema import vector_sources, vectors
 
 
 def recall(cache: Engine, owner: str, embedder: str, digests: Sequence[str]) -> dict[str, np.ndarray]:
@@ -47,12 +47,41 @@ def remember(cache: Engine, owner: str, embedder: str, known: Mapping[str, np.nd
         connection.execute(insert_new(vectors), rows)
 
 
-def forget(cache: Engine, owner: str, digests: Sequence[str]) -> None:
-    """Delete the vectors of these texts, for all embedders."""
+def note_sources(cache: Engine, owner: str, pairs: Iterable[tuple[str, str]]) -> None:
+    """Record which documents (first) have text with these digests (second), before its vectors are stored."""
+    rows = [{"owner": owner, "document": document, "digest": key} for document, key in pairs]
+    if not rows:
+        return
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
-        for first in range(0, len(digests), VARIABLES):
-            part = digests[first : first + VARIABLES]
-            connection.execute(delete(vectors).where(vectors.c.owner == owner, vectors.c.digest.in_(part)))
+        connection.execute(insert_new(vector_sources), rows)
+
+
+def forget_all_but(cache: Engine, owner: str, kept: Collection[str]) -> None:
+    """Delete the vectors of an owner that are of none of these documents, for all embedders and sizes of passages. Vectors
+    whose documents were never recorded go too: they are made again when they are needed."""
+    own = vector_sources.c.owner == owner
+    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+        known = connection.scalars(select(vector_sources.c.document).where(own).distinct())
+        gone = [document for document in known if document not in kept]
+        for first in range(0, len(gone), VARIABLES):
+            part = gone[first : first + VARIABLES]
+            connection.execute(delete(vector_sources).where(vector_sources.c.document.in_(part)))
+        used = select(vector_sources.c.digest).where(own)
+        connection.execute(delete(vectors).where(vectors.c.owner == owner, vectors.c.digest.not_in(used)))
+
+
+def forget_owner(cache: Engine, owner: str) -> None:
+    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+        for table in (vectors, vector_sources):
+            connection.execute(delete(table).where(table.c.owner == owner))
+
+
+def transfer(cache: Engine, old: str, new: str) -> None:
+    """Transfer vectors, so that they are erased together with their documents; those the new owner has are not moved."""
+    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+        connection.execute(update_where_free(vectors).where(vectors.c.owner == old).values(owner=new))
+        connection.execute(delete(vectors).where(vectors.c.owner == old))
+        connection.execute(update(vector_sources).where(vector_sources.c.owner == old).values(owner=new))
 
 
 def size(cache: Engine) -> int:

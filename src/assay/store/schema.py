@@ -329,3 +329,12 @@ vectors = Table(  # embeddings by content, per owner; in a separate file, since 
     Column("vector", LargeBinary, nullable=False),
     Column("used", Float, nullable=False, default=0.0),
 )
+
+vector_sources = Table(  # the documents whose text a vector was made of, whatever the size of passages was then
+    "sources",
+    cache_schema,
+    Column("document", String, primary_key=True),
+    Column("digest", String, primary_key=True),
+    Column("owner", String, nullable=False),
+    Index("sources_by_owner", "owner", "digest"),
+)

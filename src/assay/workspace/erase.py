@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from sqlalchemy import Engine, delete, select
+from sqlalchemy import Engine, select
 
 from assay.core.access import Base, Principal, Scope
 from assay.core.errors import AssayError, Missing, StoreError, UserError
@@ -21,12 +21,12 @@ from assay.governance.audit.sign import erasure_signer
 from assay.index.lease import lease_path
 from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import synchronise_index
-from assay.store import documents, erasure
+from assay.store import documents, embedding_cache, erasure
 from assay.store.access import grants, members, transfer
 from assay.store.database import plain_errors
 from assay.store.dialect import empty_write_ahead
 from assay.store.documents import Entry
-from assay.store.schema import bases, jobs, leftovers, runs, threads, vectors
+from assay.store.schema import bases, jobs, leftovers, runs, threads
 from assay.store.schema import members as people
 from assay.workspace.context import ORIGINALS, WorkspaceContext
 from assay.workspace.types import ErasureReport
@@ -97,8 +97,7 @@ async def erase_person(
     reports = [await erase_base(theirs, base, by) for base in owned]
     with store.write() as connection:
         count = erasure.erase_person(connection, store, name, WITH_PERSON, by, sign)
-    with plain_errors(), context.cache.connect().execution_options(assay_writes=True) as cached, cached.begin():
-        cached.execute(delete(vectors).where(vectors.c.owner == name))
+    embedding_cache.forget_owner(context.cache, name)
     for job in uploads:
         await asyncio.to_thread(shutil.rmtree, context.path / "uploads" / job, True)
     ids = tuple(each for one in reports for each in one.documents)
@@ -109,21 +108,13 @@ _BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description)
 
 
 def _erase_from_store(context: WorkspaceContext, base: Base, entries: Sequence[Entry], by: str) -> int:
-    _forget_vectors(context, base, entries)
+    forget_vectors(context.store, context.cache, base, entries)
     if not entries:
         return 0
     store, by = context.store, by or context.principal.id
     with store.write() as connection:
         sign = erasure_signer(context.path, context.settings)
         return erasure.erase_documents(connection, store, base, entries, WITH_DOCUMENT, by, sign)
-
-
-def _forget_vectors(context: WorkspaceContext, base: Base, entries: Sequence[Entry]) -> None:
-    """Skipped if the embedder cannot be used now: that must not prevent an erasure."""
-    with suppress(UserError):
-        embedder = context.embedder
-        size, overlap = context.passage_size(embedder)
-        forget_vectors(context.store, context.cache, base, entries, embedder.tokens, size, overlap)
 
 
 async def _erase_from_index(context: WorkspaceContext, base: Base) -> bool:

@@ -6,10 +6,11 @@ from sqlalchemy import Connection, Engine, delete, select, update
 
 from assay.core.access import LOCAL
 from assay.core.events import AccountChange
+from assay.store import embedding_cache
 from assay.store.access import members
-from assay.store.database import Store, plain_errors
-from assay.store.dialect import insert_new, update_where_free
-from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, spending, threads, underway, vectors
+from assay.store.database import Store
+from assay.store.dialect import insert_new
+from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, spending, threads, underway
 
 FORMER = "removed:"  # prefix of the name under which the things of a removed person stay: nobody can sign in with it
 OWNED = (runs, threads, jobs, underway, spending, reviews, forecasts)
@@ -19,7 +20,7 @@ def transfer_ownership(store: Store, cache: Engine, old: str, new: str, by: str 
     """Transfer bases, runs, threads and jobs in one transaction. Returns the number of bases."""
     with store.write() as connection:
         moved = _transfer(connection, store, old, new, by)
-    _transfer_vectors(cache, old, new)
+    embedding_cache.transfer(cache, old, new)
     return moved
 
 
@@ -30,7 +31,7 @@ def remove_member(store: Store, cache: Engine, name: str, heir: str = "", by: st
     with store.write() as connection:
         members.remove(connection, store, name, by)
         moved = _transfer(connection, store, name, new, by)
-    _transfer_vectors(cache, name, new)
+    embedding_cache.transfer(cache, name, new)
     return moved, new
 
 
@@ -49,13 +50,6 @@ def _transfer(connection: Connection, store: Store, old: str, new: str, by: str)
         connection.execute(update(table).where(table.c.who == old).values(who=new))
     members.note(connection, store, old, AccountChange.handed_over, by, new)
     return moved
-
-
-def _transfer_vectors(cache: Engine, old: str, new: str) -> None:
-    """So that vectors are erased together with their documents; those the new owner already has are not moved."""
-    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
-        connection.execute(update_where_free(vectors).where(vectors.c.owner == old).values(owner=new))
-        connection.execute(delete(vectors).where(vectors.c.owner == old))
 
 
 def _bases(connection: Connection, old: str, new: str) -> int:
