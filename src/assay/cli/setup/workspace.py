@@ -14,7 +14,7 @@ from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
 FOLDERS = ("index", "originals")
 FILES = (
     "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock", ".serve.lock", ".serve.token",
-    ".audit.lock", "audit.key",
+    ".audit.lock", ".originals.lock", "audit.key",
     "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db",
 )  # fmt: skip
 
