@@ -278,6 +278,34 @@ def test_reports_are_drawn_told_in_tables_and_taken_away_as_csv(sits: Callable[.
     expect(page.get_by_role("main")).to_contain_text(re.compile("The record is whole: [1-9][0-9]* entries"))
 
 
+def test_an_operator_sees_what_is_watched_and_whether_the_server_is_ready(
+    sits: Callable[..., Reader], team: Team, model: Model
+):
+    model.plays(tall())
+    team.api("editor", "/api/ask", json={"question": ASKED})
+    reader = sits("editor")
+    page = reader.goes()
+    page.get_by_role("navigation", name="Screens").get_by_role("link", name="Health").first.click()
+    expect(page.get_by_role("region", name="The server")).to_contain_text("The server is ready for questions.")
+    report = team.api("editor", "/api/reports/health")
+    lines = page.get_by_role("region", name="Watched figures").locator("tbody tr")
+    expect(lines).to_have_count(len(report["rows"]))
+    places = {column["name"]: at for at, column in enumerate(report["columns"])}
+    words = {"ok": "within its limit", "alarm": "alarm", "–": "no data"}
+    for at, row in enumerate(report["rows"]):
+        expect(lines.nth(at)).to_contain_text(row[places["about"]])
+        expect(lines.nth(at)).to_contain_text(words[row[places["state"]]])
+    reader.accessible("health")
+    failing = {"ready": False, "problems": ["The embedder cannot be loaded."]}
+    page.route("**/ready", lambda route: route.fulfill(status=503, json=failing))
+    reader.foresees("503")
+    page.get_by_role("button", name="Look again").click()
+    expect(page.get_by_role("region", name="The server")).to_contain_text("The embedder cannot be loaded.")
+    member = sits("reader").goes()
+    expect(member.get_by_role("link", name="Documents").first).to_be_visible()
+    expect(member.get_by_role("link", name="Health")).to_have_count(0)
+
+
 def test_a_run_is_done_again_from_a_step_and_compared_with_what_it_was(
     sits: Callable[..., Reader], team: Team, model: Model
 ):

@@ -16,6 +16,7 @@ export const SCREENS = [
   { at: /^\/reviews$/, module: "./screens/reviews.js", name: "reviews", params: [] },
   { at: /^\/review\/([^/]+)$/, module: "./screens/review.js", name: "reviews", params: ["run"] },
   { at: /^\/reports(?:\/([^/]+))?$/, module: "./screens/reports.js", name: "reports", params: ["report"] },
+  { at: /^\/health$/, module: "./screens/health.js", name: "health", params: [] },
   { at: /^\/people$/, module: "./screens/people.js", name: "people", params: [] },
   { at: /^\/keys$/, module: "./screens/keys.js", name: "keys", params: [] },
 ];
@@ -30,6 +31,7 @@ export const PLACES = [
 const OTHERS = [
   { name: "reviews", hash: "#/reviews", words: "Reviews", drawn: "shield" },
   { name: "reports", hash: "#/reports", words: "Reports", drawn: "chart" },
+  { name: "health", hash: "#/health", words: "Health", drawn: "shield", admin: true },
   { name: "people", hash: "#/people", words: "People", drawn: "people", admin: true },
 ];
 const EVERY = 60_000; // milliseconds between looks at what waits

@@ -1,0 +1,117 @@
+// Health, for an operator: whether the server can answer, which model it uses, and the watched figures with their limits.
+
+import { get } from "../lib/api.js";
+import { el, fill } from "../lib/dom.js";
+import { badge, button, failed, icon, loading } from "../lib/ui.js";
+
+const EVERY = 60_000; // milliseconds between looks
+const STATES = { ok: ["within its limit", "good"], alarm: ["alarm", "bad"], "–": ["no data", ""] };
+
+export async function show(root, params, app) {
+  app.title("Health");
+  const body = el("div", { class: "report-body", role: "status" });
+  let stopped = false;
+  fill(
+    root,
+    el(
+      "div",
+      { class: "page reports" },
+      el(
+        "header",
+        { class: "page-head" },
+        el("div", {}, el("h1", {}, "Health"), el("p", { class: "muted" }, "What an operator watches. Looked at again every minute.")),
+        button("Look again", { icon: "again", on: load }),
+      ),
+      body,
+    ),
+  );
+
+  async function load() {
+    if (!body.childElementCount) fill(body, loading());
+    try {
+      const [ready, report] = await Promise.all([readiness(), get("/api/reports/health")]);
+      if (!stopped) fill(body, server(ready, app.me), figures(report));
+    } catch (problem) {
+      if (!stopped && problem.status !== 401) fill(body, failed(problem, load));
+      if (!("status" in Object(problem))) console.error(problem);
+    }
+  }
+
+  const timer = setInterval(() => document.hidden || load(), EVERY);
+  await load();
+  return () => {
+    stopped = true;
+    clearInterval(timer);
+  };
+}
+
+/** What `/ready` says; a server that is not ready answers with 503 and its problems. */
+async function readiness() {
+  const reply = await fetch("/ready", { headers: { Accept: "application/json" } });
+  return reply.json();
+}
+
+function server(ready, me) {
+  const lines = [
+    ["Version", me.version],
+    ["Model", me.model || "none: answers are quotations"],
+    ...(me.judge ? [["Judgement", me.judge]] : []),
+    ...(me.leaves.length ? [["Not agreed to yet", me.leaves.join(", ")]] : []),
+    ["Sign-in", { off: "none: one local user", keys: "passwords and API keys", header: "by a proxy" }[me.auth] ?? me.auth],
+  ];
+  return el(
+    "section",
+    { "aria-label": "The server" },
+    ready.ready
+      ? el("p", { class: "note good" }, icon("check"), el("span", {}, "The server is ready for questions."))
+      : el(
+        "div",
+        { class: "note bad" },
+        icon("warning"),
+        el("div", {}, el("strong", {}, "The server is not ready."), el("ul", { class: "bullets" }, ...ready.problems.map((each) => el("li", {}, each)))),
+      ),
+    el("dl", { class: "meanings" }, ...lines.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])),
+  );
+}
+
+function figures({ title, about, columns, rows }) {
+  const place = Object.fromEntries(columns.map((column, at) => [column.name, at]));
+  const alarms = rows.filter((row) => row[place.state] === "alarm").length;
+  return el(
+    "section",
+    { "aria-label": "Watched figures" },
+    el("div", { class: "report-lead" }, el("h2", {}, title), el("p", { class: "muted" }, about)),
+    alarms ? el("p", { class: "note bad" }, icon("warning"), el("span", {}, `${alarms} of ${rows.length} figures are past their limits.`)) : null,
+    el(
+      "div",
+      { class: "table-wrap", tabindex: "0", role: "region", "aria-label": "Table: watched figures" },
+      el(
+        "table",
+        { class: "report-table" },
+        el("thead", {}, el("tr", {}, ...["Figure", "Value", "Alarm", "Goal", "State"].map((name) => el("th", { scope: "col" }, name)))),
+        el("tbody", {}, ...rows.map(line)),
+      ),
+    ),
+    el("p", { class: "small muted" }, "The same limits are in the alert rules that `assay monitor alerts` prints. ", el("a", { href: "#/reports" }, "Reports"), " has the figures by week."),
+  );
+
+  function line(row) {
+    const [words, kind] = STATES[row[place.state]];
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, row[place.about]),
+      el("td", { class: "figure" }, value(row[place.value], row[place.alarm])),
+      el("td", { class: "nowrap" }, row[place.alarm]),
+      el("td", { class: "nowrap" }, row[place.goal]),
+      el("td", {}, badge(words, kind)),
+    );
+  }
+}
+
+/** A figure in the unit of its limit: `over 10 %`, `over 30 s`, `over 8`. */
+function value(number, limit) {
+  if (number === null) return "–";
+  if (limit.endsWith("%")) return `${Number((100 * number).toPrecision(3))} %`;
+  return `${Number(number.toPrecision(3))}${limit.endsWith("s") ? " s" : ""}`;
+}
