@@ -35,7 +35,8 @@ ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governanc
 FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_erased_copies.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
-SANDBOX = "tests/ingest/test_sandbox_guards.py"
+SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
+JOBS = "tests/serve/test_jobs.py"
 GUARDS = (
     Guard(
         "the fence escapes its own marks",
@@ -637,6 +638,62 @@ GUARDS = (
         'return Response(picture, media_type="image/png")',
         'return Response(picture, media_type="image/png", headers={"Cache-Control": "private, max-age=600"})',
         "tests/serve/test_pictures.py::test_no_browser_and_no_proxy_keeps_a_page",
+    ),
+    Guard(
+        "one upload of a person is read at a time",
+        "serve/uploading/worker.py",
+        "base != work.base and job.who != work.job.who",
+        "base != work.base",
+        f"{JOBS}::test_the_uploads_of_one_person_do_not_stop_those_of_another",
+    ),
+    Guard(
+        "people whose uploads wait take turns",
+        "serve/uploading/worker.py",
+        "if work.parked and not work.reading:",
+        "if False:",
+        f"{JOBS}::test_where_all_places_are_taken_people_take_turns",
+    ),
+    Guard(
+        "nobody stores more than their share",
+        "serve/limits.py",
+        "if self.most and own.stored + own.arriving + size > self.most:",
+        "if False:",
+        f"{JOBS}::test_who_has_used_up_the_room_is_told_and_nothing_is_kept",
+    ),
+    Guard(
+        "uploads that arrive together share the room",
+        "serve/limits.py",
+        "own.stored += 0 if failed else self.taken",
+        "pass",
+        f"{JOBS}::test_uploads_that_arrive_together_share_the_room",
+    ),
+    Guard(
+        "an upload has so many files and no more",
+        "serve/uploading/multipart.py",
+        "if len(self._files) >= MAX_FILES:",
+        "if False:",
+        f"{JOBS}::test_an_upload_of_very_many_files_is_refused_and_leaves_nothing_behind",
+    ),
+    Guard(
+        "so many cells of a file are read and no more",
+        "ingest/formats/ooxml/xlsx.py",
+        "if cells > out.limits.cells or out.limits.late:",
+        "if False:",
+        f"{PARTIAL}::test_of_a_table_with_too_many_cells_the_first_ones_are_read",
+    ),
+    Guard(
+        "so many passages of a file are made searchable and no more",
+        "ingest/pipeline.py",
+        "return _Ready(document, report, pieces[: intake.most_passages])",
+        "return _Ready(document, report, pieces)",
+        f"{PARTIAL}::test_of_a_file_with_too_many_passages_the_first_ones_can_be_searched",
+    ),
+    Guard(
+        "a parser that runs late returns what it has",
+        "ingest/parsed.py",
+        "return bool(self.until) and time.process_time() > self.until",
+        "return False",
+        f"{PARTIAL}::test_a_parser_that_runs_late_returns_what_it_has",
     ),
 )
 

@@ -10,22 +10,24 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from sending import job, listed, pdf, read, send
 from serving import Served, served, until
 from sqlalchemy import update
+from starlette.exceptions import HTTPException
 from team import team
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import StoreError
 from assay.ingest.parsed import Parsed
+from assay.serve.limits import ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
 from assay.serve.uploading import ingest_job, multipart, worker
-from assay.serve.uploading.ingest_job import JobStopped, StoppableReader
-from assay.store import jobs
+from assay.serve.uploading.ingest_job import JobStopped, RunningJob, StoppableReader
+from assay.store import documents, jobs
 from assay.store.access import grants
 from assay.store.database import Store
 from assay.store.jobs import JobFile
@@ -248,17 +250,94 @@ def test_what_is_no_form_with_files_is_refused_and_not_kept(kind: str, body: byt
 
 
 @pytest.mark.long
-def test_jobs_of_one_base_wait_for_each_other_and_two_bases_do_not(client: httpx.Client, gate: Gate):
-    for base in ("one", "two", "three"):
-        client.post("/api/bases", json={"name": base})
-    first, second = (send(client, [(f"slow{n}.txt", b"words")], "one").json()["id"] for n in (1, 2))
-    other, third = (send(client, [(f"slow {base}.txt", b"words")], base).json()["id"] for base in ("two", "three"))
-    until(lambda: len(gate.waiting) == 2)
+def test_jobs_of_one_person_wait_for_each_other(client: httpx.Client, gate: Gate):
+    client.post("/api/bases", json={"name": "two"})
+    sent = [send(client, [("slow.txt", b"words")], base).json()["id"] for base in ("default", "default", "two")]
+    until(lambda: len(gate.waiting) == 1)
     time.sleep(0.3)
-    states = [job(client, each)["state"] for each in (first, second, other, third)]
-    assert states == ["running", "waiting", "running", "waiting"]
+    assert [job(client, each)["state"] for each in sent] == ["running", "waiting", "waiting"]
     gate.shut = False
-    until(lambda: {job(client, each)["state"] for each in (first, second, other, third)} == {"done"})
+    until(lambda: {job(client, each)["state"] for each in sent} == {"done"})
+
+
+def test_the_uploads_of_one_person_do_not_stop_those_of_another(folder: Path, gate: Gate):
+    with team(folder) as tool_context, tool_context.as_("editor") as editor, tool_context.as_("reader") as reader:
+        heavy: list[str] = []
+        for base in ("one", "two", "three", "four"):
+            editor.post("/api/bases", json={"name": base})
+            heavy.append(send(editor, [("slow.txt", b"words")], base).json()["id"])
+        assert read(reader, [("note.txt", b"The lamp was lit at dusk.")])["state"] == "done"
+        assert [job(editor, each)["state"] for each in heavy] == ["running", "waiting", "waiting", "waiting"]
+        gate.shut = False
+        until(lambda: {job(editor, each)["state"] for each in heavy} == {"done"})
+
+
+def test_where_all_places_are_taken_people_take_turns(folder: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(worker, "JOBS_AT_ONCE", 1)
+    monkeypatch.setattr(worker, "TURN", 0.0)
+    with team(folder) as tool_context, tool_context.as_("editor") as editor, tool_context.as_("reader") as reader:
+        heavy = send(editor, [("a.txt", b"Words of the first file."), ("slow.txt", b"Read later.")]).json()["id"]
+        until(lambda: job(editor, heavy)["done"] == 1)
+        assert read(reader, [("note.txt", b"The lamp was lit at dusk.")])["state"] == "done"
+        assert (job(editor, heavy)["done"], job(editor, heavy)["state"]) != (2, "done")
+        gate.shut = False
+        until(lambda: job(editor, heavy)["state"] == "done")
+        assert [each["outcome"] for each in job(editor, heavy)["reports"]] == ["added", "added"]
+
+
+async def test_a_job_is_parked_between_two_files_and_not_within_one():
+    class Reads:
+        async def read(self, data: Path | bytes, name: str) -> Parsed:
+            work.parked = True  # while it is read
+            await asyncio.sleep(0)
+            return Parsed("text", "text")
+
+    work = RunningJob(cast(Any, None), "base")
+    reader = StoppableReader(Reads(), work)
+    assert await reader.read(b"", "first.txt") == Parsed("text", "text")
+    with pytest.raises(JobStopped):
+        await reader.read(b"", "second.txt")
+    assert work.stop.is_set()
+
+
+def test_who_has_used_up_the_room_is_told_and_nothing_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    words = b"The lamp was lit at dusk." + b" " * 600_000
+    with served(folder, serve_megabytes_per_person=1) as at, at.client() as client:
+        assert read(client, [("one.txt", words)])["state"] == "done"
+        reply = send(client, [("two.txt", words)])
+        assert reply.status_code == 413 and "of 1 MB are used" in reply.json()["detail"]
+        assert list(at.server.worker.folder.iterdir()) == [] and at.server.limits.uploads == {}
+        [one] = listed(client, q="one.txt")
+        assert client.delete(f"/api/documents/{one['id']}").status_code == 200
+        assert read(client, [("two.txt", words)])["state"] == "done"
+        monkeypatch.setattr(documents, "bytes_owned", lambda store, owner: 1_000_000)
+        reply = send(client, [("tiny.txt", b"One more.")])
+        assert reply.status_code == 507 and "Remove documents" in reply.json()["detail"]
+        assert at.server.limits.uploads == {}
+
+
+def test_uploads_that_arrive_together_share_the_room():
+    limits = ServerLimits()
+    first, second = (UploadRoom(limits, "ann", most=100, used=20) for _ in range(2))
+    with second:
+        with first:
+            first.take(50)
+            with pytest.raises(HTTPException):
+                second.take(40)
+        with pytest.raises(HTTPException):
+            second.take(40)  # what the first one brought is stored now
+        second.take(30)
+    assert limits.uploads == {}
+
+
+def test_an_upload_of_very_many_files_is_refused_and_leaves_nothing_behind(
+    client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(multipart, "MAX_FILES", 50)
+    reply = send(client, [(f"{number}.txt", b"words") for number in range(51)])
+    assert reply.status_code == 422 and "more than 50 files" in reply.json()["detail"]
+    assert list(at.server.worker.folder.iterdir()) == []
+    assert client.get("/api/jobs").json() == []
 
 
 def test_a_job_that_waits_can_be_called_off_before_it_begins(client: httpx.Client, at: Served, gate: Gate):

@@ -147,6 +147,10 @@ class Settings(BaseModel):
 
     file_max_megabytes: int = Field(200, ge=1, description="the largest file that is read")
     file_max_pages: int = Field(5000, ge=1, description="the most pages that are read of one file")
+    file_max_cells: int = Field(
+        200_000, ge=1000, description="the most cells of tables that are read of a spreadsheet or CSV file"
+    )
+    file_max_passages: int = Field(20_000, ge=1, description="the most passages of one file that are made searchable")
     file_max_seconds: float = Field(120.0, gt=0, description="processor time that reading one file may take")
     file_max_memory_megabytes: int = Field(4000, ge=256, description="memory that reading one file may take")
     sandbox: Literal["available", "require"] = Field(
@@ -183,6 +187,9 @@ class Settings(BaseModel):
     )
     serve_idle_seconds: float = Field(
         60.0, ge=0, description="seconds that a body may be late, or a reply unread; 0 for no limit"
+    )
+    serve_megabytes_per_person: int = Field(
+        20_000, ge=0, description="megabytes of files that one person or group may keep on a server; 0 for no ceiling"
     )
     serve_session_hours: float = Field(
         24.0, gt=0, le=8760, description="hours after which a browser has to sign in again"

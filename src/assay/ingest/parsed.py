@@ -5,8 +5,9 @@ Both cross a process boundary as JSON (`core/codec.py`), because parsers run in 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from assay.core.types import Section, Table, omitted_when_empty
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
+
+OWN_SHARE = 0.6  # of the seconds of a file that its parser may take; the rest is for metadata and the reply
 
 
 class Status(StrEnum):
@@ -83,12 +86,24 @@ class FileLimits:
     bytes: int = 200_000_000
     pages: int = 5_000
     characters: int = 20_000_000
+    cells: int = 200_000  # cells of tables; what comes after them is left out, with a warning
+    passages: int = 20_000  # that are made searchable; the rest is left out, with a warning
     expanded_bytes: int = 1_000_000_000  # total unpacked size of an archive
     expansion: int = 200  # ratio to the packed size, checked above 10 MB
     depth: int = 5  # nested attachments
     memory: int = 4_000_000_000
     seconds: float = 120.0  # of CPU time, and twice that of wall-clock time
+    until: float = 0.0  # CPU time of this process after which parsers stop where they are; 0: never
     require_guards: bool = False  # read nothing where a guard of the sandbox is missing
+
+    def timed(self) -> FileLimits:
+        """The same limits for a file that is read from now on: parsers stop before the process is killed."""
+        return replace(self, until=time.process_time() + OWN_SHARE * self.seconds)
+
+    @property
+    def late(self) -> bool:
+        """Whether to stop reading and return what there is."""
+        return bool(self.until) and time.process_time() > self.until
 
     def describe_excess(self, size: int) -> str:
         """Why a file of `size` bytes is not read."""
@@ -99,6 +114,8 @@ def file_limits(settings: Settings) -> FileLimits:
     return FileLimits(
         bytes=settings.file_max_megabytes * 1_000_000,
         pages=settings.file_max_pages,
+        cells=settings.file_max_cells,
+        passages=settings.file_max_passages,
         memory=settings.file_max_memory_megabytes * 1_000_000,
         seconds=settings.file_max_seconds,
         require_guards=settings.sandbox == "require",

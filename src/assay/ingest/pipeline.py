@@ -46,6 +46,7 @@ BATCH = 512  # passages that are embedded and indexed together
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 MOMENT = 1.0  # seconds that a batch may take to fill up
 OPTIMISE_EVERY = 20  # batches
+PARTLY = "Only the first {most:,} of its {all:,} passages can be searched; split it, or raise `file_max_passages`."
 
 
 class DocumentReader(Protocol):
@@ -80,6 +81,7 @@ class IngestContext:
     size: int
     overlap: int
     most_bytes: int = 200_000_000
+    most_passages: int = 20_000
     fresh: bool = False  # the index was just created, so it has no old rows to delete
 
     @property
@@ -138,9 +140,7 @@ async def add_files(
     done: asyncio.Queue[_Embedded | None] = asyncio.Queue(1)
 
     async def passed_on(ready: _Ready) -> None:
-        pieces = await asyncio.to_thread(
-            split_passages, ready.document, intake.embedder.tokens, intake.size, intake.overlap
-        )
+        pieces = ready.pieces or (await _split(intake, ready.document))[: intake.most_passages]
         await queue.put(replace(ready, pieces=pieces))
 
     async def read_all() -> None:
@@ -250,13 +250,20 @@ async def _read_copy(
         abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
         language=parsed.language, meta=parsed.meta, tables=parsed.tables,
     )  # fmt: skip
-    await asyncio.to_thread(_put, intake, document, copy, size, parsed.warnings)
+    pieces, warnings = await _split(intake, document), parsed.warnings
+    if len(pieces) > intake.most_passages:
+        warnings = (*warnings, PARTLY.format(most=intake.most_passages, all=len(pieces)))
+    await asyncio.to_thread(_put, intake, document, copy, size, warnings)
     paged = len(document.pages) if document.page_at(0) else 0
     report = FileReport(
-        source.uri, Status.read, outcome, paged, len(document.text), 0, " ".join(parsed.warnings),
-        document.title, document.language, parsed.warnings,
+        source.uri, Status.read, outcome, paged, len(document.text), 0, " ".join(warnings),
+        document.title, document.language, warnings,
     )  # fmt: skip
-    return _Ready(document, report)
+    return _Ready(document, report, pieces[: intake.most_passages])
+
+
+async def _split(intake: IngestContext, document: Document) -> list[Passage]:
+    return await asyncio.to_thread(split_passages, document, intake.embedder.tokens, intake.size, intake.overlap)
 
 
 def _put(intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str]) -> None:

@@ -96,6 +96,7 @@ class ServerLimits:
     tries: PasswordAttempts = field(default_factory=PasswordAttempts)
     signing_in: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CONCURRENT_SIGN_INS))
     beginning: Counter[str] = field(default_factory=Counter)  # work that is being started, by kind and user
+    uploads: dict[str, OwnerUploads] = field(default_factory=dict)  # that are arriving, by owner of the base
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -124,6 +125,59 @@ class Reservation:
             self.limits.beginning[self.key] -= 1
             if self.limits.beginning[self.key] <= 0:
                 del self.limits.beginning[self.key]
+
+
+@dataclass
+class OwnerUploads:
+    """The uploads of one owner that are open: how many, their bytes, and what was stored before and meanwhile."""
+
+    stored: int = 0
+    arriving: int = 0
+    open: int = 0
+
+
+@dataclass
+class UploadRoom:
+    """What may still be stored for one owner. Uploads that arrive at the same time count together."""
+
+    limits: ServerLimits
+    owner: str
+    most: int  # bytes; 0: no limit
+    used: int  # as the store says
+    taken: int = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes that arrive, before they are written. 413 if there is no room for them."""
+        with self.limits.lock:
+            own = self.limits.uploads[self.owner]
+            if self.most and own.stored + own.arriving + size > self.most:
+                raise HTTPException(413, f"There is no room for this upload: {self._told(own)}")
+            own.arriving += size
+            self.taken += size
+
+    def __enter__(self) -> UploadRoom:
+        with self.limits.lock:
+            own = self.limits.uploads.setdefault(self.owner, OwnerUploads(stored=self.used))
+            own.stored = max(own.stored, self.used)
+            if self.most and own.stored >= self.most and not own.open:
+                del self.limits.uploads[self.owner]
+            if self.most and own.stored >= self.most:
+                raise HTTPException(507, f"There is no room for more files: {self._told(own)}")
+            own.open += 1
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        with self.limits.lock:
+            own = self.limits.uploads[self.owner]
+            own.arriving -= self.taken
+            own.stored += 0 if failed else self.taken
+            own.open -= 1
+            if not own.open:
+                del self.limits.uploads[self.owner]
+
+    def _told(self, own: OwnerUploads) -> str:
+        used, most = (own.stored + own.arriving) / 1e6, self.most / 1e6
+        return f"{used:,.1f} of {most:,.0f} MB are used. Remove documents, or ask whoever runs the server for more."
 
 
 def reserve_request(limits: ServerLimits, who: str) -> Reservation:

@@ -10,16 +10,16 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from assay.core.access import LOCAL, Principal
+from assay.core.access import LOCAL, Base, Principal
 from assay.core.errors import AssayError
 from assay.ingest.parsed import file_limits
 from assay.serve.engine import BackgroundLoop, enlarge_thread_pool
-from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits
+from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
 from assay.serve.metrics import ServerMetrics
 from assay.serve.page_images import PageImageCache
 from assay.serve.uploading.worker import UploadWorker
-from assay.store import jobs
+from assay.store import documents, jobs
 from assay.store.access import members
 from assay.workspace.facade import Workspace
 
@@ -109,6 +109,12 @@ class Server:
         reservation = Reservation(self.limits, f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
         reservation.check()
         return reservation
+
+    def upload_room(self, base: Base, person: Person) -> UploadRoom:
+        """How much more the owner of this base may keep here. Reads the store, so call it in a thread."""
+        store, most = self.workspace.store, self.workspace.settings.serve_megabytes_per_person * 1_000_000
+        used = documents.bytes_owned(store, base.owner) + jobs.waiting_bytes(store, person.principal.id) if most else 0
+        return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:
         self.engine.start()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, and_, bindparam, case, delete, func, insert, select, update
 
 from assay.core.access import Base, Scope
 from assay.core.codec import Texts, from_json, to_json
@@ -19,6 +19,7 @@ from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.schema import bases, documents, leftovers, tables, texts
 
+BLOCK = 4096  # bytes that the smallest file takes on a disk
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
 
 
@@ -428,6 +429,15 @@ def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str)
                     documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE
                 )
             )
+
+
+def bytes_owned(store: Store, owner: str) -> int:
+    """How many bytes the original files take in the knowledge bases of a person or group; small ones take a block."""
+    size = case((documents.c.bytes < BLOCK, BLOCK), else_=documents.c.bytes)
+    kept = and_(bases.c.owner == owner, documents.c.state != UNREADABLE)
+    query = select(func.coalesce(func.sum(size), 0)).join(bases, bases.c.id == documents.c.base).where(kept)
+    with store.read() as connection:
+        return int(connection.scalar(query) or 0)
 
 
 def mark_pending(store: Store, ids: Sequence[str]) -> None:

@@ -135,6 +135,21 @@ def start(store: Store, job: str) -> bool:
         return connection.execute(waits).rowcount == 1
 
 
+def park(store: Store, job: str) -> None:
+    """Let a running job wait again."""
+    runs = update(jobs).where(jobs.c.id == job, jobs.c.state == RUNNING).values(state=WAITING, updated=store.now())
+    with store.write() as connection:
+        connection.execute(runs)
+
+
+def waiting_bytes(store: Store, who: str) -> int:
+    """How much a person has sent that is not read yet."""
+    unread = and_(jobs.c.who == who, jobs.c.state.in_(GOING), job_files.c.outcome == "")
+    query = select(func.coalesce(func.sum(job_files.c.bytes), 0)).where(_OF_JOB, unread)
+    with store.read() as connection:
+        return int(connection.scalar(query) or 0)
+
+
 def note(store: Store, job: str, passages: int, seconds: float, reports: Sequence[JobFile]) -> None:
     """Record the progress, and the files that have finished since."""
     ended = (

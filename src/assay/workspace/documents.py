@@ -107,6 +107,7 @@ async def _ingest_context(
             size=size,
             overlap=overlap,
             most_bytes=file_limits(context.settings).bytes,
+            most_passages=context.settings.file_max_passages,
             fresh=fresh,
         )
 

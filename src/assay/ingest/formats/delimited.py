@@ -7,7 +7,7 @@ import io
 
 from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.decode import decode
-from assay.ingest.formats.table import write_rows
+from assay.ingest.formats.table import first_rows, write_rows
 from assay.ingest.formats.text_builder import TextBuilder, too_long
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.language.clean import clean_text
@@ -26,7 +26,8 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         # `sep=;` in the first line is an instruction to Excel, not a row.
         body = text.split("\n", 1)[-1] if text[:4].lower() == "sep=" else text
         if separator:
-            write_rows(csv.reader(io.StringIO(body), delimiter=separator), out, always_named=True)
+            rows = csv.reader(io.StringIO(body), delimiter=separator)
+            write_rows(first_rows(rows, out), out, always_named=True)
         else:
             out.block("\n".join(line.strip().strip('"') for line in body.splitlines() if line.strip()))
     return out.parsed(empty="The table is empty; check that it was exported.")

@@ -6,12 +6,13 @@ pages and slides are shorter, and stay as they look: `Rhine | 1233`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from assay.core.tables import RowPacker, RowSpan
 from assay.core.types import Table
 from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.parsed import FileLimits
 from assay.ingest.tables import GridCell, GridRow, build_table, caption_above, find_header, find_units, is_name
 from assay.language.clean import tidy_whitespace
 
@@ -39,6 +40,28 @@ def write_rows(
             block = []
     writer.write(block)
     writer.close()
+
+
+def first_rows(rows: Iterable[list[str]], out: TextBuilder) -> Iterator[list[str]]:
+    """The rows within the limits on cells and time, with a warning if there are more."""
+    cells = 0
+    for row in rows:
+        cells += sum(map(bool, row))
+        if cells > out.limits.cells or out.limits.late:
+            out.warn(left_out(out.limits))
+            return
+        yield row
+
+
+def left_out(limits: FileLimits) -> str:
+    """Why rows are missing."""
+    if limits.late:
+        return (
+            f"Only the beginning was read: the rest would take more than {limits.seconds:.0f} seconds; split the file."
+        )
+    return (
+        f"Only the first {limits.cells:,} cells were read; split the file to read the rest, or raise `file_max_cells`."
+    )
 
 
 def _only_names(block: list[list[str]]) -> bool:

@@ -24,6 +24,7 @@ from assay.ingest.pdf.build_text import PdfText, WordPositions, build_text, fold
 from assay.ingest.pdf.layout import find_running_heads, order_lines, rotated_lines, split_runs
 from assay.ingest.pdf.page import PageContent, PdfEngine, page_frame, read_page
 
+TOO_LONG = "Only {read:,} of its {all:,} pages were read: all would take more than {seconds:.0f} seconds; split it."
 SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
 FEW_WORDS = 12  # an image with fewer words beside it is an image of a page
 MOST_PIXELS = 40_000_000
@@ -103,7 +104,7 @@ def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReadi
                 Status.too_large,
                 f"It has {len(document):,} pages, more than the limit of {limits.pages:,}; split it or raise the limit.",
             )
-        sheets, broken = _sheets(document, limits, only)
+        sheets, broken, unread = _sheets(document, limits, only)
         outline, meta = _outline(document), _declared(document)
     finally:
         document.close()
@@ -122,15 +123,18 @@ def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReadi
     if built.seams:
         meta[SEAMS] = " ".join(map(str, built.seams))
     reading = PdfReading(built, tuple(sheets), meta, ())
-    return PdfReading(built, tuple(sheets), meta, tuple(_warnings(reading, broken)))
+    cut = [TOO_LONG.format(read=len(sheets) - unread, all=len(sheets), seconds=limits.seconds)] if unread else []
+    return PdfReading(built, tuple(sheets), meta, (*cut, *_warnings(reading, broken)))
 
 
-def _sheets(document: pdfium.PdfDocument, limits: FileLimits, only: range | None) -> tuple[list[PageContent], int]:
+def _sheets(document: pdfium.PdfDocument, limits: FileLimits, only: range | None) -> tuple[list[PageContent], int, int]:
+    """The pages, how many of them cannot be opened, and how many at the end there was no time for: both are blank."""
     engine = PdfEngine()
     sheets: list[PageContent] = []
-    broken = characters = 0
+    broken = characters = unread = 0
     for index in range(len(document)):
-        if only is not None and index not in only:
+        unread += limits.late
+        if limits.late or (only is not None and index not in only):
             sheets.append(PageContent(0.0, 0.0, ()))
             continue
         page = raw.FPDF_LoadPage(document.raw, index)
@@ -150,7 +154,7 @@ def _sheets(document: pdfium.PdfDocument, limits: FileLimits, only: range | None
             )
     if broken == len(sheets):
         raise Refused(Status.corrupt, "None of its pages can be opened; get a fresh copy or print it to PDF again.")
-    return sheets, broken
+    return sheets, broken, unread
 
 
 def _warnings(reading: PdfReading, broken: int) -> list[str]:

@@ -122,7 +122,7 @@ class Tasks:
         return _function("assay.ingest.pdf.open_pdf:OpenPdf")(limits=self.limits)
 
     def _read(self, data: bytes, name: str) -> tuple[Any, bytes]:
-        return to_json(_function(self.reader)(data, name, self.limits)), b""
+        return to_json(_function(self.reader)(data, name, self.limits.timed())), b""
 
     def _boxes(self, data: bytes, name: str, start: int, end: int) -> tuple[Any, bytes]:
         """Boxes of a span. Citations are requested one after another, so the last document stays parsed."""

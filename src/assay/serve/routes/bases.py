@@ -113,7 +113,9 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
     response_model=JobView,
     status_code=202,
     openapi_extra=FORM,
-    responses={507: {"model": ErrorResponse, "description": "The disk is full."}},
+    responses={
+        507: {"model": ErrorResponse, "description": "The disk is full, or all that you may keep here is used."}
+    },
 )
 async def send_files(
     name: BaseName,
@@ -129,9 +131,12 @@ async def send_files(
     for reader in only_for:
         grants.check_grantee(reader)
     job = "j" + workspace.store.new_id()
-    with await asyncio.to_thread(server.reserve_upload, who):
+    with (
+        await asyncio.to_thread(server.reserve_upload, who),
+        await asyncio.to_thread(server.upload_room, base, who) as room,
+    ):
         async with server.worker.arrival(job) as folder:
-            files = await receive_files(request, folder, file_limits(workspace.settings).bytes)
+            files = await receive_files(request, folder, file_limits(workspace.settings).bytes, room.take)
             if only_for:
                 uris = [UPLOAD + file.name for file in files]
                 await asyncio.to_thread(

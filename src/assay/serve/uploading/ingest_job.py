@@ -41,6 +41,9 @@ class RunningJob:
     adding: asyncio.Task[None] | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: bool = False
+    parked: bool = False  # it stops before the next file, because somebody else waits; it goes on later
+    reading: bool = False  # a file is being parsed, which would begin again from the start
+    progressed: bool = False  # in this turn: a file has ended, or passages were embedded that will not be again
     passages: int = 0
     began: float = field(default_factory=time.monotonic)
     ended: list[JobFile] = field(default_factory=list)
@@ -48,6 +51,7 @@ class RunningJob:
     def hear(self, progress: Progress) -> None:
         """Called by the pipeline; does not write to the store."""
         self.passages = max(self.passages, self.job.passages + progress.passages)
+        self.progressed = self.progressed or progress.embedded > 0 or progress.report is not None
         file_report = progress.report
         if file_report is None or file_report.path not in self.left:
             return
@@ -73,12 +77,20 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class StoppableReader:
-    """A reader that stops at once when told to: the current file is left unchanged."""
+    """A reader that stops at once when told to, and a job that is parked before its next file: files are left unchanged."""
 
     reader: DocumentReader
-    stop: asyncio.Event
+    work: RunningJob
+
+    @property
+    def stop(self) -> asyncio.Event:
+        return self.work.stop
 
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+        if self.work.parked:
+            self.stop.set()
+            raise JobStopped
+        self.work.reading = True
         reading = asyncio.ensure_future(self.reader.read(data, name))
         stopping = asyncio.ensure_future(self.stop.wait())
         try:
@@ -87,6 +99,7 @@ class StoppableReader:
                 raise JobStopped
             return reading.result()
         finally:
+            self.work.reading = False
             stopping.cancel()
             reading.cancel()
 
@@ -118,7 +131,7 @@ async def read(workspace: Workspace, work: RunningJob, folder: Path) -> None:
     sandbox = Sandbox(limits=file_limits(settings))
     reader = ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
     try:
-        await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work.stop))
+        await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work))
     finally:
         await asyncio.to_thread(sandbox.close)
 

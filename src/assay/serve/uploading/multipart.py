@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
@@ -32,9 +33,11 @@ class InvalidForm(Exception):
     """The body is not a form with files."""
 
 
-async def receive_files(request: Request, folder: Path, most_bytes: int) -> list[JobFile]:
+async def receive_files(
+    request: Request, folder: Path, most_bytes: int, admit: Callable[[int], None] = lambda _: None
+) -> list[JobFile]:
     """Save every file of the request under its number, or record why it failed. Raises if the request as a whole is
-    invalid; then nothing of it is kept."""
+    invalid; then nothing of it is kept. `admit` is told of bytes before they are written, and raises if they are too many."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary", b"")
     if kind != b"multipart/form-data" or not 0 < len(boundary) <= 200:
@@ -42,6 +45,7 @@ async def receive_files(request: Request, folder: Path, most_bytes: int) -> list
     form = UploadForm(boundary, folder, most_bytes)
     try:
         async for piece in _pieces(request):
+            admit(len(piece))
             await asyncio.to_thread(form.take, piece)
         return await asyncio.to_thread(form.finish)
     except (InvalidForm, FormParserError) as error:

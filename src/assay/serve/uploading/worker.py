@@ -1,5 +1,6 @@
-"""Processes upload jobs: one job per base at a time, a few bases in parallel, in the background loop, regardless of
-clients. The store is the source of truth, so that a new server resumes interrupted jobs."""
+"""Processes upload jobs: one at a time for each person and each base, in the background loop, regardless of clients. Where more
+people wait than there are places, they take turns: a job that has had its turn is parked before its next file. The store is
+the source of truth, so that a new server resumes interrupted jobs."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import contextlib
 import logging
 import shutil
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -23,7 +25,8 @@ from assay.workspace.facade import Workspace
 log = logging.getLogger("assay.serve")
 
 UPLOADS = "uploads"  # the workspace folder for files waiting to be processed
-BASES_AT_ONCE = 2
+JOBS_AT_ONCE = 3
+TURN = 20.0  # seconds after which a job makes room for another person's, at its next file
 PACE = 0.4  # seconds between two progress checks
 SOON = 2.0  # seconds for a stopped job to end on its own before it is cancelled
 PAUSE = 30.0  # seconds until a retry after the start or end of a job could not be saved: the disk may be full
@@ -40,6 +43,7 @@ class UploadWorker:
         self._workspace = workspace
         self._for_principal: WorkspaceForPrincipal | None = None
         self._works: dict[str, RunningJob] = {}  # by job; changed only in the background loop
+        self._turns: dict[str, float] = {}  # when a person's last turn ended
         self._lock = threading.Lock()
         self._arriving: set[str] = set()
         self._serving: asyncio.AbstractEventLoop | None = None
@@ -94,18 +98,21 @@ class UploadWorker:
             await self._engine.run(self._begin())
 
     async def _begin(self) -> None:
-        """Start as many jobs as allowed, oldest first, and never two for one base."""
-        waiting = await asyncio.to_thread(self._waiting)
-        for job, base in waiting:
-            filled = {work.base for work in self._works.values()}
-            if self.closing or len(filled) >= BASES_AT_ONCE:
+        """Start as many jobs as allowed: first those of people whose turn was longest ago, never two of one person or base."""
+        for job, base in await asyncio.to_thread(self._waiting):
+            if self.closing or len(self._works) >= JOBS_AT_ONCE:
                 return
-            if base not in filled and job.id not in self._works:
+            if self._may_start(job, base):
                 work = self._works[job.id] = RunningJob(job, base, passages=job.passages)
                 work.task = asyncio.ensure_future(self._do(work))
 
+    def _may_start(self, job: Job, base: str) -> bool:
+        return all(base != work.base and job.who != work.job.who for work in self._works.values())
+
     def _waiting(self) -> list[tuple[Job, str]]:
-        return [(job, self._base_of(job)) for job in jobs.unfinished(self._workspace.store)]
+        unfinished = jobs.unfinished(self._workspace.store)  # the oldest first
+        unfinished.sort(key=lambda job: self._turns.get(job.who, 0.0))
+        return [(job, self._base_of(job)) for job in unfinished]
 
     def _base_of(self, job: Job) -> str:
         """The id of the job's base: its name is user-specific, and others may use the same one."""
@@ -124,12 +131,15 @@ class UploadWorker:
                 if state:
                     await asyncio.to_thread(jobs.end, store, job.id, state, error)
                     await asyncio.to_thread(shutil.rmtree, self.folder / job.id, True)
+                elif work.parked:
+                    await asyncio.to_thread(jobs.park, store, job.id)
         except AssayError:
             log.exception("the ending of job %s could not be written down", job.id)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(work.stop.wait(), PAUSE)
         finally:
             self._works.pop(job.id, None)
+            self._turns[job.who] = time.monotonic()
             self._wake(job.id)
             if not self.closing:
                 await self._begin()
@@ -165,9 +175,21 @@ class UploadWorker:
                 self._wake(work.job.id)
             if adding.done():
                 break
+            await self._take_turns(work, adding)
         error = asyncio.CancelledError() if adding.cancelled() else adding.exception()
         if error is not None and not (work.stop.is_set() and ingest_job.is_stopped(error)):
             raise error
+
+    async def _take_turns(self, work: RunningJob, adding: asyncio.Task[None]) -> None:
+        """Park a job that has had its turn if somebody else waits for a place. What it has embedded so far is kept."""
+        late = time.monotonic() - work.began > TURN and work.progressed
+        if late and not work.parked and len(self._works) >= JOBS_AT_ONCE:
+            waiting = await asyncio.to_thread(self._waiting)
+            people = {job.who for job, base in waiting if self._may_start(job, base)}
+            work.parked = sum(each.parked for each in self._works.values()) < len(people)
+        if work.parked and not work.reading:
+            work.stop.set()
+            adding.cancel()
 
     # Stopping
 

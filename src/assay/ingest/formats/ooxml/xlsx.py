@@ -20,14 +20,13 @@ from assay.ingest.formats.archive import (
     open_archive,
     refuse_damaged,
 )
-from assay.ingest.formats.table import write_rows
+from assay.ingest.formats.table import left_out, write_rows
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-_CELLS = 2_000_000  # cells with a value, per workbook
 _MERGED = 20_000  # cells filled from the merged cell that they belong to
 _DATES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 _PERCENT = frozenset({9, 10})
@@ -90,10 +89,10 @@ def _write_sheet(archive: Archive, target: str, title: str, look: _Look, cells: 
     rows: list[tuple[int, dict[int, str]]] = []
     for number, row, count in _rows(archive, target, look):
         cells += count
-        rows.append((number, row))
-        if cells > _CELLS:
-            out.warn(f"Only the first {_CELLS:,} cells were read; split the workbook to read the rest.")
+        if cells > out.limits.cells or out.limits.late:
+            out.warn(left_out(out.limits))
             break
+        rows.append((number, row))
     if rows:
         out.heading(title, 1)
         write_rows(_laid_out(rows, merged), out, caption=title)
