@@ -17,7 +17,7 @@ from serving import Served, until
 
 from assay.core.access import Principal
 from assay.core.events import Checked, Drafted, Rephrased
-from assay.core.types import Block, Claim, Exchange, Shape, Verdict
+from assay.core.types import Block, Claim, Shape, Verdict
 from assay.ingest.sources import SourceFile
 from assay.serve.attached_run import line_of
 from assay.serve.openai.messages import split_messages
@@ -25,7 +25,19 @@ from assay.serve.openai.openai_schemas import ChatMessage
 from assay.serve.state import ServeOptions
 from assay.serve.views.chat_markdown import citation_marks, number_notes, strip_notes
 from assay.store.access import grants, members, tokens
-from assay.testing import ChatServer, HttpReply, Script, drops, keeps, lookup, research, supported, verdicts, writes
+from assay.testing import (
+    ChatServer,
+    HttpReply,
+    Script,
+    drops,
+    keeps,
+    lookup,
+    research,
+    role_of,
+    supported,
+    verdicts,
+    writes,
+)
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 LEANS = "It leans a little."
@@ -246,7 +258,7 @@ def test_a_follow_up_is_understood_by_what_came_before(serve: Serve):
         run = at.server.workspace.run(own(reply.choices[0].message)["run"])
         assert run.question == "Does Carrow Point lean?"
         (before,) = run.asked.history
-        assert before == Exchange("", FIRST, f"- {TALL} [1]") and not run.asked.thread
+        assert before.question == FIRST and before.answer == TALL and before.whole and not run.asked.thread
         third = client(at).chat.completions.create(
             model="assay", messages=says(FIRST, said, "Does it lean?", "A little.", "And who tends it?")
         )
@@ -266,6 +278,22 @@ def test_a_model_puts_a_follow_up_in_its_own_words(serve: Serve):
         run = at.server.workspace.run(own(reply.choices[0].message)["run"])
         assert isinstance(run.rephrased, Rephrased) and run.question == "Does the tower at Carrow Point lean?"
         assert LEANS in (reply.choices[0].message.content or "")
+
+
+def test_a_wish_works_on_the_answer_that_assay_gave_before(serve: Serve):
+    short = "31 metres, at Carrow Point."
+    model = height(rework=writes(f"{short} [{{31 metres}}]"), standalone={"question": FIRST})
+    with ChatServer(model.answer) as server, serve(server) as at:
+        talk = client(at).chat.completions
+        first = talk.create(model="assay", messages=says(FIRST)).choices[0].message
+        searches = server.counts["weigh"]
+        again = talk.create(model="assay", messages=says(FIRST, first.content, "Shorter, please.")).choices[0].message
+        assert short in again.content and server.counts["weigh"] == searches
+        assert own(again)["citations"][0]["document"] == own(first)["citations"][0]["document"]
+        other = says(FIRST, "It is 99 metres tall.", "Shorter, please.")  # nothing that Assay said
+        reply = talk.create(model="assay", messages=other).choices[0].message
+        assert "99" not in reply.content
+    assert [role_of(each)[1] for each in server.requests].count("rework") == 1
 
 
 def test_what_the_assistant_is_said_to_have_claimed_is_never_evidence(serve: Serve):

@@ -6,8 +6,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -19,15 +20,17 @@ from assay.agent.steps.rephrase import rephrase_by_rule
 from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Mode, SearchFilters
+from assay.core.types import Exchange
 from assay.models.factory import has_model
-from assay.serve.attached_run import AttachedRun, RunReply, begin
+from assay.serve.attached_run import AttachedRun, RunReply, begin, reply_of
 from assay.serve.openai.errors import SERVER, OpenAIErrorRoute, RunWithoutAnswer
-from assay.serve.openai.messages import keep_as_typed, split_messages
+from assay.serve.openai.messages import keep_as_typed, last_exchange, plain_reply, split_messages
 from assay.serve.openai.openai_schemas import (
     Annotation,
     AssayExtension,
     AssistantMessage,
     ChatCompletion,
+    ChatMessage,
     ChatRequest,
     CompletionChoice,
     CompletionUsage,
@@ -43,11 +46,15 @@ from assay.serve.schemas.run_schemas import ErrorResponse
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.serve.views.chat_markdown import citation_marks
+from assay.store.runs import history as runs
+from assay.workspace import chat_history
+from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
 
 T = TypeVar("T")
 
 MODES = {"assay": Mode.balanced, "assay-quick": Mode.quick, "assay-thorough": Mode.thorough}
+RECENT = 30  # of a person's runs, among which the last answer of a conversation is looked for
 GONE = 499  # the client has disconnected
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -118,6 +125,7 @@ async def completions(
     question, history = await asyncio.to_thread(
         split_messages, chat.messages, keep_as_typed if has_model(workspace.settings) else _alone
     )
+    history = await asyncio.to_thread(_with_known_answer, workspace, chat.messages, history)
     how = AskOptions(mode=mode, where=SearchFilters(bases=(base,) if base else ()), checkpoints=(), history=history)
     asked = await begin(server, who, workspace, question, how)
     page = str(request.base_url.replace(scheme="https") if server.serving.secure else request.base_url)
@@ -139,6 +147,21 @@ async def completions(
 
 def _alone(question: str, before: Any) -> str:
     return rephrase_by_rule(question, before).question
+
+
+def _with_known_answer(
+    workspace: Workspace, messages: Sequence[ChatMessage], history: tuple[Exchange, ...]
+) -> tuple[Exchange, ...]:
+    """The history with the last answer in full and what it cites, if it is that of a recent run of this person: "shorter"
+    works on it. A reply that Assay did not give, or not so, stays words."""
+    asked, said = last_exchange(messages)
+    if not history or not said:
+        return history
+    for each in runs.history(workspace.store, workspace.principal.id, workspace.scope(), RECENT):
+        if each.delivered and each.question == asked and plain_reply(reply_of(workspace, each.id).text) == said:
+            known = chat_history.history([workspace.run_for_asker(each.id)])[-1]
+            return (*history[:-1], replace(known, question=history[-1].question))
+    return history
 
 
 async def _ended(asked: AttachedRun) -> RunReply:

@@ -35,7 +35,7 @@ def split_messages(
     question = extract_question(spoken[-1])
     pairs: list[tuple[str, str]] = []
     for message in spoken[:-1]:
-        words = " ".join(strip_notes(message_text(message)).split())
+        words = plain_reply(message_text(message))
         if message.role == "user":
             pairs.append((words, ""))
         elif pairs and words:
@@ -46,6 +46,19 @@ def split_messages(
         room = FULL if place >= len(pairs) - LATEST else SHORT
         before.append(Exchange("", alone(earlier[:ASKED], before), answer[:room] or UNANSWERED))
     return question, tuple(before)
+
+
+def last_exchange(messages: Sequence[ChatMessage]) -> tuple[str, str]:
+    """The last question before this one and the reply to it, as plain words; both empty if there is none."""
+    spoken = [each for each in messages if each.role in ("user", "assistant")][:-1]
+    if len(spoken) < 2 or [each.role for each in spoken[-2:]] != ["user", "assistant"]:
+        return "", ""
+    return message_text(spoken[-2]).strip(), plain_reply(message_text(spoken[-1]))
+
+
+def plain_reply(text: str) -> str:
+    """A reply without its notes, whatever a client has made of its white space."""
+    return " ".join(strip_notes(text).split())
 
 
 def extract_question(message: ChatMessage) -> str:
