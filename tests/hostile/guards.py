@@ -585,10 +585,17 @@ GUARDS = (
     ),
     Guard(
         "a parser has no capabilities",
-        "ingest/sandbox/restrictions.py",
+        "ingest/sandbox/privileges.py",
         "    libc.capset(head, (ctypes.c_uint32 * 6)())",
         "    _ = head",
         f"{SANDBOX}::test_it_has_no_capabilities_and_a_user_namespace_of_its_own",
+    ),
+    Guard(
+        "the OCR program reads no file but its libraries",
+        "ingest/sandbox/launch.py",
+        "restrict_files(libc, readable, programs=True)",
+        "pass",
+        "tests/ingest/test_ocr.py::test_a_program_that_was_taken_over_reads_and_writes_nothing",
     ),
     Guard(
         "no two files share a process",

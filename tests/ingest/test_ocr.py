@@ -15,7 +15,7 @@ from reportlab.pdfgen.canvas import Canvas
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.pdf import ocr
 from assay.ingest.pdf.reader import page_image
-from assay.ingest.sandbox.runner import Sandbox
+from assay.ingest.sandbox.runner import Sandbox, missing_guards
 
 TABLE = """level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext
 1\t1\t0\t0\t0\t0\t0\t0\t1000\t2000\t-1\t
@@ -56,7 +56,7 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def install(body: str) -> None:
         program = tmp_path / "tesseract"
-        program.write_text(f"#!{sys.executable}\nimport sys, time\n{body}\n")
+        program.write_text(f"#!{Path(sys.executable).resolve()}\nimport sys, time\n{body}\n")
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
@@ -131,3 +131,25 @@ def test_words_that_are_hardly_read_are_left_out() -> None:
 async def test_the_real_program_reads_a_scan(sandbox: Sandbox) -> None:
     parsed = await ocr.read_with_ocr(sandbox, scan(), "scan.pdf")
     assert isinstance(parsed, Parsed) and "Evidence before writing" in parsed.text
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or bool(missing_guards()), reason="this system lacks guards")
+async def test_a_program_that_was_taken_over_reads_and_writes_nothing(
+    sandbox: Sandbox, pretend, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("words")
+    tries = [
+        f"open('{tmp_path}/secret').read()",
+        f"open('{tmp_path}/made', 'w')",
+        "socket.create_connection(('127.0.0.1', 9), 1)",
+    ]
+    lines = [
+        f"try:\n    {each}\n    done += 'done'\nexcept OSError as e:\n    done += f'no{{e.errno}},'" for each in tries
+    ]
+    row = "5\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t1\\t99\\t"
+    page = "1\\t1\\t0\\t0\\t0\\t0\\t0\\t0\\t9\\t9\\t-1\\t"
+    said = f"print('head'); print('{page}'); print('{row}' + done)"
+    pretend("\n".join(["import socket", "sys.stdin.buffer.read()", "done = ''", *lines, said]))
+    seen = ocr.run_tesseract(b"", "eng", FileLimits())
+    assert isinstance(seen, list), seen
+    assert seen[0].text in {"no13,no13,no13,", "no13,no13,no101,", "no13,no13,no1,"}  # Landlock; or no network at all

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from assay.core.types import Document
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
+from assay.ingest.sandbox.launch import confined
+from assay.ingest.sandbox.restrictions import readable_paths
 from assay.ingest.sandbox.runner import Sandbox
 from assay.language.clean import clean_text
 
@@ -123,7 +125,7 @@ def run_tesseract(picture: bytes, languages: str, limits: FileLimits) -> list[Oc
         )
     kept = {key: os.environ[key] for key in ("TESSDATA_PREFIX", "SYSTEMROOT", "LD_LIBRARY_PATH") if key in os.environ}
     process = subprocess.Popen(
-        [path, "stdin", "stdout", "-l", languages, "tsv"],
+        confined([path, "stdin", "stdout", "-l", languages, "tsv"], _readable(path)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -144,6 +146,15 @@ def run_tesseract(picture: bytes, languages: str, limits: FileLimits) -> list[Oc
             return Unreadable(Status.unsupported, why)
         return Unreadable(Status.crashed, "The OCR program broke down on a page; scan it again.")
     return parse_table(table.decode("utf-8", "replace"))
+
+
+def _readable(path: str) -> list[str]:
+    """What the program may read: libraries and language data. It may be a script, for which Python is wanted."""
+    own = Path(path).resolve().parent.parent
+    data = os.environ.get("TESSDATA_PREFIX")
+    python = str(Path(sys.executable).resolve())
+    shared = [str(own / "lib"), str(own / "share"), "/usr/share/tesseract-ocr", "/usr/share/tessdata"]
+    return [*readable_paths([python, "/bin", "/usr/bin"]), *shared, *([data] if data else [])]
 
 
 def _limit(pid: int, limits: FileLimits) -> None:

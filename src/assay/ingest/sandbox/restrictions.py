@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import signal
 import sys
 import sysconfig
 from collections.abc import Collection, Iterable
@@ -17,11 +16,15 @@ from pathlib import Path
 
 from assay.ingest.parsed import FileLimits
 from assay.ingest.sandbox.landlock import restrict_files
+from assay.ingest.sandbox.privileges import (
+    CLONE_NEWUSER,
+    PR_SET_DUMPABLE,
+    drop_capabilities,
+    end_with_parent,
+    refuse_new_privileges,
+)
 from assay.ingest.sandbox.seccomp import restrict_calls
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
-CAPABILITY_VERSION = 0x20080522
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 SMALL_FILE = 1_000_000
 OPEN_FILES = 64
@@ -58,28 +61,8 @@ def restrict_process(
 def readable_paths(code: Iterable[str]) -> list[str]:
     """What a parser may read: this package, the libraries that it imports, what the system shares, and further `code`."""
     libraries = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    shared = sysconfig.get_config_var("LIBDIR")
-    package = str(Path(__file__).resolve().parents[2])
-    return [package, *code, *libraries, *([shared] if shared else []), *SYSTEM_PATHS]
-
-
-def end_with_parent() -> bool:
-    """Have this process killed when its parent ends. False where the system cannot."""
-    if not sys.platform.startswith("linux"):
-        return False
-    parent = os.getppid()
-    done = ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
-    if os.getppid() != parent:
-        os._exit(1)  # the parent died before the guard was in place
-    return done
-
-
-def leave_network() -> bool:
-    """Move to an empty network namespace, if possible. Whether a new user namespace came with it; only root needs none."""
-    if not sys.platform.startswith("linux"):
-        return False
-    libc = ctypes.CDLL(None, use_errno=True)
-    return libc.unshare(CLONE_NEWNET) != 0 and libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0
+    package, shared = str(Path(__file__).resolve().parents[2]), str(Path(sys.base_prefix) / "lib")
+    return [package, *code, *libraries, shared, *SYSTEM_PATHS]
 
 
 def allow_cpu_seconds(seconds: float) -> None:
@@ -119,20 +102,14 @@ def _resources(limits: FileLimits) -> list[str]:
 def _linux(readable: Iterable[str], without: Collection[str], apart: bool) -> list[str]:
     libc = ctypes.CDLL(None, use_errno=True)
     apart = NAMESPACES not in without and (apart or libc.unshare(CLONE_NEWUSER) == 0)
-    _drop_capabilities(libc)
+    drop_capabilities(libc)
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     missing = [] if end_with_parent() else ["it may outlive a killed parent for a moment"]
-    unprivileged = libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    unprivileged = refuse_new_privileges(libc)
     confined = LANDLOCK not in without and unprivileged and restrict_files(libc, readable)
     filtered = SECCOMP not in without and unprivileged and restrict_calls(libc)  # last: it refuses what the others need
     found = {SECCOMP: filtered, LANDLOCK: confined, NAMESPACES: apart}
     return missing + [MISSING[guard] for guard, works in found.items() if not works]
-
-
-def _drop_capabilities(libc: ctypes.CDLL) -> None:
-    """A process of root, or in a user namespace of its own, has all of them."""
-    head = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
-    libc.capset(head, (ctypes.c_uint32 * 6)())
 
 
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:

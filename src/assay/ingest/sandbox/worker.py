@@ -22,13 +22,8 @@ from typing import Any, BinaryIO
 from assay.core.codec import digest, from_json, to_json
 from assay.ingest.parsed import FileLimits, Refused, Status, Unreadable
 from assay.ingest.sandbox import protocol
-from assay.ingest.sandbox.restrictions import (
-    allow_cpu_seconds,
-    end_with_parent,
-    leave_network,
-    readable_paths,
-    restrict_process,
-)
+from assay.ingest.sandbox.privileges import end_with_parent, leave_network
+from assay.ingest.sandbox.restrictions import allow_cpu_seconds, readable_paths, restrict_process
 
 OUT_OF_MEMORY = "Reading it takes more memory than the limit allows; split it, or raise the limit on memory."
 TOO_DEEP = "Its parts are nested too deeply to be read; open it and save it again in a simpler form."
