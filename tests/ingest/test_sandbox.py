@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
-from assay.ingest.sandbox import protocol
+from assay.ingest.sandbox import process, protocol
 from assay.ingest.sandbox.process import ParserFile, ParserProcess, ParserRequest
 from assay.ingest.sandbox.runner import Sandbox, load_file, missing_guards, validate_parsed
 
@@ -28,6 +28,10 @@ READER = textwrap.dedent(
 
     def says(data, limits):
         return Parsed(data.decode(), "text")
+
+    def until(data, limits):
+        stops = time.process_time() < limits.until < time.process_time() + limits.seconds
+        return Parsed("before it is killed" if stops else "never", "text")
 
     def pid(data, limits):
         return Parsed(str(os.getpid()), "text")
@@ -170,6 +174,23 @@ async def test_each_file_has_a_process_of_its_own(sandbox: Sandbox) -> None:
 async def test_a_process_that_was_taken_over_has_no_part_in_the_next_file(sandbox: Sandbox) -> None:
     assert await sandbox.read(b"first", "stays") == Parsed("first", "text")
     assert await sandbox.read(b"second", "says") == Parsed("second", "text")
+
+
+async def test_where_nothing_is_forked_one_process_reads_many_files(
+    reader: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "FORKS", False)
+    with sandbox_of(reader) as sandbox:
+        seen = {(await sandbox.read(b"", "pid")).text for _ in range(3)}  # type: ignore[union-attr]
+        assert len(seen) == 1 and str(os.getpid()) not in seen
+        for crash, status in (("aborts", Status.crashed), ("recurses", Status.corrupt), ("lies", Status.crashed)):
+            answer = await sandbox.read(b"", crash)
+            assert isinstance(answer, Unreadable) and answer.status is status
+            assert await sandbox.read(b"after", "says") == Parsed("after", "text")
+
+
+async def test_a_parser_knows_when_to_stop(sandbox: Sandbox) -> None:
+    assert await sandbox.read(b"", "until") == Parsed("before it is killed", "text")
 
 
 async def test_a_parsers_refusal_arrives_as_it_was_said(sandbox: Sandbox) -> None:
