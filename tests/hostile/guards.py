@@ -179,6 +179,13 @@ GUARDS = (
         "tests/cli/test_safety.py::test_a_workspace_in_a_folder_that_all_can_read_is_made_its_owners_alone",
     ),
     Guard(
+        "requests to a server at the same moment share a ceiling",
+        "store/runs/budgets.py",
+        "        if over is not None:\n            return over\n        if ceilings.day_seconds:",
+        "        if ceilings.day_seconds:",
+        "tests/serve/test_budget_race.py::test_requests_at_the_same_moment_spend_no_more_than_the_ceiling",
+    ),
+    Guard(
         "steps of the plan stand between marks",
         "agent/prompt_window.py",
         'return "Steps:\\n" + fence(fence_mark(run.id), "steps", "\\n".join(lines))',

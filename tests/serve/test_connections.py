@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 import uvicorn
-from serving import Served, until
+from leaving import held
+from serving import QUESTION, Served, followed, script, until
 from uvicorn.server import ServerState
 
 from assay.core.settings import Settings
@@ -226,3 +227,26 @@ def test_five_hundred_idle_connections_of_one_address_keep_nobody_else_out(serve
             for each in idle:
                 each.close()
         until(lambda: not at.process.server_state.connections)
+
+
+@pytest.mark.long
+def test_five_hundred_streams_that_nobody_reads_hold_up_nothing(serve: Serve):
+    with held(script()) as (model, go), serve(model, serve_connections_per_address=0) as at, at.client() as client:
+        port = int(at.url.rpartition(":")[2])
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        request = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+        streams: list[socket.socket] = []
+        try:
+            for _ in range(500):
+                made = socket.create_connection(("127.0.0.1", port), timeout=60)
+                made.sendall(request)
+                streams.append(made)
+            assert all(each.recv(12) == b"HTTP/1.1 200" for each in streams)
+            assert len(at.process.server_state.connections) >= 500
+            assert client.get("/api/me").status_code == 200 and client.get("/api/runs").status_code == 200
+            go.set()
+            assert followed(client, run)[-1].data == {"state": "delivered"}
+        finally:
+            for each in streams:
+                each.close()
+        until(lambda: len(at.process.server_state.connections) <= 1)
