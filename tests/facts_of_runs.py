@@ -69,7 +69,8 @@ def _odd(number: int, **told: object) -> list[dict[str, object]]:
 
 
 def _reviewed(*decisions: str) -> list[dict[str, object]]:
-    return [{"decisions": (decision,)} for decision in decisions]
+    """Reviewed answers; one that was edited is approved in the end."""
+    return [{"decisions": (decision, "approve") if decision == "edit" else (decision,)} for decision in decisions]
 
 
 BOUNDARIES: dict[str, tuple[list[dict[str, object]], list[dict[str, object]]]] = {

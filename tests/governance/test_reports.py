@@ -132,11 +132,13 @@ def test_of_few_values_nothing_stands_out():
     assert find_outliers([1, 1, 1, 1, 500]) == (False,) * 4 + (True,)
 
 
-def test_the_override_rate_is_edits_and_rejections_of_all_decisions_by_month():
+def test_the_override_rate_is_of_answers_and_each_counts_once_however_often_it_was_edited():
     runs = [
         one("r1", decisions=("approve",)),
-        one("r2", decisions=("edit", "approve")),
+        one("r2", decisions=("edit", "edit", "edit", "approve")),
         one("r3", decisions=("reject",)),
+        one("r5", decisions=("approve",)),
+        one("r6", decisions=("edit",)),
     ]
     made = overrides_report([*runs, one("r4", day=31, decisions=("approve",))])
     assert made.rows == (("2026-03", 4, 2, 1, 1, 0.5), ("2026-04", 1, 1, 0, 0, 0.0))

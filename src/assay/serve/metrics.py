@@ -43,12 +43,15 @@ class ServerMetrics:
         self.calls = Counter("assay_tool_calls", "Calls of tools that came back.", ["tool"], **own)
         self.errors = Counter("assay_tool_errors", "Those of them that went wrong.", ["tool"], **own)
         self.reviews = Counter("assay_reviews", "Decisions of reviewers.", ["decision"], **own)
+        self.reviewed = Counter("assay_reviewed_answers", "Answers that reviewers settled.", ["overridden"], **own)
         self.traces = Counter("assay_traces", "Delivered runs.", **own)
         self.complete = Counter("assay_traces_complete", "Delivered runs whose record is complete.", **own)
         self.requests = Counter("assay_http_requests", "Requests to this server.", ["method", "status"], **own)
         self.replies = Histogram("assay_http_seconds", "Seconds until a reply begins.", buckets=REPLIES, **own)
         for decision in ("approve", "edit", "reject"):
             self.reviews.labels(decision)  # initialised, so that a ratio without data is defined
+        for overridden in ("yes", "no"):
+            self.reviewed.labels(overridden)
         self._store = store
         self._open: dict[str, RunFigures] = {}
         self._n = 0
@@ -73,6 +76,8 @@ class ServerMetrics:
         match fact.kind:
             case "Reviewed":
                 self.reviews.labels(fact.one or OTHER).inc()
+                if run.settled:
+                    self.reviewed.labels("yes" if run.overridden else "no").inc()
             case "Failed":
                 self.failures.inc()
             case "Answered":

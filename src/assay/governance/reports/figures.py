@@ -60,6 +60,20 @@ class RunFigures:
         return self.by == "model" and self.stopped in CAPS
 
     @property
+    def settled(self) -> bool:
+        """Whether a reviewer has approved or rejected it in the end."""
+        return bool(self.decisions) and self.decisions[-1][1] != "edit"
+
+    @property
+    def overridden(self) -> bool:
+        """Whether a reviewer has edited or rejected it."""
+        return any(decision != "approve" for _, decision in self.decisions)
+
+    @property
+    def rejected(self) -> bool:
+        return bool(self.decisions) and self.decisions[-1][1] == "reject"
+
+    @property
     def calls(self) -> int:
         return sum(self.tools.values())
 
@@ -72,7 +86,7 @@ class RunFigures:
         """The outcome if it was delivered, otherwise its current state."""
         if self.delivered:
             return self.outcome or "erased"
-        if self.decisions and self.decisions[-1][1] == "reject":
+        if self.rejected:
             return "rejected"
         return {"Paused": "waiting", "Failed": "failed", "AwaitingReview": "held"}.get(self.last, "unfinished")
 

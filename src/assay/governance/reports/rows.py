@@ -89,9 +89,11 @@ def cap_share(runs: Sequence[RunFigures]) -> float | None:
     return share(sum(run.capped for run in with_model), len(with_model))
 
 
-def override_share(decisions: Sequence[str]) -> float | None:
-    """Edits and rejections, of all decisions; None if nothing was decided."""
-    return share(sum(decision != "approve" for decision in decisions), len(decisions))
+def override_share(runs: Sequence[RunFigures]) -> float | None:
+    """Answers that a reviewer edited or rejected, of all that reviewers have settled; None if there are none. An answer counts
+    once, however many decisions were made on it."""
+    settled = [run for run in runs if run.settled]
+    return share(sum(run.overridden for run in settled), len(settled))
 
 
 @dataclass(frozen=True)

@@ -77,9 +77,10 @@ THRESHOLDS = (
     ),
     Threshold(
         "overrides",
-        "share of reviewers' decisions that changed or rejected the answer",
+        "share of reviewed answers that were changed or rejected",
         0.30,
-        f'sum(increase(assay_reviews_total{{decision!="approve"}}[{DAYS}d])) / {_grown("assay_reviews_total")}',
+        f'sum(increase(assay_reviewed_answers_total{{overridden!="no"}}[{DAYS}d])) / '
+        f"{_grown('assay_reviewed_answers_total')}",
         unit="%",
     ),
     Threshold(
