@@ -23,7 +23,7 @@ from assay.core.types import Document
 from assay.serve.mcp import tools
 from assay.serve.mcp.tools import ToolAccess
 from assay.serve.mcp.tools import ToolError as MCPError
-from assay.store.access import grants
+from assay.store.access import grants, offers
 from assay.store.runs import history
 from assay.testing.fill import FillPolicy, fill
 from assay.workspace import share
@@ -217,6 +217,7 @@ async def furnished(made: World, seed: int) -> Attack:
     attack = Attack(made, random.Random(seed), routes, described.get("components", {}).get("schemas", {}))
     shared = next(base for base in made.as_(EDITOR).scope().bases if base.name == "shared")
     grants.share(made.workspace.store, shared, "user:reader", "editor")
+    offers.answer(made.workspace.store, READER, shared.id, True)
     seen = made.as_(READER)
     attack.runs.append(await asked(seen))
     attack.runs.append(await asked(seen, checkpoints=(Checkpoint.sources,)))

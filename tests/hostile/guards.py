@@ -32,6 +32,7 @@ class Guard:
 
 INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_hostile_replies.py"
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
+OFFERS = "tests/hostile/test_offers.py"
 FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_erased_copies.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
@@ -532,6 +533,20 @@ GUARDS = (
         "        copy.replace(original_path(intake.originals, sha))\n"
         "        return await _read_copy(intake, source, sha, None, size, tally, outcome=outcome)\n",
         f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
+    ),
+    Guard(
+        "a shared knowledge base is searched only when it is accepted",
+        "store/access/offers.py",
+        "accepted = [base for base in found if answers.get(base.id)]",
+        "accepted = found",
+        f"{OFFERS}::test_what_somebody_shares_is_in_no_search_and_no_list_before_it_is_accepted",
+    ),
+    Guard(
+        "a shared knowledge base can be left",
+        "store/access/offers.py",
+        'record(connection, base, f"user:{principal.id}", accepted)',
+        'record(connection, base, f"user:{principal.id}", True)',
+        f"{OFFERS}::test_what_was_accepted_can_be_left_and_accepted_again",
     ),
     Guard(
         "all records form one chain",

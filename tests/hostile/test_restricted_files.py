@@ -158,7 +158,11 @@ async def test_a_deleted_base_leaves_no_list_behind(opened: Workspace, files: Pa
 async def test_lists_that_documents_had_before_lists_belonged_to_places_are_kept(opened: Workspace, files: Path):
     await restricted(opened, files)
     with opened.store.write() as connection:
-        for statement in ("DROP TABLE lists", "UPDATE facts SET value = '6' WHERE name = 'version'"):
+        for statement in (
+            "DROP TABLE lists",
+            "DROP TABLE acceptances",
+            "UPDATE facts SET value = '6' WHERE name = 'version'",
+        ):
             connection.exec_driver_sql(statement)
     with open_workspace(opened.path) as again:
         again.embedder = WordEmbedder()

@@ -17,7 +17,7 @@ from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Failed, Narrowed, Withheld
 from assay.serve.live import ActiveRun, EventFrame, stored_frames
-from assay.store.access import grants, transfer
+from assay.store.access import grants, offers, transfer
 from assay.store.runs import history, records
 from assay.workspace import erase, share
 
@@ -212,6 +212,7 @@ async def test_an_index_that_has_not_heard_of_a_change_hides_and_never_shows(mad
     assert secret in await found(READER)
     made.set_access(secret, "user:reader", False)
     made.set_access(secret, "user:guest", True)
+    offers.answer(made.workspace.store, guest, made.as_(EDITOR).scope().named("shared").id, True)
     assert secret not in await found(READER)
     assert await found(guest) == set(), "it was given, and the index does not know yet"
     for base in made.as_(EDITOR).scope().bases:

@@ -478,6 +478,7 @@ def test_files_can_be_sent_for_some_readers_alone(folder: Path):
     with team(folder) as people, people.as_("editor") as editor, people.as_("reader") as reader:
         editor.post("/api/bases", json={"name": "letters"})
         editor.post("/api/bases/letters/access", json={"name": "user:reader", "may": True})
+        reader.post(f"/api/offers/{reader.get('/api/offers').json()[0]['id']}", json={"accept": True})
         form = {"files": ("board.txt", b"The board meets on Monday.")}
         wrong = editor.post("/api/bases/letters/documents", params={"only_for": "board"}, files=form)
         assert wrong.status_code == 400 and "group:NAME" in wrong.json()["detail"]

@@ -50,7 +50,11 @@ def test_administrators_manage_people_owners_access_and_everybody_their_keys(fol
             lamp = f"/api/documents/{names['lamp.txt']}/access"
             shared = editor.post("/api/bases/default/access", json={"name": "user:reader", "may": True})
             assert shared.json()["readers"] == ["user:editor", "user:reader"] and shared.json()["own"]
-            assert reader.get("/api/documents").json()["total"] == 3
+            (offer,) = reader.get("/api/offers").json()
+            assert (offer["name"], offer["owner"], offer["declined"]) == ("default", "editor", False)
+            assert reader.get("/api/documents").json()["total"] == 0, "it is offered, and not accepted yet"
+            assert reader.post(f"/api/offers/{offer['id']}", json={"accept": True}).status_code == 204
+            assert reader.get("/api/documents").json()["total"] == 3 and reader.get("/api/offers").json() == []
             assert reader.get("/api/bases/default/access").status_code == 404, "who reads it is its owner's to know"
             assert reader.get(lamp).status_code == 404
             assert editor.get(lamp).json()["own"] is False

@@ -13,7 +13,7 @@ from assay.core.access import Base, Principal
 from assay.core.errors import Missing, UserError
 from assay.core.types import Document
 from assay.store import documents
-from assay.store.access import document_access, members, transfer
+from assay.store.access import document_access, members, offers, transfer
 from assay.store.access import grants as people
 from assay.store.database import Store, open_cache, open_store
 from assay.store.documents import Entry
@@ -32,6 +32,7 @@ def store(tmp_path: Path) -> Store:
 def base(store: Store) -> Base:
     made = people.create_base(store, "reports", OWNER)
     people.share(store, made, "user:reader", "owner")
+    offers.answer(store, READER, made.id, True)
     return made
 
 
@@ -77,6 +78,7 @@ def test_one_document_is_shown_to_somebody_who_reads_nothing_else_there(
 ):
     first, _ = put("d1"), put("d2", "notes/b.txt")
     document_access.set_access(store, base, first, "group:press", True, "owner")
+    offers.answer(store, GUEST, base.id, True)
     assert may(store, GUEST, "d1") and not may(store, GUEST, "d2") and may(store, READER, "d1")
     assert [each.name for each in people.scope_of(store, GUEST).bases] == ["reports"]
 
@@ -102,6 +104,7 @@ def test_a_pending_document_that_is_read_again_keeps_its_list(store: Store, base
 def test_going_back_to_the_bases_list_leaves_nothing_of_the_other(store: Store, base: Base, put: Callable[..., Entry]):
     first = put("d1")
     document_access.set_access(store, base, first, "user:guest", True, "owner")
+    offers.answer(store, GUEST, base.id, True)
     document_access.set_access(store, base, first, "user:reader", False, "owner")
     document_access.reset(store, base, first, "owner")
     assert may(store, READER, "d1") and not may(store, Principal("guest"), "d1")

@@ -50,11 +50,16 @@ class Scope:
     def allows(self, base: str, label: str) -> bool:
         return label in self.labels and any(base == each.id for each in self.bases)
 
+    def find(self, name: str) -> Base | None:
+        """The base with this id or, if there is none, with this name."""
+        found = [base for base in self.bases if base.id == name] or [base for base in self.bases if base.name == name]
+        return found[0] if found else None
+
     def named(self, name: str) -> Base:
-        """The base with this name. Raises the same error for a missing base and for one the user may not read."""
-        for base in self.bases:
-            if base.name == name:
-                return base
+        """The base with this id or name. Raises the same error for a missing base and for one the user may not read."""
+        base = self.find(name)
+        if base is not None:
+            return base
         known = ", ".join(sorted(base.name for base in self.bases)) or "none yet; `assay add` makes one"
         raise Missing(f"There is no knowledge base called {name!r}. There is: {known}.")
 

@@ -15,6 +15,7 @@ from assay.core.events import WORKSPACE, Answered, AwaitingReview, Erased
 from assay.core.events.upgrade import stored_kinds
 from assay.core.types import UPLOAD
 from assay.store import documents
+from assay.store.access import offers
 from assay.store.database import Store
 from assay.store.dialect import insert_or_replace
 from assay.store.documents import Entry
@@ -193,6 +194,7 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
         connection.execute(update(table).where(table.c.who == name).values(who=nobody))
     connection.execute(update(reviews).where(reviews.c.by == name).values(by=nobody, note=""))
     connection.execute(delete(grants).where(grants.c.name == f"user:{name}"))
+    offers.forget_person(connection, name)
     connection.execute(delete(members).where(members.c.name == name))
     return count
 

@@ -210,6 +210,19 @@ def _note(connection: Connection, kind: str, body: str) -> None:
     connection.exec_driver_sql("INSERT INTO payloads (run, seq, body) VALUES (?, ?, ?)", (run, seq, body))
 
 
+def _add_acceptances(connection: Connection) -> None:
+    """Shares are offered from here on; those that there are count as accepted."""
+    connection.exec_driver_sql(
+        "CREATE TABLE acceptances (base VARCHAR NOT NULL, name VARCHAR NOT NULL, accepted BOOLEAN NOT NULL, "
+        "PRIMARY KEY (base, name))"
+    )
+    connection.exec_driver_sql(
+        "INSERT OR IGNORE INTO acceptances (base, name, accepted) "
+        "SELECT b.id, g.name, 1 FROM grants g JOIN bases b ON b.id = g.label "
+        "UNION SELECT l.base, g.name, 1 FROM grants g JOIN lists l ON l.label = g.label"
+    )
+
+
 # source version → migration to the next
 MIGRATIONS: Mapping[int, Migration] = {
     1: _add_spending,
@@ -219,4 +232,5 @@ MIGRATIONS: Mapping[int, Migration] = {
     5: _add_tables,
     6: _add_lists,
     7: _note_handovers,
+    8: _add_acceptances,
 }

@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 8  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 9  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 schema = MetaData()
 
@@ -50,6 +50,14 @@ grants = Table(  # the source of truth for access: which grantee (user:… or gr
     schema,
     Column("label", String, primary_key=True),
     Column("name", String, primary_key=True),
+)
+
+acceptances = Table(  # who accepted (or declined) a base that they may read; without a row it is only offered to them
+    "acceptances",
+    schema,
+    Column("base", String, primary_key=True),
+    Column("name", String, primary_key=True),  # user:… or group:…
+    Column("accepted", Boolean, nullable=False),
 )
 
 lists = Table(  # locations with their own list of readers, which is the grants of `label`

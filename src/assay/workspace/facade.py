@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assay.models.capability import Capability
     from assay.models.embedder import Embedder
     from assay.models.llm import LLM
+    from assay.store.access.offers import Offer
     from assay.store.database import Store
     from assay.store.documents import Entry
     from assay.store.threads import Thread
@@ -296,6 +297,18 @@ class Workspace:
         from assay.workspace import share
 
         return await share.reset_document_access(self.context, document, by)
+
+    def offers(self) -> list[Offer]:
+        """Knowledge bases that others share with this person, and that they have not accepted."""
+        from assay.store.access import offers
+
+        return offers.listing(self.store, self.principal)
+
+    def answer_offer(self, base: str, accepted: bool) -> Base:
+        """Accept a shared knowledge base by its id; or decline it, or leave it."""
+        from assay.store.access import offers
+
+        return offers.answer(self.store, self.principal, base, accepted)
 
     def owned_document(self, document: str) -> tuple[Base, Entry]:
         """A document with its base, if this person owns it."""

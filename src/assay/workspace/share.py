@@ -55,7 +55,7 @@ async def reset_document_access(context: WorkspaceContext, document: str, by: st
 
 def _owned_base(context: WorkspaceContext, name: str) -> Base:
     """A base that this person owns. Any other is reported as missing."""
-    found = next((base for base in context.scope().bases if base.name == name), None)
+    found = context.scope().find(name)
     if found is None or not context.principal.owns(found):
         raise Missing(f"There is no knowledge base called {name!r} whose readers you could change.")
     return found

@@ -23,6 +23,7 @@ def list_bases(workspace: Workspace = None, json: Json = False) -> None:
         marked = reviews.bases_with_review(opened.store)
         rows = [
             {
+                "id": base.id,
                 "name": base.name,
                 "description": base.description,
                 "documents": sum(entry.state == "ready" for entry in opened.sources([base.name])),
@@ -50,6 +51,50 @@ def describe(
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
         get_or_create_base(opened.store, name, opened.principal, whole(description))
+
+
+@app.command()
+def offers(workspace: Workspace = None, json: Json = False) -> None:
+    """List knowledge bases that others share with you, and that you have not accepted."""
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        found = opened.offers()
+    if json:
+        print_json(
+            [
+                {"id": each.base.id, "name": each.base.name, "owner": each.base.owner, "declined": each.declined}
+                for each in found
+            ]
+        )
+        return
+    for each in found:
+        declined = " (declined)" if each.declined else ""
+        console().print(plain(f"{each.base.id}  {each.base.name} from {each.base.owner}{declined}"), markup=False)
+
+
+BaseId = Annotated[str, typer.Argument(metavar="ID", help="The knowledge base's id, as `assay base offers` gives it.")]
+
+
+@app.command()
+def accept(base: BaseId, workspace: Workspace = None) -> None:
+    """Accept a knowledge base that somebody shares with you: it is searched from now on."""
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        found = opened.answer_offer(whole(base), True)
+    typer.echo(plain(f"{found.name!r} from {found.owner} is searched from now on."))
+
+
+@app.command()
+def leave(base: BaseId, workspace: Workspace = None) -> None:
+    """Decline a knowledge base that somebody shares with you, or leave one that you had accepted."""
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        found = opened.scope().find(whole(base))
+        found = opened.answer_offer(found.id if found else whole(base), False)
+    typer.echo(plain(f"{found.name!r} from {found.owner} is not searched any more."))
 
 
 class OnOff(StrEnum):

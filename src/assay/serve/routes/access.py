@@ -7,11 +7,18 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import APIRouter, HTTPException, Path, Response
 
 from assay.core.access import Base
 from assay.serve.routes.documents import DocumentId
-from assay.serve.schemas.access_schemas import AccessView, BackupView, ChangeAccessRequest, ErasedResponse
+from assay.serve.schemas.access_schemas import (
+    AccessView,
+    AnswerOfferRequest,
+    BackupView,
+    ChangeAccessRequest,
+    ErasedResponse,
+    OfferView,
+)
 from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.uploading.ingest_job import check_unlocked
@@ -27,6 +34,7 @@ router = APIRouter(
     responses=error_responses(413),
 )
 
+BaseId = Annotated[str, Path(max_length=100, description="The id of a knowledge base.")]
 BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
 
 
@@ -51,6 +59,28 @@ def base_access(name: BaseName, workspace: CurrentWorkspace) -> AccessView:
 async def change_base_access(name: BaseName, changed: ChangeAccessRequest, workspace: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
     return shape(await asyncio.to_thread(_run, workspace.share_base(name, changed.name, changed.may)))
+
+
+@router.get("/offers", response_model=list[OfferView])
+def list_offers(workspace: CurrentWorkspace) -> list[OfferView]:
+    """Knowledge bases that others share with you, and that you have not accepted: nothing of them is searched."""
+    return [
+        OfferView(
+            id=offer.base.id,
+            name=offer.base.name,
+            description=offer.base.description,
+            owner=offer.base.owner,
+            declined=offer.declined,
+        )
+        for offer in workspace.offers()
+    ]
+
+
+@router.post("/offers/{base}", status_code=204)
+def answer_offer(base: BaseId, answer: AnswerOfferRequest, workspace: CurrentWorkspace) -> Response:
+    """Accept a shared knowledge base; or decline it, or leave it."""
+    workspace.answer_offer(base, answer.accept)
+    return Response(status_code=204)
 
 
 @router.get("/documents/{document}/access", response_model=AccessView)

@@ -90,3 +90,17 @@ class CreatedKeyResponse(ResponseModel):
 
     id: str
     key: str
+
+
+class OfferView(ResponseModel):
+    """A knowledge base that somebody shares with you, and that you have not accepted."""
+
+    id: str
+    name: str
+    description: str
+    owner: str
+    declined: bool
+
+
+class AnswerOfferRequest(RequestModel):
+    accept: StrictFlag  # false: decline it, or leave it

@@ -38,6 +38,7 @@ class UpdateBaseRequest(RequestModel):
 class BaseView(ResponseModel):
     """A knowledge base at a glance."""
 
+    id: str  # routes take it in place of the name
     name: str
     description: str
     owner: str

@@ -17,6 +17,7 @@ FEW = 3  # finished files needed for an estimate of the remaining time
 def base_view(base: Base, counted: Counted | None, principal: Principal) -> BaseView:
     held = counted or Counted()
     return BaseView(
+        id=base.id,
         name=base.name,
         description=base.description,
         owner=base.owner,

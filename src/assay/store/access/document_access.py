@@ -15,6 +15,7 @@ from assay.core.access import Base
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
 from assay.store import place_lists
+from assay.store.access import offers
 from assay.store.access.grants import check_grantee, grant_of
 from assay.store.database import Store
 from assay.store.dialect import insert_or_replace
@@ -59,6 +60,7 @@ def set_access(store: Store, base: Base, entry: Entry, name: str, may: bool, by:
             _put_label(connection, base.id, entry.uri, label)
         if may:
             place_lists.add_names(connection, label, [name])
+            offers.accept_if_operators(connection, base.id, [name], by)
         else:
             place_lists.remove_names(connection, label, [name])
         records.note(connection, store, Granted(entry.id, name, may, by))
@@ -99,6 +101,7 @@ def _restrict(connection: Connection, store: Store, base: Base, uri: str, wanted
     else:
         place_lists.add_names(connection, label, wanted)
         place_lists.remove_names(connection, label, before - wanted)
+    offers.accept_if_operators(connection, base.id, sorted(wanted), by)
     for name in sorted(before ^ wanted):
         records.note(connection, store, Granted(label, name, name in wanted, by))
 

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Container
 from dataclasses import replace
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
 from assay.store import place_lists
+from assay.store.access import offers
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.runs import records
 from assay.store.schema import bases, documents, grants, leftovers
 
 USER, GROUP = "user:", "group:"
-
-# Built once: a scope is created on every call, and building a statement takes longer than running it.
-_LABELS = select(grants.c.label).where(grants.c.name.in_(bindparam("names", expanding=True)))
-_BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(
-    bases.c.id.in_(select(documents.c.base).where(documents.c.label.in_(bindparam("labels", expanding=True))))
-    | bases.c.id.in_(bindparam("labels", expanding=True))
-)
+ID = re.compile("b[0-9a-f]{16}")  # of a base
 
 
 def scope_of(store: Store, principal: Principal) -> Scope:
-    """What this user may read now."""
+    """What this user may read now: of what others share with them, what they have accepted."""
     with store.read() as connection:
         return _scope(connection, principal)
 
 
 def _scope(connection: Connection, principal: Principal) -> Scope:
-    labels = frozenset(connection.scalars(_LABELS, {"names": sorted(principal.names)}))
-    rows = connection.execute(_BASES, {"labels": sorted(labels)})
-    return Scope(principal.id, with_distinct_names([Base(*row) for row in rows], principal.id), labels)
+    labels = frozenset(connection.scalars(offers.LABELS, {"names": sorted(principal.names)}))
+    accepted, _ = offers.readable_bases(connection, principal, labels)
+    return Scope(principal.id, with_distinct_names(accepted, principal.id), labels)
 
 
 def with_distinct_names(found: list[Base], who: str) -> tuple[Base, ...]:
@@ -88,13 +84,14 @@ def describe(store: Store, base: Base, description: str) -> Base:
 
 
 def _find(connection: Connection, name: str, principal: Principal) -> Base | None:
-    return next((base for base in _scope(connection, principal).bases if base.name == name), None)
+    return _scope(connection, principal).find(name)
 
 
 def _create(
     store: Store, connection: Connection, name: str, principal: Principal, description: str, group: str
 ) -> Base:
-    if not name or name != name.strip() or len(name) > 100 or any(not sign.isprintable() for sign in name):
+    invalid = not name or name != name.strip() or len(name) > 100 or any(not sign.isprintable() for sign in name)
+    if invalid or ID.fullmatch(name):  # a base is also addressed by its id
         raise UserError(f"{name!r} cannot be the name of a knowledge base. Use up to 100 printable characters.")
     if group and group not in principal.groups:
         raise UserError(f"You are not in a group called {group!r}.")
@@ -105,6 +102,7 @@ def _create(
         insert(bases).values(id=base.id, name=name, owner=base.owner, description=description, created=store.now())
     )
     connection.execute(insert(grants).values(label=base.id, name=grant_of(base)))
+    offers.record(connection, base.id, grant_of(base), True)
     return base
 
 
@@ -118,11 +116,12 @@ def grant_of(base: Base) -> str:
 
 
 def share(store: Store, base: Base, name: str, by: str = LOCAL.id) -> None:
-    """Grant a user (`user:…`) or all members of a group (`group:…`) read access to a base."""
+    """Grant a user (`user:…`) or all members of a group (`group:…`) read access to a base, which is offered to them."""
     check_grantee(name)
     with store.write() as connection:
         new = connection.execute(insert_new(grants).values(label=base.id, name=name))
         if new.rowcount:
+            offers.accept_if_operators(connection, base.id, [name], by)
             records.note(connection, store, Granted(base.id, name, True, by))
 
 
@@ -187,5 +186,6 @@ def forget_base(store: Store, base: Base) -> None:
     with store.write() as connection:
         connection.execute(delete(grants).where(grants.c.label == base.id))
         place_lists.remove_lists(connection, base.id)
+        offers.forget_base(connection, base.id)
         connection.execute(delete(leftovers).where(leftovers.c.base == base.id))
         connection.execute(delete(bases).where(bases.c.id == base.id))

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Engine, delete, select, update
 from assay.core.access import LOCAL
 from assay.core.events import AccountChange
 from assay.store import embedding_cache
-from assay.store.access import members
+from assay.store.access import members, offers
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.schema import bases, forecasts, grants, jobs, reviews, runs, spending, threads, underway
@@ -62,6 +62,7 @@ def _bases(connection: Connection, old: str, new: str) -> int:
     for label in connection.scalars(select(grants.c.label).where(grants.c.name == f"user:{old}")).all():
         connection.execute(insert_new(grants).values(label=label, name=f"user:{new}"))
     connection.execute(delete(grants).where(grants.c.name == f"user:{old}"))
+    offers.transfer(connection, old, new)
     return len(owned)
 
 

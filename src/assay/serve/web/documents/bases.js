@@ -22,6 +22,47 @@ export function baseCard(base) {
   );
 }
 
+/** What others share with this person and they have not answered: nothing of it is searched before it is accepted. */
+export function offerList(offers, app, answered) {
+  const answer = (offer, accept) => async () => {
+    try {
+      await post(at("api", "offers", offer.id), { accept });
+      answered();
+    } catch (problem) {
+      app.toast(problem.detail ?? problem.message, "bad");
+    }
+  };
+  const open = offers.filter((offer) => !offer.declined);
+  return el(
+    "ul",
+    { class: "list offers", "aria-label": "Offered knowledge bases", hidden: !open.length },
+    ...open.map((offer) =>
+      el(
+        "li",
+        { class: "card" },
+        el("p", { dir: "auto" }, `${offer.owner} shares “${offer.name}” with you.`),
+        el("p", { class: "small muted", dir: "auto" }, offer.description || "It is searched once you accept it."),
+        el(
+          "div",
+          { class: "actions" },
+          button("Accept", { on: answer(offer, true), kind: "small" }),
+          button("Decline", { on: answer(offer, false), kind: "small" }),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Leave a base of somebody else's. Resolves to its name, or undefined. */
+export function leaveBase(base) {
+  return form(`Leave “${base.name}”?`, "Leave it", [
+    el("p", {}, "It is not searched any more, and what was found in it is hidden. Its owner can still share it with you."),
+  ], async () => {
+    await post(at("api", "offers", base.id), { accept: false });
+    return base.name;
+  });
+}
+
 /** Make one. Resolves to its name, or undefined. */
 export function newBase(app) {
   const name = el("input", { type: "text", maxlength: "100", required: true, autocomplete: "off", autofocus: true });

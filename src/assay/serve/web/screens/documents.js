@@ -3,7 +3,7 @@
 import { baseAccess } from "../documents/access.js";
 import { get } from "../lib/api.js";
 import { adding } from "../documents/upload_panel.js";
-import { baseCard, baseFor, deleteBase, describeBase, newBase, placeOf } from "../documents/bases.js";
+import { baseCard, baseFor, deleteBase, describeBase, leaveBase, newBase, offerList, placeOf } from "../documents/bases.js";
 import { add, el, fill, plural } from "../lib/dom.js";
 import { carriesFiles, selectedFiles, dropped } from "../documents/dropped_files.js";
 import { library } from "../documents/document_list.js";
@@ -26,6 +26,7 @@ export async function show(root, params, app) {
   app.title(name || "Documents");
   const bases = await get("/api/bases"); // what goes wrong here is told by the frame
   const base = bases.find((each) => each.name === name);
+  const offers = name ? [] : await get("/api/offers");
   if (name && !base) {
     const words = `There is none called “${name}”, or it is not shared with you.`;
     fill(
@@ -42,10 +43,10 @@ export async function show(root, params, app) {
   }
   const screen = el("div", { class: "page documents" });
   fill(root, screen);
-  return drawn(screen, app, bases, base);
+  return drawn(screen, app, bases, base, offers);
 }
 
-function drawn(screen, app, bases, base) {
+function drawn(screen, app, bases, base, offers) {
   const closers = [];
   const may = (which) => bases.some((each) => each.name === which && each.yours);
   const fillable = base ? base.yours : true;
@@ -65,7 +66,7 @@ function drawn(screen, app, bases, base) {
   const cards = el("ul", { class: "cards", "aria-label": "Knowledge bases", hidden: !bases.length }, ...bases.map(baseCard));
   const report = base ? readiness(holder, base.name) : { refresh: () => counted(cards) };
   const section = el("section", { class: "library", "aria-label": base ? `Documents of ${base.name}` : "All documents" });
-  add(screen, base ? baseHead(app, base, fillable ? put : null) : overview(app, cards, put));
+  add(screen, base ? baseHead(app, base, fillable ? put : null) : overview(app, cards, put, offers));
   closers.push(adding(screen, app));
   add(screen, holder, !base && bases.length ? el("h2", {}, "All documents") : null, section);
   const list = library(section, app, {
@@ -106,7 +107,7 @@ function keptUp(list, report) {
   });
 }
 
-function overview(app, cards, put) {
+function overview(app, cards, put, offers) {
   const make = async () => {
     const made = await newBase(app);
     if (made) app.go(placeOf(made));
@@ -118,6 +119,7 @@ function overview(app, cards, put) {
       el("h1", {}, "Documents"),
       el("div", { class: "actions" }, button("New knowledge base", { icon: "plus", on: make }), ...pickers(put)),
     ),
+    offerList(offers, app, () => app.go("#/documents")),
     cards,
   ];
 }
@@ -130,6 +132,9 @@ function baseHead(app, base, put) {
     if (!(await deleteBase(base))) return;
     app.toast(`“${base.name}” is deleted.`);
     app.go("#/documents");
+  };
+  const leave = async () => {
+    if (await leaveBase(base)) app.go("#/documents");
   };
   return el(
     "header",
@@ -145,7 +150,12 @@ function baseHead(app, base, put) {
           button("Who may read it", { kind: "quiet small", icon: "people", on: () => baseAccess(app, base) }),
           button("Delete it", { kind: "quiet small", icon: "trash", on: remove, "aria-label": `Delete it: the knowledge base ${base.name}` }),
         )
-      : el("p", { class: "muted small" }, `From ${base.owner}; you can read it and ask about it.`),
+      : el(
+          "p",
+          { class: "actions base-tools" },
+          el("span", { class: "muted small" }, `From ${base.owner}; you can read it and ask about it.`),
+          button("Leave it", { kind: "quiet small", on: leave, "aria-label": `Leave it: the knowledge base ${base.name}` }),
+        ),
   );
 }
 

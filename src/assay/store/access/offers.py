@@ -1,0 +1,107 @@
+"""Shared bases are offered: until a person accepts one, it is in none of their searches and lists. They can leave it again.
+
+What the operator shares at the command line counts as accepted, and so does what a person or their group owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, delete, select, update
+
+from assay.core.access import LOCAL, Base, Principal
+from assay.core.errors import Missing, UserError
+from assay.store.database import Store
+from assay.store.dialect import insert_or_replace, update_where_free
+from assay.store.schema import acceptances, bases, documents, grants
+
+# Built once: a scope is created on every call, and building a statement takes longer than running it.
+LABELS = select(grants.c.label).where(grants.c.name.in_(bindparam("names", expanding=True)))
+_BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(
+    bases.c.id.in_(select(documents.c.base).where(documents.c.label.in_(bindparam("labels", expanding=True))))
+    | bases.c.id.in_(bindparam("labels", expanding=True))
+)
+_ANSWERS = select(acceptances.c.base, acceptances.c.name, acceptances.c.accepted).where(
+    acceptances.c.name.in_(bindparam("names", expanding=True))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A base that a person may read and has not accepted."""
+
+    base: Base
+    declined: bool
+
+
+def readable_bases(
+    connection: Connection, principal: Principal, labels: Iterable[str]
+) -> tuple[list[Base], list[Offer]]:
+    """The bases with these labels that the person has accepted, and those that are only offered."""
+    found = [Base(*row) for row in connection.execute(_BASES, {"labels": sorted(labels)})]
+    answers = _answers(connection, principal)
+    accepted = [base for base in found if answers.get(base.id)]
+    return accepted, [Offer(base, base.id in answers) for base in found if not answers.get(base.id)]
+
+
+def _answers(connection: Connection, principal: Principal) -> dict[str, bool]:
+    """By base: what the person said, or else what was accepted for one of their groups."""
+    rows = connection.execute(_ANSWERS, {"names": sorted(principal.names)}).all()
+    own = {row.base: row.accepted for row in rows if row.name == f"user:{principal.id}"}
+    return {row.base: row.accepted for row in rows} | own
+
+
+def listing(store: Store, principal: Principal) -> list[Offer]:
+    """The bases that others let this person read, and that they have not accepted."""
+    with store.read() as connection:
+        labels = set(connection.scalars(LABELS, {"names": sorted(principal.names)}))
+        return sorted(readable_bases(connection, principal, labels)[1], key=lambda each: (each.base.name, each.base.id))
+
+
+def answer(store: Store, principal: Principal, base: str, accepted: bool) -> Base:
+    """Accept a base that is offered, by its id; or decline it, or leave it. What somebody owns they cannot leave."""
+    with store.write() as connection:
+        labels = set(connection.scalars(LABELS, {"names": sorted(principal.names)}))
+        mine, offered = readable_bases(connection, principal, labels)
+        found = next((each for each in (*mine, *(offer.base for offer in offered)) if each.id == base), None)
+        if found is None:
+            raise Missing(f"No knowledge base with the id {base!r} is offered to you.")
+        if principal.owns(found) and not accepted:
+            raise UserError(f"The knowledge base {found.name!r} is yours: it can be deleted, not left.")
+        record(connection, base, f"user:{principal.id}", accepted)
+    return found
+
+
+def record(connection: Connection, base: str, name: str, accepted: bool) -> None:
+    connection.execute(insert_or_replace(acceptances).values(base=base, name=name, accepted=accepted))
+
+
+def accept_if_operators(connection: Connection, base: str, names: Sequence[str], by: str) -> None:
+    """What the operator shares is accepted for whom they share it with, unless those have said otherwise."""
+    if by == LOCAL.id:
+        said = set(connection.scalars(select(acceptances.c.name).where(acceptances.c.base == base)))
+        for name in set(names) - said:
+            record(connection, base, name, True)
+
+
+def forget_base(connection: Connection, base: str) -> None:
+    connection.execute(delete(acceptances).where(acceptances.c.base == base))
+
+
+def forget_person(connection: Connection, name: str) -> None:
+    connection.execute(delete(acceptances).where(acceptances.c.name == f"user:{name}"))
+
+
+def transfer(connection: Connection, old: str, new: str) -> None:
+    own = acceptances.c.name == f"user:{old}"
+    connection.execute(update_where_free(acceptances).where(own).values(name=f"user:{new}"))
+    connection.execute(
+        update(acceptances)
+        .where(
+            acceptances.c.name == f"user:{new}",
+            acceptances.c.base.in_(select(bases.c.id).where(bases.c.owner == new)),
+        )
+        .values(accepted=True)
+    )
+    connection.execute(delete(acceptances).where(own))
