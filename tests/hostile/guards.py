@@ -180,6 +180,13 @@ GUARDS = (
         "tests/cli/test_safety.py::test_a_workspace_in_a_folder_that_all_can_read_is_made_its_owners_alone",
     ),
     Guard(
+        "messages to a webhook are signed",
+        "governance/review/webhook.py",
+        "return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}",
+        'return {HEADER: "t=0,v1=0"}',
+        "tests/serve/test_reviews.py::test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it",
+    ),
+    Guard(
         "requests to a server at the same moment share a ceiling",
         "store/runs/budgets.py",
         "        if over is not None:\n            return over\n        if ceilings.day_seconds:",

@@ -18,7 +18,7 @@ from fastapi import HTTPException as FastAPIHTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.core.access import LOCAL, Principal
@@ -249,7 +249,10 @@ class GuardedReply:
         await self._send(message)
 
     async def problem(self, scope: Scope, receive: Receive, error: HTTPException) -> None:
-        """Send an error in the uniform format."""
+        """Send an error in the uniform format; instead of the page, for a person to read."""
+        if scope["path"] == "/":
+            await PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)(scope, receive, self.send)
+            return
         body = {"error": ERRORS.get(error.status_code, "http"), "detail": str(error.detail)}
         await JSONResponse(body, error.status_code, error.headers)(scope, receive, self.send)
 

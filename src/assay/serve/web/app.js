@@ -291,6 +291,10 @@ async function askWho() {
 
 session.signedOut = () => {
   turn += 1;
+  if (app.me?.auth === "off") {
+    location.reload(); // the token has changed: the server says where the new one is
+    return;
+  }
   askWho();
 };
 
