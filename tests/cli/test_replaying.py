@@ -83,3 +83,21 @@ def test_what_cannot_be_is_said_in_a_line_and_reports_are_tables_json_and_csv(ty
 
 def test_the_files_for_monitoring_are_printed(typed: Typed):
     assert typed("monitor", "alerts").out.startswith("# Alert rules") and json.loads(typed("monitor", "dashboard").out)
+
+
+def test_what_models_were_asked_is_made_again_word_for_word_from_the_record(typed: Typed, noted: Workspace, model):
+    server = model(looked_up())
+    run = run_in(typed("ask", QUESTION).err)
+    sent = [[(each["role"], each["content"]) for each in body["messages"]] for body in server.requests]
+    server.close()
+    done = typed("replay", run, "--prompts", "--json")
+    told = json.loads(done.out)
+    made = [[(each["role"], each["text"]) for each in one["request"]["messages"]] for one in told]
+    assert done.code == 0 and made and all(each in sent for each in made)
+    shown = typed("replay", run, "--prompts")
+    assert shown.code == 0 and shown.out.count("as recorded") == len(told) and QUESTION in shown.out
+    with noted.store.write() as connection:  # somebody makes the record say that something else was asked
+        forged = func.replace(payloads.c.body, QUESTION, "What is the lamp room made of?")
+        connection.execute(update(payloads).where(payloads.c.run == run, payloads.c.seq == 0).values(body=forged))
+    wrong = typed("replay", run, "--prompts")
+    assert wrong.code == 1 and "could not be made again" in wrong.out

@@ -61,7 +61,7 @@ from assay.core.run import Run
 from assay.core.types import Answer, Document, Usage, Verdict
 from assay.evidence.quotation import stands
 from assay.models.llm import Prompt, Reply, Role, ToolCall
-from assay.models.meter import ConnectedModel, Meter, NoReply
+from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
 from assay.store.runs.budgets import SpendingReservation
 
 CONCLUDED = (
@@ -108,6 +108,16 @@ ENDS = {
 
 
 @dataclass(frozen=True, slots=True)
+class RebuiltPrompt:
+    """What a model was asked, word for word, made again from the events before record `place`. Its digest is the recorded
+    one; `prompt` is None if no prompt with that digest came out."""
+
+    place: int
+    reply: ModelReplied
+    prompt: Prompt | None
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
     """The recorded run, the recomputed answer, and the differences. `taken` counts steps taken from the record
     because they compare vectors and there is no index. `reworded` counts replies whose prompts read differently
@@ -121,6 +131,7 @@ class Replay:
     reworded: int = 0
     as_recorded: bool = False
     checked: int = 0
+    prompts: tuple[RebuiltPrompt, ...] = ()
 
     @property
     def same(self) -> bool:
@@ -187,7 +198,7 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
             differences += _compare(place, expected, made)
             answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place += count
-    return Replay(recorded, answer, tuple(differences), taken, heard.reworded)
+    return Replay(recorded, answer, tuple(differences), taken, heard.reworded, prompts=heard.rebuilt(recorded))
 
 
 def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Replay:
@@ -249,7 +260,7 @@ async def _replay_synthesis(recorded: Run, context: RunContext) -> Replay:
     ]
     if len(before) != len(after):
         differences.append(f"{len(before)} events were recorded, and {len(after)} came out")
-    return Replay(recorded, again.answer, tuple(differences), reworded=heard.reworded)
+    return Replay(recorded, again.answer, tuple(differences), reworded=heard.reworded, prompts=heard.rebuilt(recorded))
 
 
 async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
@@ -283,7 +294,7 @@ async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
             differences += _compare(place, expected, made)
             answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
         place = end
-    return Replay(recorded, answer, tuple(differences), taken, heard.reworded)
+    return Replay(recorded, answer, tuple(differences), taken, heard.reworded, prompts=heard.rebuilt(recorded))
 
 
 def _in_order(run: Run) -> list[Event]:
@@ -383,7 +394,8 @@ def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], 
             heard.left.remove(found)
         return found
 
-    meter = Meter(models, lambda _: None, recorded_reply, _NoBudget(_refusal(expected)))
+    meter = _ReplayMeter(models, lambda _: None, recorded_reply, _NoBudget(_refusal(expected)))
+    meter.made = heard.made
     return replace(context, meter=meter)
 
 
@@ -393,6 +405,32 @@ class _RecordedReplies:
 
     left: list[ModelReplied] = field(default_factory=list)
     reworded: int = 0
+    made: dict[str, Prompt] = field(default_factory=dict)  # the prompts that came out, by the digest of their request
+
+    def rebuilt(self, recorded: Run) -> tuple[RebuiltPrompt, ...]:
+        return tuple(
+            RebuiltPrompt(place, event, self.made.get(event.request))
+            for place, event in enumerate(recorded.events)
+            if isinstance(event, ModelReplied)
+        )
+
+
+class _ReplayMeter(Meter):
+    """A meter that keeps the prompts that it is asked with."""
+
+    made: dict[str, Prompt]
+
+    async def consult(
+        self,
+        connected: ConnectedModel,
+        role: Role,
+        name: str,
+        prompt: Prompt,
+        documents: tuple[str, ...] = (),
+        tokens: int = 0,
+    ) -> ModelReplied | NoReply:
+        self.made[request_digest(role, name, prompt)] = prompt
+        return await super().consult(connected, role, name, prompt, documents, tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,10 @@ def replay(
     model: Annotated[
         str, typer.Option("--model", help="The model to go on with; `none` goes by rule. Only with --from.")
     ] = "",
+    prompts: Annotated[
+        bool,
+        typer.Option("--prompts", help="Print what models were asked, word for word, instead of the answer."),
+    ] = False,
     format: Annotated[
         OutputFormat, typer.Option("--format", "-f", help="How the answer is written.")
     ] = OutputFormat.text,
@@ -51,6 +55,8 @@ def replay(
             )
         if model:
             raise UserError("--model goes with --from: a replay asks no model. `--from 1` begins with the question.")
+        if prompts:
+            raise _print_prompts(opened, recorded, json)
         raise _replay_recorded(opened, recorded, format, json, quiet)
 
 
@@ -69,6 +75,38 @@ def _start_rerun(opened: Opened, origin: Run, place: int, model: str, show: Show
 
 def _first(run: Run) -> int:
     return run.asked.branch.at if run.asked.branch else 0
+
+
+def _print_prompts(opened: Opened, recorded: Run, json: bool) -> typer.Exit:
+    """Print every prompt of a run, made again from its record and compared with its digest there."""
+    from assay.core.codec import to_json
+    from assay.core.errors import UserError
+
+    made = wait_for(opened.replay(recorded))
+    if made.as_recorded:
+        raise UserError("Another version of Assay decided this run: its prompts cannot be made again by this one.")
+    if json:
+        print_json(
+            [
+                {
+                    "record": each.place,
+                    "role": each.reply.role,
+                    "prompt": each.reply.prompt,
+                    "model": each.reply.model,
+                    "digest": each.reply.request,
+                    "request": to_json(each.prompt) if each.prompt else None,
+                }
+                for each in made.prompts
+            ]
+        )
+    for each in () if json else made.prompts:
+        held = "as recorded" if each.prompt else "could not be made again"
+        typer.echo(
+            plain(f"--- record {each.place}: {each.reply.role} to {each.reply.model}, {held} ({each.reply.request})")
+        )
+        for message in each.prompt.messages if each.prompt else ():
+            typer.echo(plain(f"[{message.role}]\n{message.text}"))
+    return typer.Exit(0 if all(each.prompt for each in made.prompts) else 1)
 
 
 def _replay_recorded(opened: Opened, recorded: Run, format: OutputFormat, json: bool, quiet: bool) -> typer.Exit:
