@@ -9,9 +9,11 @@ from urllib.parse import quote
 import httpx
 import pytest
 from filelock import FileLock
+from notes import Plain, opened
 from sending import listed, pdf, read, send
 from serving import Served, served, until
 
+from assay.ingest.sources import SourceFile
 from assay.serve.uploading import ingest_job, multipart
 from assay.store import document_list
 
@@ -37,6 +39,20 @@ def test_a_pdf_that_was_sent_can_be_found_and_read_as_it_stands(client: httpx.Cl
     ).json()
     assert text["text"] == hit["text"]
     assert "nine fathoms deep" in text["text"]
+
+
+async def test_a_name_from_an_older_version_cannot_turn_the_page_round(folder: Path):
+    """Before, names were stored as the file system has them."""
+    name = "plan\n\u202efdp.txt"
+    with opened(folder) as workspace:
+        source = SourceFile(uri=f"/home/ada/{name}", name="plan.txt", data=b"The harbour of Ash is nine fathoms deep.")
+        await workspace.add_sources([source], reader=Plain())
+    with served(folder) as at, at.client() as client:
+        document = client.get("/api/documents", params={"q": "fdp"}).json()["documents"][0]
+        shown = client.get(f"/api/documents/{document['id']}").text
+        answer = client.post("/api/ask", json={"question": "How deep is the harbour of Ash?"}).text
+    assert document["name"] == r"plan\x0a\u202efdp.txt"
+    assert "nine fathoms" in answer and "\u202e" not in shown + answer and r"\\u202efdp" in answer
 
 
 def test_a_file_of_the_same_name_takes_the_place_of_the_earlier_one(client: httpx.Client):
