@@ -205,6 +205,24 @@ def test_access_that_is_taken_away_blanks_what_was_answered_and_comes_back_when_
     expect(read.locator(".answer")).to_contain_text("31 metres")
 
 
+def test_a_shared_knowledge_base_is_offered_accepted_and_left(sits: Callable[..., Reader], team: Team):
+    team.api("editor", "/api/bases", json={"name": "letters", "description": "What the keeper wrote."})
+    team.api("editor", "/api/bases/letters/access", json={"name": "user:reader", "may": True})
+    reader = sits("reader")
+    page = reader.goes("#/documents")
+    offers = page.get_by_role("list", name="Offered knowledge bases")
+    expect(offers).to_contain_text("editor shares “letters” with you.")
+    expect(page.get_by_role("link", name="letters")).to_have_count(0)
+    reader.accessible("offers")
+    offers.get_by_role("button", name="Accept").click()
+    page.get_by_role("link", name="letters").click()
+    page.get_by_role("button", name="Leave it: the knowledge base letters").click()
+    page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
+    expect(page.get_by_role("list", name="Knowledge bases")).to_be_visible()
+    expect(page.get_by_role("link", name="letters")).to_have_count(0)
+    expect(offers).to_be_hidden()
+
+
 def test_one_document_has_a_list_of_its_own_and_is_erased_with_a_plain_word(sits: Callable[..., Reader], team: Team):
     path = next(each["id"] for each in team.api("editor", "/api/documents")["documents"] if each["title"] == "Path")
     owner = sits("editor")

@@ -152,7 +152,7 @@ def test_a_backup_that_does_not_fit_leaves_nothing_and_is_one_line(
                 raise OSError(number, os.strerror(number))
             return super().write(data) or 0
 
-    monkeypatch.setattr(backup, "_private", lambda path: Small(path, "xb"))
+    monkeypatch.setattr(backup, "create_private", lambda path: Small(path, "xb"))
     with opened(folder) as workspace, pytest.raises(OSError) as caught:
         workspace.backup(tmp_path / "all.tar.gz")
     assert [path.name for path in tmp_path.iterdir()] == ["workspace"]
