@@ -370,12 +370,13 @@ def test_somebody_who_may_only_read_can_neither_remove_nor_reindex_nor_delete(op
     from sqlalchemy import insert
 
     from assay.core.access import Principal
-    from assay.store.schema import grants
+    from assay.store.schema import acceptances, grants
 
     add(opened, folder)
     base = opened.scope().named("default")
     with opened.store.write() as connection:
         connection.execute(insert(grants).values(label=base.id, name="user:eve"))
+        connection.execute(insert(acceptances).values(base=base.id, name="user:eve", accepted=True))
     eve = opened.for_principal(Principal("eve"))
     assert len(eve.sources()) == 3
     for attempt in (eve.remove(["bell.txt"]), eve.reindex(), eve.delete_base("default")):
