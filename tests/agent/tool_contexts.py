@@ -23,8 +23,8 @@ from assay.ingest.split import split_passages
 from assay.store import documents
 from assay.store.access import grants as people
 from assay.store.database import Store
+from assay.store.schema import acceptances, grants
 from assay.store.schema import documents as documents_table
-from assay.store.schema import grants
 from assay.testing.word_embedder import WordEmbedder
 
 ANN, BOB = Principal("ann"), Principal("bob")
@@ -74,6 +74,7 @@ class Library:
     def grant(self, label: str, who: Principal) -> None:
         with self.store.write() as connection:
             connection.execute(insert(grants).values(label=label, name=f"user:{who.id}"))
+            connection.execute(insert(acceptances).values(base=label, name=f"user:{who.id}", accepted=True))
 
     def revoke(self, label: str, who: Principal) -> None:
         with self.store.write() as connection:

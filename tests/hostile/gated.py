@@ -52,7 +52,7 @@ from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.store.database import Store, engine_for, open_store
 from assay.store.runs import records, reviews
-from assay.store.schema import bases, documents, grants, payloads, texts
+from assay.store.schema import acceptances, bases, documents, grants, payloads, texts
 from assay.store.schema import records as records_table
 from assay.workspace.context import PrincipalHolder, WorkspaceContext
 from assay.workspace.facade import Workspace
@@ -178,6 +178,8 @@ class Attack:
             connection.execute(
                 insert(bases).values(id=base, name=base, owner="nobody", created=store.now(), review=cause == "base")
             )
+            for who in PEOPLE:
+                connection.execute(insert(acceptances).values(base=base, name=f"user:{who}", accepted=True))
             for document, words in ((dam, DAM), (letter, LETTER)):
                 connection.execute(
                     insert(documents).values(

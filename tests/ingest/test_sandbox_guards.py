@@ -9,6 +9,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -53,16 +54,16 @@ def test_whatever_a_parser_that_was_taken_over_tries_is_refused(guarded: None) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else; the test above ran as one")
-def test_the_same_for_an_ordinary_user(guarded: None, tmp_path: Path) -> None:
+def test_the_same_for_an_ordinary_user(guarded: None, request: pytest.FixtureRequest) -> None:
     python = next(
         (each for each in (sys.executable, shutil.which("python3", path="/usr/bin")) if each and usable(each)), ""
     )
     if not python:
         pytest.skip("no interpreter of this version that an ordinary user may run")
-    place = tmp_path / "package"  # where an ordinary user may read it
+    place = Path(tempfile.mkdtemp(prefix="package-"))  # where an ordinary user may read it
+    request.addfinalizer(lambda: shutil.rmtree(place))
+    place.chmod(0o755)
     shutil.copytree(package_root() + "/assay", place / "assay", ignore=shutil.ignore_patterns("web", "__pycache__"))
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
     boot = f"import sys; sys.path.insert(0, {str(place)!r})"
     done = subprocess.run(
         [python, "-I", "-B", "-c", boot + ATTACK],
