@@ -20,6 +20,7 @@ from terminal import NOTES, PAINT, Typed
 
 from assay.agent.forecast import LOCAL, REMOTE
 from assay.cli.questions import synthesise
+from assay.core import private_files
 from assay.core.account import Brief, Pipeline
 from assay.store.runs.history import history
 from assay.synthesis.forecast import SynthesisForecast, forecast, lasting, rounded
@@ -298,16 +299,16 @@ def test_a_half_written_file_is_never_left(
 ):
     typed("synthesise", "-q", "--out", "here")
     whole = {name: Path("here", name).read_bytes() for name in FILES}
-    written = Path.write_text
 
-    def torn(path: Path, words: str, **how: str) -> int:
-        written(path, words[:10], encoding="utf-8")
+    def torn(path: Path) -> NoReturn:
+        path.write_text("half of ")
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", torn)
+        patched.setattr(private_files, "create_private", torn)
         assert typed("resume", only_run(noted), "-q", "--out", "here").code == 2
     assert {name: Path("here", name).read_bytes() for name in FILES} == whole
+    assert not list(Path("here").glob(".*"))
 
 
 # --- stopped, and carried on ----------------------------------------------------------------------------------------

@@ -125,6 +125,8 @@ ADDED = ("version", "stop", "fallback", "cause")  # fields of events that the fi
 def as_first_version(data: Json) -> Json:
     """An event's data without what is added when an old one is read: what the first version read."""
     old = {name: value for name, value in data.items() if name not in ADDED}
+    if "spine" in data:
+        old["spine"] = [{name: value for name, value in each.items() if name != "lists"} for each in data["spine"]]
     if reasons := data.get("fallback"):
         rules = [f"rules: {each}" for each in reasons]
         if "by" in data:
@@ -164,7 +166,7 @@ def observed(folder: Path, run: str, who: str) -> Json:
         seen["delivered"], seen["answer"] = now.delivered, spelled(now.answer)
         seen["events"] = [short(as_first_version(to_json(event))) for event in now.events]
         if now.asked.brief is not None and now.delivered:
-            account = to_json(workspace.account(run))
+            account = as_first_version(to_json(workspace.account(run)))
             seen["account"] = {name: short(part) for name, part in account.items()}
         if now.answer is not None:
             made = asyncio.run(workspace.replay(now))

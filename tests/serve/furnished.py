@@ -22,7 +22,7 @@ from serving import QUESTION, Served, served, until
 from assay.core.access import LOCAL, Principal
 from assay.core.events import Asked, Failed
 from assay.serve.state import Server
-from assay.store.access import members
+from assay.store.access import grants, members
 from assay.store.runs import records, reviews
 
 PDF = Path(__file__).parents[2] / "samples" / "corpus" / "incident-report-pellam.pdf"
@@ -47,6 +47,7 @@ class Real:
     thread: str
     job: str
     person: str  # somebody else
+    offered: str  # the id of a knowledge base that somebody else offers
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -64,6 +65,7 @@ class Real:
             "n": ("1",),
             "a": self.runs,
             "b": self.runs,
+            "base": (self.offered,),
             "key": ("0123456789abcdef",),  # nobody's: one's own is only ever taken back, see `spare`
             "kind": ("runs",),
         }
@@ -119,7 +121,16 @@ def furnish(client: httpx.Client, server: Server, who: Principal, base: str = "r
         thread=talked["thread"],
         job=job,
         person=members.add(server.workspace.store, "colleague").name,
+        offered=offered(server, who),
     )
+
+
+def offered(server: Server, who: Principal) -> str:
+    """A knowledge base that somebody else offers."""
+    store = server.workspace.store
+    base = grants.get_or_create_base(store, "of a neighbour", Principal("neighbour"))
+    grants.share(store, base, f"user:{who.id}", by="neighbour")
+    return base.id
 
 
 def destroys(method: str, path: str) -> bool:

@@ -38,6 +38,7 @@ def owned(client: httpx.Client) -> dict[str, str]:
     until(lambda: client.get(f"/api/runs/{account}").json()["state"] in {"delivered", "failed"})
     return {
         "name": "private",
+        "base": next(each["id"] for each in client.get("/api/bases").json() if each["name"] == "private"),
         "document": document,
         "n": "1",
         "job": job,
@@ -73,6 +74,7 @@ MINE = {
     "/api/runs",
     "/api/threads",
     "/api/keys",
+    "/api/offers",
     "/api/reviews",
     "/v1/models",
 }
@@ -114,6 +116,7 @@ def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(to
         "/api/bases/{name}/access": {"name": "user:reader", "may": True},
         "/api/documents/{document}/access": {"name": "user:reader", "may": True},
         "/api/people/{name}": {"admin": True},
+        "/api/offers/{base}": {"accept": True},
     }
     files = {"files": ("a.txt", b"words")}
     with tool_context.as_("editor") as owner, tool_context.as_("reader") as other:

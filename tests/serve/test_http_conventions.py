@@ -50,17 +50,15 @@ def test_head_of_a_stream_does_not_wait_for_its_end(own: Own):
 
 @pytest.mark.long
 def test_a_copy_that_is_still_right_is_not_sent_again(own: Own):
-    at, real = own
+    at, _ = own
     with at.client() as client:
-        for path in ("/static/app.js", "/static/styles/style.css", f"/api/documents/{real.pdf}/pages/1"):
+        for path in ("/static/app.js", "/static/styles/style.css"):
             first = client.get(path)
             tag = first.headers["ETag"]
             again = client.get(path, headers={"If-None-Match": tag})
             assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag), path
             assert client.get(path, headers={"If-None-Match": '"another"'}).content == first.content, path
             assert client.get(path, headers={"If-None-Match": f'"another", {tag}'}).status_code == 304, path
-        other = client.get(f"/api/documents/{real.pdf}/pages/1", params={"width": 300}, headers={"If-None-Match": tag})
-        assert other.status_code == 200, "a picture of another size is another picture"
 
 
 def test_a_part_of_a_file_is_sent_where_it_is_asked_for_so_that_it_can_be_told(own: Own):

@@ -28,11 +28,13 @@ NOBODYS = {
     "model": "assay/nothing",
     "a": "r0123456789abcdef",
     "b": "r0123456789abcdef",
+    "base": "b0123456789abcdef",
 }
 NOBODYS_THINGS = {"/api/reports/{kind}"}  # what it names is no thing of anybody's
 
 BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/api/bases/{name}"): {"json": {"description": "mine now"}},
+    ("POST", "/api/offers/{base}"): {"json": {"accept": True}},
     ("PATCH", "/api/threads/{thread}"): {"json": {"title": "mine now"}},
     ("PATCH", "/api/people/{name}"): {"json": {"admin": True}},
     ("POST", "/api/bases/{name}/access"): {"json": {"name": "user:reader", "may": True}},

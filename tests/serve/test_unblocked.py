@@ -28,6 +28,7 @@ TOUCHES = frozenset(
 
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/bases"): {"json": {"name": "another"}},
+    ("POST", "/api/offers/{base}"): {"json": {"accept": True}},
     ("PATCH", "/api/bases/{name}"): {"json": {"description": "Another."}},
     ("PATCH", "/api/threads/{thread}"): {"json": {"title": "Another"}},
     ("POST", "/api/bases/{name}/documents"): {"files": {"files": ("new.txt", b"Something new.")}},

@@ -394,8 +394,7 @@ def _bind_record(context: RunContext, recorded: Run, expected: Sequence[Event], 
             heard.left.remove(found)
         return found
 
-    meter = _ReplayMeter(models, lambda _: None, recorded_reply, _NoBudget(_refusal(expected)))
-    meter.made = heard.made
+    meter = _ReplayMeter(models, lambda _: None, recorded_reply, _NoBudget(_refusal(expected)), made=heard.made)
     return replace(context, meter=meter)
 
 
@@ -415,10 +414,11 @@ class _RecordedReplies:
         )
 
 
+@dataclass(eq=False)
 class _ReplayMeter(Meter):
     """A meter that keeps the prompts that it is asked with."""
 
-    made: dict[str, Prompt]
+    made: dict[str, Prompt] = field(default_factory=dict)
 
     async def consult(
         self,
