@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from terminal import Typed
@@ -58,3 +59,17 @@ def test_what_is_erased_is_said_and_gone(noted: Workspace, typed: Typed):
     trace = typed("trace", run.id)
     assert trace.code == 0 and "orpiment" not in trace.out and "The record is whole." in trace.out
     assert not [path for path in noted.path.rglob("*") if path.is_file() and b"painted with orp" in path.read_bytes()]
+
+
+def test_files_are_added_for_some_readers_alone_and_it_is_on_record(typed: Typed, noted: Workspace, tmp_path: Path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("The safe is behind the third barrel.")
+    assert "on record" in typed("audit", "log").out
+    done = typed("add", str(secret), "--only-for", "user:ann", "-q")
+    assert done.code == 0 and "Note: there is no user called ann here yet." in done.err
+    assert "user:ann" in typed("audit", "log").out
+
+
+def test_who_is_neither_a_user_nor_a_group_is_refused_before_anything_is_said(typed: Typed, noted: Workspace):
+    done = typed("add", __file__, "--only-for", "bob", "-q")
+    assert done.code == 2 and done.err == "assay: Access is given to user:NAME or group:NAME, not to 'bob'.\n"

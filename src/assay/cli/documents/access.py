@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.documents.share import owner_named, remark
+from assay.cli.documents.share import owner_named, warn_if_unknown
 from assay.cli.options import Json, Workspace, console, plain, print_json, wait_for, whole
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
             else:
                 found = wait_for(seen.share_base(_base(base), name, may, by))
             if may:
-                remark(opened.store, name)
+                warn_if_unknown(opened.store, name)
     assert found is not None
     _print_access(found, json)
 

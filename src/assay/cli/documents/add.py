@@ -60,7 +60,7 @@ def add(
 
     What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
     """
-    from assay.cli.documents.share import remark
+    from assay.cli.documents.share import warn_if_unknown
     from assay.cli.view.forecast import show_forecast
     from assay.ingest.sources import find_sources, source_from_stdin
     from assay.workspace.facade import open_workspace
@@ -75,7 +75,7 @@ def add(
             return
         readers = list(map(whole, only_for or ()))
         for who in readers:
-            remark(opened.store, who)
+            warn_if_unknown(opened.store, who)
         report = run_with_progress(
             lambda say: opened.add_sources(files, base, description=whole(description), only_for=readers, say=say),
             quiet=quiet or json,

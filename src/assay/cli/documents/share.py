@@ -41,7 +41,7 @@ def share(
         for who in map(whole, with_ or ()):
             wait_for(seen.share_base(base.name, who, not stop, opened.principal.id))
             if not stop:
-                remark(opened.store, who)
+                warn_if_unknown(opened.store, who)
         readers = grants.shared_with(opened.store, base)
     if json:
         print_json({"base": base.name, "owner": base.owner, "read_by": readers})
@@ -57,11 +57,12 @@ def owner_named(owner: str) -> Principal:
     return Principal("", frozenset({owner.removeprefix(GROUP)})) if owner.startswith(GROUP) else Principal(owner)
 
 
-def remark(store: Store, who: str) -> None:
-    """Warn about an unknown name: it may be a typo, or a user that a proxy will name later."""
+def warn_if_unknown(store: Store, who: str) -> None:
+    """Warn about an unknown name: it may be a typo, or a user that a proxy will name later. What names nobody is refused."""
     from assay.core.access import LOCAL
-    from assay.store.access import members
+    from assay.store.access import grants, members
 
+    grants.check_grantee(who)
     kind, _, name = who.partition(":")
     everybody = members.listing(store)
     groups = {group for each in everybody for group in each.groups}

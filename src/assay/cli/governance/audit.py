@@ -71,6 +71,8 @@ def log(workspace: Workspace = None, json: Json = False) -> None:
     if json:
         print_json([{"at": at, "kind": type(event).__name__, **to_json(event)} for at, event in found])
         return
+    if not found:
+        typer.echo("No change of access or accounts is on record, and no erasure.")
     for at, event in found:
         line = describe(event)
         typer.echo(plain(f"{at[:16].replace('T', ' ')}  {line.title}: {line.line}"))
