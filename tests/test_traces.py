@@ -45,7 +45,7 @@ def test_whatever_the_model_wrote_only_what_holds_was_delivered(path: Path):
 async def test_a_record_that_was_changed_does_not_come_out_the_same(path: Path):
     lines = path.read_text(encoding="utf-8").splitlines()
     changed = [
-        _lied(line) if '"event":"ModelReplied"' in line and '"prompt":"weigh"' in line else line for line in lines
+        _lied(line) if '"event":"ModelReplied"' in line and '"prompt":"write"' in line else line for line in lines
     ]
     assert changed != lines
     run, context = replay.load("\n".join(changed))
@@ -54,9 +54,9 @@ async def test_a_record_that_was_changed_does_not_come_out_the_same(path: Path):
 
 
 def _lied(line: str) -> str:
-    """The same reply with every score turned round."""
+    """The same reply with every claim turned round."""
     event = json.loads(line)
     reply = json.loads(event["text"])
-    for each in reply["passages"]:
-        each["score"] = 10 - each["score"]
+    for claim in (claim for block in reply["blocks"] for claim in block["claims"]):
+        claim["text"] = f"It is not true: {claim['text']}"
     return json.dumps(event | {"text": json.dumps(reply)})

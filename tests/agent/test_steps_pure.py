@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,6 +46,7 @@ from assay.evidence import assess
 from assay.evidence.assess import BatchLimits, Weight
 from assay.evidence.quotation import within
 from assay.evidence.weigh import evidence_key
+from assay.models.answer_model import Reading
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import fair_share
@@ -165,9 +167,10 @@ class Weigher:
 def context(model: Any, *, small: bool = False, **more: Any) -> RunContext:
     models = {Role.weigh: (ConnectedModel(model, RoleModel("weigh", "weigher", not small, True, True, small=small)),)}
     nowhere: Any = None
+    unread: Any = SimpleNamespace(answer_model=None)
     meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
     return RunContext(
-        ToolContext(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more
+        ToolContext(unread, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more
     )
 
 
@@ -402,3 +405,36 @@ def test_a_plan_is_made_anew_when_retrieval_surprises_but_not_for_ever():
         assert not replan_due(run)
     assert not replan_due(run.then(Judged(False, ("x",), surprise=True)))
     assert not replan_due(Run("r1", run.events[:2]).then(Judged(True, surprise=True)))
+
+
+class Reader:
+    """An answer model for which a text answers if it says "metres"; the span is that word."""
+
+    name = "answer/test"
+
+    async def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        at = [text.find("metres") for text in texts]
+        return [Reading(0.9, (place, place + 6), 0.9) if place >= 0 else Reading(0.01) for place in at]
+
+
+async def test_instead_of_a_small_model_the_answer_model_weighs_and_the_first_results_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A small model gives every passage the same score, a request each."""
+    told = passage("The keeper has a dog. The tower is 31 metres tall. It leans.", "told")
+    others = [passage(f"The keeper of yard {n} has a dog.", f"o{n}") for n in range(9)]
+
+    async def searches(*_: Any) -> list[Any]:
+        return []
+
+    monkeypatch.setattr(gathering, "past_searches", searches)
+    model = Weigher()
+    of = context(model, small=True)
+    of = replace(of, tool_context=replace(of.tool_context, search_context=SimpleNamespace(answer_model=Reader())))  # type: ignore[arg-type]
+    run = await weighed(searched([*others, told]), of)
+    assert not model.shown and run.unweighed == ()
+    assert len(run.evidence) == 4
+    best = max(run.evidence, key=lambda each: each.score)
+    assert best.passage.id == "told" and best.quote.text == "The tower is 31 metres tall."
+    weighing = next(event for event in run.events if isinstance(event, Gathered) and event.evidence)
+    assert weighing.by == "answer/test" and len(weighing.dropped) == 6

@@ -19,8 +19,8 @@ ROUNDS = {Mode.quick: 1.0, Mode.balanced: 1.5, Mode.thorough: 2.5}
 ROUTE, PLAN, JUDGE = (450, 50), (550, 120), (1_100, 80)
 DECIDE = (1_600, 90)
 TASK, PASSAGE, WEIGHED = 350, 230, 75  # tokens of a weighing request; of each passage in it; of the output per passage
-TOGETHER, TOGETHER_SMALL = 9, 1  # passages per weighing request
-SHOWN, SHOWN_SMALL = 14, 8  # passages weighed per round
+TOGETHER = 9  # passages per weighing request
+SHOWN = 14  # passages weighed per round; a small model weighs none
 WRITE, CHECK = (1_900, 260), (1_100, 160)
 CHECKS = 0.7  # check requests per answer; a small model is not asked
 
@@ -69,8 +69,8 @@ def question(mode: Mode, role_models: Sequence[RoleModel]) -> Work:
     if writer is None:
         return Work(0, 0, 0)
     rounds, small = ROUNDS[mode], writer.small
-    shown = SHOWN_SMALL if small else SHOWN
-    weighings = ceil(shown * rounds / (TOGETHER_SMALL if small else TOGETHER))
+    shown = 0 if small else SHOWN
+    weighings = ceil(shown * rounds / TOGETHER)
     asked = [(1.0, ROUTE), (1.0, PLAN), (rounds, JUDGE), (max(0.0, rounds - 1.0), DECIDE), (1.0, WRITE)]
     asked += [] if small else [(CHECKS, CHECK)]
     tokens_in = sum(many * each[0] for many, each in asked) + weighings * TASK + shown * rounds * PASSAGE

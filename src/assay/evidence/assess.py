@@ -1,4 +1,4 @@
-"""Weighing by a model: passages in, scored quotations out. Pure; the agent's step makes the request.
+"""Weighing: passages in, scored quotations out. Pure; the agent's step asks the model.
 
 Assessment is pluggable: an `Assessor` replaces the model, and its quotations are checked the same way.
 """
@@ -14,16 +14,18 @@ from typing import Annotated, Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.core.events import Found
-from assay.core.types import Evidence, Passage
+from assay.core.types import Evidence, Passage, Quote
 from assay.evidence.quotation import locate_quote
-from assay.evidence.weigh import best_sentence, evidence_key, quote, rarity
+from assay.evidence.weigh import best_sentence, evidence_key, quote, rarity, score_from_worth
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
+from assay.models.answer_model import Reading
 from assay.models.token_estimate import estimate_tokens, fair_share, fit_to_tokens, shorten_path
 from assay.prompts.fence import fence, table_label
 
 SAYS = 3  # minimum words of a quotation
+LEADING = 3  # passages that are kept for their rank
 LABEL = 60  # tokens of a title, and of the headings, above a passage
 NOTE, QUOTED = 600, 1500  # most characters of a note and of a quotation
 INSTRUCTIONS, REPLY = 900, 130  # tokens of a request besides its passages, and of the reply to one passage
@@ -143,25 +145,29 @@ def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: s
         if passage is None or weight.id in evidence or weight.score < max(cutoff, 1):
             continue
         span = locate_quote(weight.quote, passage.text) if weight.quote.strip() else None
-        key = evidence_key(passage)
         if span is None:
-            inexact.append(key)
-        span = whole(passage.text, *span) if span else None
-        if span and len(passage.text[slice(*span)].split()) < SAYS:
-            span = None  # a heading or a lone name: a sentence says more
-        words = quote(passage, *span) if span else best_sentence(passage, rare)
-        evidence[weight.id] = Evidence(
-            key,
-            passage,
-            words,
-            float(weight.score),
-            question,
-            weight.note.strip(),
-            is_suspicious(f"{passage.context}\n{passage.text}"),
-        )
-    kept = {each.passage.id for each in evidence.values()}
-    dropped = tuple(each.id for each in passages.values() if each.id not in kept)
-    return Weighed(tuple(evidence.values()), dropped, tuple(inexact))
+            inexact.append(evidence_key(passage))
+        words = _quotation(passage, span, rare)
+        evidence[weight.id] = _evidence(passage, words, float(weight.score), question, weight.note.strip())
+    return _weighed(tuple(evidence.values()), tuple(passages.values()), tuple(inexact))
+
+
+def _quotation(passage: Passage, span: tuple[int, int] | None, rare: Mapping[str, float]) -> Quote:
+    """The sentences of a span; without one, or if they say too little, the sentence that best covers the question."""
+    span = whole(passage.text, *span) if span else None
+    if span and len(passage.text[slice(*span)].split()) < SAYS:
+        span = None  # a heading or a lone name: a sentence says more
+    return quote(passage, *span) if span else best_sentence(passage, rare)
+
+
+def _evidence(passage: Passage, words: Quote, score: float, question: str, note: str = "") -> Evidence:
+    flagged = is_suspicious(f"{passage.context}\n{passage.text}")
+    return Evidence(evidence_key(passage), passage, words, score, question, note, flagged)
+
+
+def _weighed(evidence: tuple[Evidence, ...], passages: Sequence[Passage], inexact: tuple[str, ...] = ()) -> Weighed:
+    kept = {each.passage.id for each in evidence}
+    return Weighed(evidence, tuple(each.id for each in passages if each.id not in kept), inexact)
 
 
 def whole(body: str, start: int, end: int) -> tuple[int, int]:
@@ -171,6 +177,23 @@ def whole(body: str, start: int, end: int) -> tuple[int, int]:
     above, below = body.rfind("\n", left, start) + 1, body.find("\n", end, right)
     rows = max(left, above), below if below >= 0 else right
     return rows if is_table_row(body[slice(*rows)]) else (left, right)
+
+
+def weigh_by_readings(
+    question: str, passages: Sequence[Passage], readings: Sequence[Reading], worth: Mapping[str, float], cutoff: float
+) -> Weighed:
+    """Weighing by the answer model instead of a small language model: the mean of what it says of a passage and of the
+    passage's worth among the results. `passages` come best first, and the first few are kept whatever it says: a passage
+    that leads to the answer does not give it."""
+    rare = rarity(question, [each.text for each in passages])
+    evidence: list[Evidence] = []
+    for place, (passage, reading) in enumerate(zip(passages, readings, strict=True)):
+        score = round((10 * reading.answers + score_from_worth(worth.get(passage.id, 0.0))) / 2, 2)
+        answers = 10 * reading.answers >= cutoff
+        if answers or score >= cutoff or place < LEADING:
+            words = _quotation(passage, reading.span if answers and any(reading.span) else None, rare)
+            evidence.append(_evidence(passage, words, score, question))
+    return _weighed(tuple(evidence), passages)
 
 
 def weigh_by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:

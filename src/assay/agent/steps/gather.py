@@ -32,6 +32,7 @@ from assay.core.types import Evidence
 from assay.evidence import assess, weigh
 from assay.evidence.assess import BatchLimits, Weighed, Weights
 from assay.language.injection import is_suspicious
+from assay.models.answer_model import AnswerModel
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 
@@ -59,6 +60,10 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         return
     if run.route is Route.one_shot:
         yield _best_as_they_are(run, sent)
+        return
+    reader = context.tool_context.search_context.answer_model if context.small(Role.weigh) else None
+    if reader is not None:
+        yield await _by_answer_model(run, context, reader, sent)
         return
     shared = assess.batches(sent, context.window(Role.weigh), _width(context))
     groups = [group for group in shared if any(found.passage.id in waiting for found in group)]
@@ -146,6 +151,23 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
         return replace(ruled, why=reply.detail, fallback=(reply.why,))
     weights, by = reply
     return _gathered(assess.read(weights.passages, shown, run.question, context.cutoff), by)
+
+
+async def _by_answer_model(run: Run, context: RunContext, reader: AnswerModel, sent: Sequence[Found]) -> Gathered:
+    """Weighed in process. The answer model tells what answers better than a small language model, at no request."""
+    ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
+    worth = {each.hit.passage.id: each.score for each in ranked}
+    passages = sorted((each.passage for each in sent), key=lambda each: -worth.get(each.id, 0.0))
+    titles = context.dated_titles(run)
+    texts = [f"{titles.get(each.doc_id, '')} › {each.heading}: {each.text}" for each in passages]
+    above = [len(text) - len(each.text) for text, each in zip(texts, passages, strict=True)]
+    asked = [await reader.read(question, texts) for question in (run.question, *prompt_window.wanted_parts(run))]
+    best = [max(of, key=lambda each: each.answers) for of in zip(*asked, strict=True)]
+    readings = [
+        replace(each, span=(max(0, each.span[0] - left), max(0, each.span[1] - left)))
+        for each, left in zip(best, above, strict=True)
+    ]
+    return _gathered(assess.weigh_by_readings(run.question, passages, readings, worth, context.cutoff), reader.name)
 
 
 async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> Gathered:

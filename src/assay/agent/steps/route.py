@@ -92,7 +92,8 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     readings = distinct_readings(run.question, proposed.readings) if route is not Route.direct else ()
     if every:
         route = Route.research
-    query = " ".join(proposed.query.split()) if route is Route.lookup and not is_suspicious(proposed.query) else ""
+    reworded = route is Route.lookup and not context.small(Role.route)  # a small model adds what nobody asked for
+    query = " ".join(proposed.query.split()) if reworded and not is_suspicious(proposed.query) else ""
     yield Routed(route, f"{why}{limited}", since, until, every, readings, by, query)
 
 

@@ -30,9 +30,8 @@ from assay.core.types import (
 )
 
 # The version of the decision code. Raise it when a change makes recorded runs come out differently: replay then takes
-# the
-# conclusions of older runs as recorded. Runs without a version have version 0.
-DECIDES = 4
+# the conclusions of older runs as recorded. Runs without a version have version 0.
+DECIDES = 5
 
 
 class Mode(StrEnum):
