@@ -457,6 +457,42 @@ async def test_people_see_their_own_models_and_nobody_elses(folder: Path, serve:
             client(at, "wrong").chat.completions.create(**asked)
 
 
+def test_what_is_refused_at_the_door_has_the_form_of_openai(folder: Path, serve: Serve):
+    with opened(folder) as workspace:
+        members.add(workspace.store, "reader")
+        own = {"Authorization": f"Bearer {tokens.new_key(workspace.store, 'reader')}"}
+    wrong, foreign = {"Authorization": "Bearer wrong"}, {"Origin": "https://elsewhere.example"}
+    ask, huge = "/v1/chat/completions", b" " * 1_100_000
+    with serve(serving=ServeOptions(auth="keys")) as at, at.client() as http:
+        for reply, status, kind in (
+            (http.get("/v1/models"), 401, "authentication_error"),
+            (http.get("/v1/models", headers=wrong), 401, "authentication_error"),
+            (http.post(ask, headers=foreign), 403, "permission_error"),
+            (http.get("/v1/embeddings", headers=own), 404, "not_found_error"),
+            (http.get("/v1", headers=own), 404, "not_found_error"),
+            (http.get(ask, headers=own), 405, "invalid_request_error"),
+            (http.post(ask, headers=own, content=huge), 413, "invalid_request_error"),
+            (http.post(ask, headers=own, json={}), 400, "invalid_request_error"),
+        ):
+            assert reply.status_code == status, reply.text
+            assert set(reply.json()) == {"error"}
+            error = reply.json()["error"]
+            assert set(error) == {"message", "type", "param", "code"}
+            assert (error["type"], bool(error["message"])) == (kind, True)
+            assert reply.headers.get("WWW-Authenticate", "").startswith("Bearer") == (status == 401)
+            assert bool(reply.headers.get("Allow")) == (status == 405)
+
+
+def test_too_many_requests_are_refused_in_the_form_of_openai(serve: Serve):
+    with serve(serve_requests_per_minute=1) as at, at.client() as http:
+        replies = [http.get("/v1/models") for _ in range(40)]
+        refused = [each for each in replies if each.status_code == 429]
+        assert refused
+        assert refused[0].json()["error"]["code"] == "rate_limit_exceeded"
+        assert int(refused[0].headers["Retry-After"]) >= 1
+        assert http.get("/api/me").json()["error"] == "too-many", "elsewhere the form is Assay's own"
+
+
 def test_more_runs_than_a_person_may_have_are_refused_with_a_time_to_wait(serve: Serve):
     with held(height()) as (model, go), serve(model, serve_runs_per_person=1) as at:
         first = threading.Thread(target=lambda: client(at).chat.completions.create(model="assay", messages=says(FIRST)))

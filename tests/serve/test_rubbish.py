@@ -60,9 +60,12 @@ def status(came: bytes) -> int:
     return int(came.split(b" ", 2)[1])
 
 
-def problem(came: bytes) -> dict[str, str]:
-    """The body of an error, which is one in the form that errors have."""
+def problem(came: bytes, path: str = "") -> dict[str, str]:
+    """The body of an error, which is one in the form that errors have; below /v1 in OpenAI's."""
     said = json.loads(came.partition(b"\r\n\r\n")[2])
+    if path.startswith("/v1/"):
+        assert set(said["error"]) == {"message", "type", "param", "code"} and said["error"]["message"], said
+        return {"error": said["error"]["type"], "detail": said["error"]["message"]}
     assert set(said) == {"error", "detail"} and said["error"] != "http" and said["detail"], said
     return said
 
@@ -148,7 +151,8 @@ def test_of_a_name_that_stands_twice_the_last_counts(here: Rubbish):
 def test_too_much_is_refused_unread_and_also_when_it_comes_in_pieces(here: Rubbish, path: str):
     at, _ = here
     announced = sent(at, request("POST", path, b"{", "Content-Type: application/json", length=1_000_001))
-    assert (status(announced), problem(announced)["error"]) == (413, "too-large")
+    refused = "invalid_request_error" if path.startswith("/v1/") else "too-large"
+    assert (status(announced), problem(announced, path)["error"]) == (413, refused)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     pieces = b"".join(b"10000\r\n" + b"[" * 0x10000 + b"\r\n" for _ in range(16)) + b"0\r\n\r\n"
     assert status(sent(at, head.encode() + pieces)) == 413
@@ -248,7 +252,7 @@ def test_a_method_that_a_path_does_not_take_is_told_which_it_takes(here: Rubbish
         came = sent(at, request(method, path))
         assert status(came) == 405, path
         assert f"allow: {methods}\r\n".encode() in came, (path, came)
-        assert problem(came)["error"] == "method"
+        assert problem(came, path)["error"] in {"method", "invalid_request_error"}
 
 
 @pytest.mark.parametrize(

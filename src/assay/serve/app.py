@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -15,11 +15,13 @@ from starlette.exceptions import HTTPException
 from assay import __version__
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import review_webhook
+from assay.serve.api_document import api_document
 from assay.serve.guard import ERRORS, RequestGuard
 from assay.serve.http_methods import HttpMethodsMiddleware, allowed_methods
 from assay.serve.mcp import server as mcp
 from assay.serve.metrics import MetricsMiddleware, ServerMetrics
 from assay.serve.openai import chat_endpoint
+from assay.serve.openai.errors import error_response, is_openai_path
 from assay.serve.routes import (
     access,
     audit,
@@ -95,7 +97,7 @@ def make_app(server: Server) -> FastAPI:
     @app.get("/openapi.json", include_in_schema=False)
     def document() -> JSONResponse:
         """Made when it is first asked for, in a thread: it takes a moment, which nobody else has to wait for."""
-        return JSONResponse(app.openapi())
+        return JSONResponse(api_document(app, server.serving))
 
     system.mount_page(app)
     app.add_exception_handler(AssayError, _assay_error)  # pyright: ignore[reportArgumentType]
@@ -147,12 +149,14 @@ async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
     return problem(422, "invalid", f"{place}: {first['msg']}" if place else str(first["msg"]))
 
 
-async def _http_error(request: Request, error: HTTPException) -> JSONResponse:
-    name = ERRORS.get(error.status_code, "http")
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    """Errors of the router: no such path, or not with this method."""
     headers = dict(error.headers or {})
     if error.status_code == 405 and (methods := allowed_methods(request.app.routes, request.scope)):
         headers["Allow"] = ", ".join(methods)
-    return problem(error.status_code, name, str(error.detail), headers)
+    if is_openai_path(request.url.path):
+        return error_response(HTTPException(error.status_code, error.detail, headers))
+    return problem(error.status_code, ERRORS.get(error.status_code, "http"), str(error.detail), headers)
 
 
 async def _broke_down(_: Request, error: Exception) -> JSONResponse:

@@ -25,6 +25,7 @@ from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
 from assay.serve.limits import reserve_request, too_many_requests
 from assay.serve.local_token import MISSING, first_visit, has_token
+from assay.serve.openai.errors import error_response, is_openai_path
 from assay.serve.state import INTERNAL_ERROR, LOCAL_PERSON, Person, Server
 from assay.store.access import members, tokens
 from assay.store.database import Store
@@ -249,9 +250,12 @@ class GuardedReply:
         await self._send(message)
 
     async def problem(self, scope: Scope, receive: Receive, error: HTTPException) -> None:
-        """Send an error in the uniform format; instead of the page, for a person to read."""
+        """Send an error in the uniform format, or in OpenAI's; instead of the page, for a person to read."""
         if scope["path"] == "/":
             await PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)(scope, receive, self.send)
+            return
+        if is_openai_path(scope["path"]):
+            await error_response(error)(scope, receive, self.send)
             return
         body = {"error": ERRORS.get(error.status_code, "http"), "detail": str(error.detail)}
         await JSONResponse(body, error.status_code, error.headers)(scope, receive, self.send)

@@ -23,7 +23,7 @@ from assay.core.events import Mode, SearchFilters
 from assay.core.types import Exchange
 from assay.models.factory import has_model
 from assay.serve.attached_run import AttachedRun, RunReply, begin, reply_of
-from assay.serve.openai.errors import SERVER, OpenAIErrorRoute, RunWithoutAnswer
+from assay.serve.openai.errors import PREFIX, SERVER, OpenAIErrorRoute, RunWithoutAnswer
 from assay.serve.openai.messages import keep_as_typed, last_exchange, plain_reply, split_messages
 from assay.serve.openai.openai_schemas import (
     Annotation,
@@ -42,7 +42,6 @@ from assay.serve.openai.openai_schemas import (
     UrlCitation,
     chunk,
 )
-from assay.serve.schemas.run_schemas import ErrorResponse
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.serve.views.chat_markdown import citation_marks
@@ -58,14 +57,11 @@ RECENT = 30  # of a person's runs, among which the last answer of a conversation
 GONE = 499  # the client has disconnected
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    **{code: {"model": OpenAIErrorResponse} for code in (400, 404, 422, 500, 502, 503)},
-    **{
-        code: {"model": OpenAIErrorResponse | ErrorResponse} for code in (401, 403, 413, 429)
-    },  # the latter from the guard
+    code: {"model": OpenAIErrorResponse} for code in (400, 401, 403, 404, 413, 422, 429, 500, 502, 503)
 }
 
 router = APIRouter(
-    prefix="/v1",
+    prefix=PREFIX,
     tags=["openai"],
     route_class=OpenAIErrorRoute,
     responses=ERRORS,

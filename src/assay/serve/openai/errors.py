@@ -18,9 +18,15 @@ from assay.serve.state import INTERNAL_ERROR
 
 log = logging.getLogger("assay.serve")
 
+PREFIX = "/v1"
 INVALID, SERVER = "invalid_request_error", "server_error"
 TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 NO_RETRY = {"X-Should-Retry": "false"}  # a client retry would repeat the whole run
+
+
+def is_openai_path(path: str) -> bool:
+    """Whether clients of OpenAI's interface call this path, so that every error there has their format."""
+    return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 class RunWithoutAnswer(Exception):
