@@ -48,6 +48,7 @@ SECTIONS = {
     "evaluate": "Evaluating",
     "serve": "Serving",
     "cli": "Everything else",
+    "cli/acting": "People and access",
     "cli/documents": "Starting and adding",
     "cli/documents/access": "People and access",
     "cli/documents/share": "People and access",

@@ -93,6 +93,7 @@ def test_every_setting_is_documented_with_its_variable_and_its_default():
         row = f"| `{name}` | `{PREFIX}{name.upper()}` | {f'`{default}`' if default != '' else 'empty'} |"
         assert row in text, f"docs/reference/settings.md has no row that begins with {row}"
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {
+        "ASSAY_AS",
         "ASSAY_WORKSPACE",
         "ASSAY_CACHE_DIR",
         "ASSAY_DEBUG",
@@ -224,6 +225,7 @@ def test_there_are_commands_to_check():
 def test_a_command_in_the_documents_can_be_typed(where: str, line: str):
     for words in command_lines(line):
         command, name = PROGRAM, "assay"
+        words = words[2:] if words[:1] == ["--as"] else words
         while words and words[0] in getattr(command, "commands", {}):
             name, command, words = f"{name} {words[0]}", command.commands[words[0]], words[1:]
         if name == "assay":

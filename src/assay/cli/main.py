@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from assay import __version__
+from assay.cli.acting import act_as
 from assay.cli.documents import access, add, base, search, share, sources
 from assay.cli.governance import audit, erase, export, report, review, verify
 from assay.cli.options import plain
@@ -38,11 +39,22 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
+    as_: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            metavar="user:NAME",
+            envvar="ASSAY_AS",
+            help="Whom the command acts as, seeing and recording what they would. Goes before the command.",
+        ),
+    ] = "",
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Answers questions from your own documents and shows its evidence."""
+    act_as(as_, context.invoked_subcommand)
 
 
 app.command("init")(init.init)

@@ -35,7 +35,7 @@ def show(
     source: Of = "", base: Within = "", owner: Owner = "", workspace: Workspace = None, json: Json = False
 ) -> None:
     """Say who may read a knowledge base or a document."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
@@ -65,7 +65,7 @@ def reset(
     json: Json = False,
 ) -> None:
     """Have a document read by whoever reads its knowledge base, and by nobody else."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
@@ -74,9 +74,9 @@ def reset(
 
 
 def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json: bool, *, may: bool) -> None:
+    from assay.cli.acting import open_workspace
     from assay.core.errors import UserError
     from assay.store.access.grants import GROUP, USER
-    from assay.workspace.facade import open_workspace
 
     words = [whole(each) for each in what]
     names = [each for each in words if each.startswith((USER, GROUP))]
@@ -99,6 +99,9 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
 
 
 def _seen(opened: Opened, owner: str) -> Opened:
+    from assay.cli.acting import check_owner_option
+
+    check_owner_option(owner)
     return opened.for_principal(owner_named(whole(owner))) if owner else opened
 
 

@@ -60,10 +60,10 @@ def add(
 
     What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
     """
+    from assay.cli.acting import open_workspace
     from assay.cli.documents.share import warn_if_unknown
     from assay.cli.view.forecast import show_forecast
     from assay.ingest.sources import find_sources, source_from_stdin
-    from assay.workspace.facade import open_workspace
 
     files = find_sources([Path(path) for path in paths if path != "-"])
     if "-" in paths:
@@ -93,7 +93,7 @@ def sync(
     quiet: Quiet = False,
 ) -> None:
     """Make a knowledge base agree with a folder: add what is new or changed, remove what is gone."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace, create=True, ocr=ocr) as opened:
         report, gone = run_with_progress(lambda say: opened.sync(folder, base, say=say), quiet=quiet or json)
@@ -109,7 +109,7 @@ def sync(
 
 def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json = False, quiet: Quiet = False) -> None:
     """Split and embed a knowledge base again after a change of settings; the files themselves are not needed."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         report = run_with_progress(lambda say: opened.reindex(base, say=say), quiet=quiet or json)

@@ -16,8 +16,8 @@ Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
 @app.command("list")
 def list_bases(workspace: Workspace = None, json: Json = False) -> None:
     """List the knowledge bases with how many documents each has, and whether their answers wait for a reviewer."""
+    from assay.cli.acting import open_workspace
     from assay.store.runs import reviews
-    from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         marked = reviews.bases_with_review(opened.store)
@@ -45,8 +45,8 @@ def describe(
     name: Name, description: Annotated[str, typer.Argument(help="A sentence.")], workspace: Workspace = None
 ) -> None:
     """Say what a knowledge base is about."""
+    from assay.cli.acting import open_workspace
     from assay.store.access.grants import get_or_create_base
-    from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
@@ -56,7 +56,7 @@ def describe(
 @app.command()
 def offers(workspace: Workspace = None, json: Json = False) -> None:
     """List knowledge bases that others share with you, and that you have not accepted."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         found = opened.offers()
@@ -79,7 +79,7 @@ BaseId = Annotated[str, typer.Argument(metavar="ID", help="The knowledge base's 
 @app.command()
 def accept(base: BaseId, workspace: Workspace = None) -> None:
     """Accept a knowledge base that somebody shares with you: it is searched from now on."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         found = opened.answer_offer(whole(base), True)
@@ -89,7 +89,7 @@ def accept(base: BaseId, workspace: Workspace = None) -> None:
 @app.command()
 def leave(base: BaseId, workspace: Workspace = None) -> None:
     """Decline a knowledge base that somebody shares with you, or leave one that you had accepted."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         found = opened.scope().find(whole(base))
@@ -109,7 +109,7 @@ def review(
     workspace: Workspace = None,
 ) -> None:
     """Have every answer that draws on a knowledge base wait for a reviewer, or no longer."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         opened.mark_for_review(name, on=whether is OnOff.on)
@@ -120,7 +120,7 @@ def review(
 @app.command()
 def delete(name: Name, workspace: Workspace = None, yes: Yes = False) -> None:
     """Delete a knowledge base with all its documents. The files themselves are not touched."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         base = opened.scope().named(name)

@@ -41,8 +41,8 @@ def search(
     json: Json = False,
 ) -> None:
     """Find passages by words and by meaning."""
+    from assay.cli.acting import open_workspace
     from assay.core.errors import UserError
-    from assay.workspace.facade import open_workspace
 
     if not query.strip():
         raise UserError("The query is empty. Give a few words to search for.")

@@ -27,10 +27,11 @@ def share(
     json: Json = False,
 ) -> None:
     """Let people or groups read a knowledge base; without --with, say who does."""
+    from assay.cli.acting import check_owner_option, open_workspace
     from assay.core.errors import UserError
     from assay.store.access import grants
-    from assay.workspace.facade import open_workspace
 
+    check_owner_option(owner)
     with open_workspace(workspace) as opened:
         seen = opened.for_principal(owner_named(whole(owner))) if owner else opened
         base = seen.scope().named(whole(name))

@@ -12,7 +12,7 @@ from assay.core.printable import printable_name
 
 def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False) -> None:
     """List the documents, and the files that could not be read with the reason."""
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         entries = opened.sources(bases or ())
@@ -50,9 +50,9 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what was read of a document: title, authors, date, abstract, headings and the text itself."""
+    from assay.cli.acting import open_workspace
     from assay.core.errors import UserError
     from assay.core.identity import describe
-    from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         entry = opened.named(stored_name(name), opened.scope(bases or ()))[0]
@@ -94,7 +94,7 @@ def remove(
 
     The files themselves are not touched. `assay erase` does the same, and says what went.
     """
-    from assay.workspace.facade import open_workspace
+    from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
         scope = opened.scope([base] if base else [])

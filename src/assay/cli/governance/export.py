@@ -16,10 +16,10 @@ def export(
     workspace: Workspace = None,
 ) -> None:
     """Write a run with its evidence and its proof to one file; `python3 check.py FILE` checks it without Assay."""
+    from assay.cli.acting import open_workspace
     from assay.core.errors import UserError
     from assay.core.private_files import write_private
     from assay.governance.audit.export import export_bundle
-    from assay.workspace.facade import open_workspace
 
     file = (out or Path(f"{run}.zip")).expanduser()
     if file.exists():

@@ -47,8 +47,8 @@ def review(
 
     Exit code 5: it waits still, or again.
     """
+    from assay.cli.acting import open_workspace
     from assay.core.errors import UserError
-    from assay.workspace.facade import open_workspace
 
     decisions = [approve, bool(edit or drop), reject]
     if sum(decisions) > 1 or (any(decisions) and (not run or decided)):

@@ -82,10 +82,10 @@ def ask(
     Exit code 0: answered; 3: partly; 4: the documents do not answer it; 5: it waits for you or for a reviewer. --json
     prints one event per line.
     """
+    from assay.cli.acting import open_workspace
     from assay.cli.setup import consent
     from assay.core import events
     from assay.core import events as trust
-    from assay.workspace.facade import open_workspace
     from assay.workspace.types import AskOptions
 
     how = AskOptions(
@@ -128,9 +128,9 @@ def resume(
 
     Of a synthesis it writes the files again, into --out.
     """
+    from assay.cli.acting import open_workspace
     from assay.cli.setup import consent
     from assay.cli.view import account
-    from assay.workspace.facade import open_workspace
 
     limits = _limits(max_cost, max_tokens, max_seconds) | synthesis_limits(max_cost, max_tokens, max_seconds)
     with open_workspace(workspace, **limits) as opened:

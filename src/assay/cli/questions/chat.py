@@ -100,10 +100,10 @@ def chat(
 
     Without QUESTION a dialogue: /help says what can be typed. With QUESTION one turn, with the exit codes of `assay ask`.
     """
+    from assay.cli.acting import open_workspace
     from assay.cli.setup import consent
     from assay.core import events
     from assay.core.errors import UserError
-    from assay.workspace.facade import open_workspace
     from assay.workspace.types import AskOptions
 
     if (list_ or forget) and (question is not None or thread or (list_ and forget)):

@@ -44,8 +44,8 @@ def replay(
 
     With --from, a new run begins with what was recorded before that step, and goes on live from there.
     """
+    from assay.cli.acting import open_workspace
     from assay.core.errors import UserError
-    from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         recorded = opened.run(run)
@@ -179,9 +179,9 @@ def diff(
     json: Json = False,
 ) -> None:
     """Show what differs between two runs: question, route, plan, searches, evidence, claims, answer, cost."""
+    from assay.cli.acting import open_workspace
     from assay.governance.difference import difference, render_difference
     from assay.store import documents
-    from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         one, other = map(opened.run_for_asker, (a, b))

@@ -21,9 +21,9 @@ def runs(
     json: Json = False,
 ) -> None:
     """List what was asked, newest first, with how it ended and what it took."""
+    from assay.cli.acting import open_workspace
     from assay.core.codec import to_json
     from assay.store.runs.history import history
-    from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         entries = history(opened.store, opened.principal.id, opened.scope(), limit)
@@ -54,11 +54,11 @@ def trace(
     json: Json = False,
 ) -> None:
     """Show every step of a run, what its judges said of each claim, and whether its record is whole."""
+    from assay.cli.acting import open_workspace
     from assay.cli.view.claim_lines import event_lines
     from assay.core.codec import to_json
     from assay.core.events.describe import record_line
     from assay.store.runs import records
-    from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         chain = records.chain(opened.store, run, opened.principal.id)

@@ -113,13 +113,14 @@ def synthesise(
 
     Exit code 0: all documents are told; 3: some are not, or a limit was reached; 4: nothing can be told.
     """
+    from assay.cli.acting import open_workspace
     from assay.cli.questions import document_selection
     from assay.cli.setup import consent
     from assay.cli.view import account
     from assay.cli.view.answer_format import OutputFormat
     from assay.cli.view.follow import Show, follow
     from assay.core.events import Stakes
-    from assay.workspace.facade import DEFAULT_BASE, open_workspace
+    from assay.workspace.facade import DEFAULT_BASE
 
     if out is not None and not forecast:
         account.check_folder(out)

@@ -13,9 +13,9 @@ def mcp(workspace: Workspace = None) -> None:
     import asyncio
     import signal
 
+    from assay.cli.acting import open_workspace
     from assay.serve.mcp.server import over_stdio
     from assay.serve.process import log_to_terminal
-    from assay.workspace.facade import open_workspace
 
     log_to_terminal(access=False)
     # Exit at once: a thread blocks on the next line and cannot be cancelled. Records are on disk, and runs can be

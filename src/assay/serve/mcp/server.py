@@ -63,7 +63,7 @@ async def running(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def over_stdio(workspace: Workspace) -> None:
-    """Serve one agent over standard input and output, as the local user, until it closes them."""
+    """Serve one agent over standard input and output, as the person that the workspace was opened for, until it closes them."""
 
     @asynccontextmanager
     async def ask(_: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[LocalQuestion]:
