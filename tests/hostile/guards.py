@@ -100,7 +100,14 @@ GUARDS = (
         "core/private_files.py",
         "os.O_EXCL, 0o600)",
         "os.O_EXCL, 0o644)",
-        "tests/cli/test_safety.py::test_what_is_exported_can_be_read_by_its_owner_alone",
+        "tests/governance/test_backup.py",
+    ),
+    Guard(
+        "what the command line writes can be read by its owner alone",
+        "cli/main.py",
+        "before = os.umask(OTHERS)",
+        "before = os.umask(0o022)",
+        "tests/cli/test_safety.py::test_a_workspace_in_a_folder_that_all_can_read_is_made_its_owners_alone",
     ),
     Guard(
         "an agent hears that an answer waits for a reviewer",
