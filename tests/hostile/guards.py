@@ -37,7 +37,7 @@ FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_era
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
-JOBS = "tests/serve/test_jobs.py"
+JOBS, SETUP = "tests/serve/test_jobs.py", "tests/serve/test_setup.py"
 GUARDS = (
     Guard(
         "the fence escapes its own marks",
@@ -737,6 +737,41 @@ GUARDS = (
         "return bool(self.until) and time.process_time() > self.until",
         "return False",
         f"{PARTIAL}::test_a_parser_that_runs_late_returns_what_it_has",
+    ),
+    Guard(
+        "nothing is sent to a model's machine before somebody agrees to it",
+        "workspace/model_connection.py",
+        "if host not in agreed and not facts.agreed(context.store, host):",
+        "if False:",
+        f"{SETUP}::test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name",
+    ),
+    Guard(
+        "a key stays with the address that it was given for",
+        "workspace/model_connection.py",
+        'else settings.llm_api_key if same else SecretStr("")',
+        "else settings.llm_api_key",
+        f"{SETUP}::test_a_key_never_follows_to_another_address",
+    ),
+    Guard(
+        "only an administrator connects a model",
+        "serve/routes/setup.py",
+        "    require_administrator(who)\n    server.workspace = await asyncio.to_thread(server.workspace.connect_model",
+        "    server.workspace = await asyncio.to_thread(server.workspace.connect_model",
+        f"{SETUP}::test_only_an_administrator_sees_or_changes_the_model",
+    ),
+    Guard(
+        "only the one user of a computer names a folder of it",
+        "serve/routes/setup.py",
+        'if server.serving.auth != "off" or not server.serving.token:',
+        "if False:",
+        f"{SETUP}::test_nobody_but_the_one_user_of_this_computer_names_a_folder_of_it",
+    ),
+    Guard(
+        "a suggested question holds no instruction",
+        "lookup/suggest.py",
+        " and not is_suspicious(words)",
+        "",
+        f"{SETUP}::test_suggested_questions_come_from_the_documents_and_are_answered",
     ),
 )
 

@@ -35,6 +35,7 @@ from assay.serve.routes import (
     reruns,
     review,
     runs,
+    setup,
     synthesis,
     system,
     threads,
@@ -46,6 +47,8 @@ log = logging.getLogger("assay.serve")
 ROUTERS = (
     system.router,
     auth.router,
+    setup.router,
+    setup.start_router,
     people.router,
     access.router,  # before the bases: a base's name may contain a slash
     bases.router,

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from assay.store.documents import Entry
     from assay.store.threads import Thread
     from assay.synthesis.forecast import SynthesisForecast
+    from assay.workspace.model_connection import ModelConnection, ProposedModel
     from assay.workspace.review import ReviewService as ReviewService
+    from assay.workspace.suggest import Suggestion
     from assay.workspace.types import Access, ErasureReport, Steps, WorkForecast
 
 DEFAULT_BASE = "default"
@@ -378,6 +380,18 @@ class Workspace:
 
         return chat.thread(self.context, name)
 
+    def suggest_questions(self) -> list[Suggestion]:
+        """Questions to begin with, which the documents answer. No model is asked."""
+        from assay.workspace import suggest
+
+        return suggest.first_questions(self.context)
+
+    def suggest_follow_ups(self, run: Run) -> list[Suggestion]:
+        """Questions that could follow an answer, about the documents that it cites."""
+        from assay.workspace import suggest
+
+        return suggest.follow_ups(self.context, run)
+
     async def replay(self, run: Run) -> Replay:
         """Recompute a run from its record alone, and compare the two."""
         from assay.workspace import rerun
@@ -425,6 +439,32 @@ class Workspace:
         from assay.workspace import model_roles
 
         return await model_roles.judge_trial(self.context, llm, name, can, anew=True)
+
+    def model_connection(self, proposed: ProposedModel | None = None) -> ModelConnection:
+        """The connection to a language model, or what a proposed one would mean. Nothing is sent and nothing is changed."""
+        from assay.workspace import model_connection
+
+        return model_connection.connection(self.context, proposed)
+
+    async def test_model(self, proposed: ProposedModel, agreed: Sequence[str] = ()) -> list[str]:
+        """Try an endpoint with test sentences: what it can do, in words."""
+        from assay.workspace import model_connection
+
+        return await model_connection.test(self.context, proposed, tuple(agreed))
+
+    def connect_model(self, proposed: ProposedModel, agreed: Sequence[str] = ()) -> Workspace:
+        """Store which model is asked, and the agreement to send text to its machine. Returns the workspace with it."""
+        from assay.workspace import model_connection
+
+        return Workspace(
+            replace(self.context, settings=model_connection.connect(self.context, proposed, tuple(agreed)))
+        )
+
+    def disconnect_model(self) -> Workspace:
+        """Go on without a model, and forget its key. Returns the workspace without it."""
+        from assay.workspace import model_connection
+
+        return Workspace(replace(self.context, settings=model_connection.disconnect(self.context)))
 
     # --- synthesis --------------------------------------------------------------------------------------------------
 

@@ -15,24 +15,11 @@ if TYPE_CHECKING:
     from assay.workspace.facade import Workspace
 
 
-def leaves(settings: Settings, host: str) -> list[str]:
-    """What would be sent to a host, as text."""
-    from assay.models.factory import model_hosts, models_by_role, remote_hosts
-
-    what: list[str] = []
-    if host in remote_hosts(settings.embedder, settings.proxy):
-        what.append("every passage of your documents and every search, to be embedded")
-    if host in remote_hosts(settings.reranker, settings.proxy):
-        what.append("every search with the passages it finds, to be ranked")
-    if host in model_hosts(settings):
-        names = sorted({name for named in models_by_role(settings).values() for name in named})
-        what.append(f"your questions, and the passages found for them, to be read by {', '.join(names)}")
-    return what
-
-
 def explain(settings: Settings, hosts: Sequence[str]) -> None:
+    from assay.workspace.model_connection import receives
+
     for host in hosts:
-        say(f"To {host} would be sent: {'; '.join(leaves(settings, host)) or 'what passes through it'}.")
+        say(f"To {host} would be sent: {'; '.join(receives(settings, host)) or 'what passes through it'}.")
     say("Files as a whole, the index and the records of runs stay here.")
 
 

@@ -46,14 +46,15 @@ def _line(check: str, ok: bool | None, found: str) -> dict[str, Any]:
 
 def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
     """Whether text leaves this machine under these settings: attempted just now, or consented to."""
-    from assay.cli.setup.consent import leaves, not_agreed
+    from assay.cli.setup.consent import not_agreed
     from assay.core.settings import load_settings
     from assay.models.factory import reached
+    from assay.workspace.model_connection import receives
 
     settings = load_settings(folder)
     hosts = reached(settings)
     refused = not_agreed(folder, hosts)
-    sent = [f"to {host} goes {'; '.join(leaves(settings, host))}" for host in hosts if host not in refused]
+    sent = [f"to {host} goes {'; '.join(receives(settings, host))}" for host in hosts if host not in refused]
     found = [*attempts, *sent]
     waiting = f"; nothing is sent to {', '.join(refused)} before you agree" if refused else ""
     return _line(

@@ -4,7 +4,6 @@ flags."""
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -166,17 +165,11 @@ def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list
 
 
 def _write(folder: Path, wanted: SettingChanges) -> None:
-    from assay.cli.setup.settings_file import with_settings
-    from assay.core.private_files import write_private
-    from assay.core.settings import FILE, PREFIX, Settings
+    from assay.core.settings import FILE, PREFIX
+    from assay.core.settings_file import write_settings
 
-    place = folder / FILE
-    text = place.read_text(encoding="utf-8") if place.exists() else ""
-    defaults = {name: field.default for name, field in Settings.model_fields.items()} | {"llm_api_key": ""}
-    changes = init_questions.to_write(wanted, defaults, tomllib.loads(text))
-    if changes:
-        write_private(place, with_settings(text, changes).encode())
-    say(f"{'Wrote' if changes else 'Nothing to change in'} {place}.")
+    changed = write_settings(folder, wanted)
+    say(f"{'Wrote' if changed else 'Nothing to change in'} {folder / FILE}.")
     for name in wanted:
         if os.environ.get(f"{PREFIX}{name.upper()}") is not None and name != "llm_api_key":
             say(f"Note: {PREFIX}{name.upper()} is set in the environment, and wins over the file.")

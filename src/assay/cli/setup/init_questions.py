@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.view.dialogue import ask_until_valid, one_of, say
@@ -108,14 +108,3 @@ def stops(typed: str) -> str:
         return ""
     checkpoints = [one_of(CHECKPOINTS)(word.strip()) for word in typed.split(",") if word.strip()]
     return ", ".join(dict.fromkeys(checkpoints))
-
-
-def to_write(requested: SettingChanges, defaults: Mapping[str, Any], file: Mapping[str, Any]) -> dict[str, Any]:
-    """The changed lines of the settings file: a value equal to the default needs no line, and an existing line for
-    it is removed."""
-    changes: dict[str, Any] = {}
-    for name, value in requested.items():
-        wanted = None if value == defaults[name] else value
-        if file.get(name) != wanted:
-            changes[name] = wanted
-    return changes

@@ -55,6 +55,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         event_kinds=tuple(KINDS),
         version=__version__,
         upload_megabytes=settings.file_max_megabytes,
+        folders=server.serving.auth == "off" and bool(server.serving.token),
     )
 
 

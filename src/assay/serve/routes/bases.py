@@ -127,7 +127,7 @@ async def send_files(
 ) -> JobView:
     """Send files. Once this is answered they are safe: they are read whoever leaves, and after a restart. A file with the
     same name as an earlier one takes its place, and keeps its access list."""
-    base = await asyncio.to_thread(_into, workspace, name)
+    base = await asyncio.to_thread(target_base, workspace, name)
     for reader in only_for:
         grants.check_grantee(reader)
     job = "j" + workspace.store.new_id()
@@ -182,7 +182,7 @@ def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
     return scope.bases[0], scope
 
 
-def _into(workspace: Workspace, name: str) -> Base:
+def target_base(workspace: Workspace, name: str) -> Base:
     """The target base of an upload: it must exist and be writable. Only the default base is created on demand."""
     if name == DEFAULT_BASE:
         grants.get_or_create_base(workspace.store, name, workspace.principal)

@@ -32,7 +32,7 @@ PersonName = Annotated[str, Path(max_length=100)]
 KeyId = Annotated[str, Path(max_length=100)]
 
 
-def _administrator(who: Person) -> None:
+def require_administrator(who: Person) -> None:
     if not who.admin:
         raise HTTPException(404, "Not Found")
 
@@ -44,14 +44,14 @@ def _shape(member: Member) -> PersonView:
 @router.get("/people", response_model=PeopleResponse)
 def list_people(server: CurrentServer, who: CurrentPerson) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
-    _administrator(who)
+    require_administrator(who)
     return PeopleResponse(people=tuple(map(_shape, members.listing(server.workspace.store))))
 
 
 @router.post("/people", status_code=201, response_model=PersonView)
 def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPerson) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
-    _administrator(who)
+    require_administrator(who)
     store, by = server.workspace.store, who.principal.id
     return _shape(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
 
@@ -62,7 +62,7 @@ def change_person(
 ) -> PersonView:
     """Change somebody's groups, rights or password. It holds from their next request on; a new password ends all their
     sessions and API keys. Every change is recorded."""
-    _administrator(who)
+    require_administrator(who)
     store, by = server.workspace.store, who.principal.id
     member = members.known(store, name)
     if changed.admin is False and member.name == who.principal.id:
@@ -80,7 +80,7 @@ def change_person(
 def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -> Response:
     """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays
     under a name that nobody can have."""
-    _administrator(who)
+    require_administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
     transfer.remove_member(server.workspace.store, server.workspace.cache, name, by=who.principal.id)

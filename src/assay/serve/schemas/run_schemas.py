@@ -79,6 +79,7 @@ class MeResponse(ResponseModel):
     event_kinds: tuple[str, ...]  # the event kinds of a run, used as event names in its stream
     version: str
     upload_megabytes: int  # the maximum file size
+    folders: bool  # whether a folder of the server's computer can be added by its path
 
 
 class LoginRequest(RequestModel):

@@ -108,7 +108,7 @@ class UploadForm:
         if not self._files:
             raise InvalidForm("it holds no file in the field `files`.")
         for folder in (self._folder, self._folder.parent, self._folder.parent.parent):
-            _kept(folder)
+            keep_folder(folder)
         return self._files
 
     def close(self) -> None:
@@ -170,7 +170,7 @@ class UploadForm:
         self._ended = True
 
 
-def _kept(folder: Path) -> None:
+def keep_folder(folder: Path) -> None:
     """Sync a folder to disk; ignored where the system does not support that."""
     try:
         handle = os.open(folder, os.O_RDONLY)

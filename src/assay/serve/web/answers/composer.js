@@ -163,6 +163,11 @@ export function composer(app, bases, { ask, stop }) {
       draw();
       box.focus();
     },
+    /** Ask in these words, as if they had been typed. */
+    ask: (words) => {
+      box.value = words;
+      return send();
+    },
     setRunning: (on) => {
       running = on;
       draw();

@@ -16,6 +16,7 @@ export const session = { csrf: "", eventKinds: [], signedOut: () => {} };
 export const get = (path) => call("GET", path);
 export const post = (path, body = undefined) => call("POST", path, body);
 export const patch = (path, body) => call("PATCH", path, body);
+export const put = (path, body) => call("PUT", path, body);
 export const del = (path) => call("DELETE", path);
 
 /** A path out of parts that may hold anything: `at("api", "threads", id)`. */

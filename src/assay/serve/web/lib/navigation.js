@@ -17,6 +17,7 @@ export const SCREENS = [
   { at: /^\/review\/([^/]+)$/, module: "./screens/review.js", name: "reviews", params: ["run"] },
   { at: /^\/reports(?:\/([^/]+))?$/, module: "./screens/reports.js", name: "reports", params: ["report"] },
   { at: /^\/health$/, module: "./screens/health.js", name: "health", params: [] },
+  { at: /^\/model$/, module: "./screens/model.js", name: "model", params: [] },
   { at: /^\/people$/, module: "./screens/people.js", name: "people", params: [] },
   { at: /^\/keys$/, module: "./screens/keys.js", name: "keys", params: [] },
 ];
@@ -32,6 +33,7 @@ const OTHERS = [
   { name: "reviews", hash: "#/reviews", words: "Reviews", drawn: "shield" },
   { name: "reports", hash: "#/reports", words: "Reports", drawn: "chart" },
   { name: "health", hash: "#/health", words: "Health", drawn: "shield", admin: true },
+  { name: "model", hash: "#/model", words: "Model", drawn: "sliders", admin: true },
   { name: "people", hash: "#/people", words: "People", drawn: "people", admin: true },
 ];
 const EVERY = 60_000; // milliseconds between looks at what waits

@@ -93,6 +93,16 @@ export function badge(words, kind = "", props = {}) {
   return el("span", { class: ["badge", kind], ...props }, words);
 }
 
+/** The head of a screen: its name, what it is for, and what can be done. */
+export function pageHead(title, about = "", ...actions) {
+  return el(
+    "header",
+    { class: "page-head" },
+    el("div", {}, el("h1", {}, title), about ? el("p", { class: "muted" }, about) : null),
+    actions.some(Boolean) ? el("div", { class: "actions" }, ...actions) : null,
+  );
+}
+
 /** A labelled control: `field("Name", input, "what it is for")`. */
 let fields = 0;
 export function field(label, control, hint = "") {

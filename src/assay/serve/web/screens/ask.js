@@ -5,6 +5,8 @@ import { basesOf, composer } from "../answers/composer.js";
 import { el, fill, plural } from "../lib/dom.js";
 import { icon } from "../lib/ui.js";
 import { sidePanel } from "../answers/panel.js";
+import { suggestions } from "../answers/suggestions.js";
+import { firstVisit } from "../setup/first_visit.js";
 import { turnView } from "../answers/turn.js";
 
 export async function show(root, params, app) {
@@ -104,9 +106,7 @@ export async function show(root, params, app) {
     box.follow(talking);
   }
 
-  const documents = bases.reduce((sum, base) => sum + base.documents, 0);
-  const pending = bases.reduce((sum, base) => sum + base.pending, 0);
-  fill(welcome, ...greeting(app, bases, documents, pending));
+  const leaveWelcome = thread ? () => {} : greeting(app, welcome, bases, box.ask);
   fill(talk, name, welcome, list, el("div", { class: "composer-dock" }, quietLines(app), box.node));
   thread?.runs.forEach(add);
   arrange();
@@ -119,70 +119,45 @@ export async function show(root, params, app) {
   if (matchMedia("(hover: hover)").matches) box.focus(); // on a phone the keyboard would cover half the page
 
   return () => {
+    leaveWelcome();
     turns.forEach((turn) => turn.close());
     panel.close();
   };
 }
 
-function greeting(app, bases, documents, pending) {
-  if (!documents) {
-    return [
-      el("h1", {}, "Start with your documents"),
-      el(
-        "p",
-        { class: "muted" },
-        pending
-          ? `${plural(pending, "file")} still to be read. You can ask as soon as the first is done.`
-          : "Add PDFs, Word files, web pages, mails, tables or notes. Then ask: every statement shows its source.",
-      ),
-      el(
-        "p",
-        {},
-        el(
-          "a",
-          { class: "button primary", href: "#/documents" },
-          icon("upload"),
-          el("span", {}, pending ? "See how far they are" : "Add documents"),
-        ),
-      ),
-    ];
+/** What stands above the box before the first question: the first steps, or questions to begin with. */
+function greeting(app, welcome, bases, ask) {
+  const documents = bases.reduce((sum, base) => sum + base.documents, 0);
+  const pending = bases.reduce((sum, base) => sum + base.pending, 0);
+  if (!documents && !pending) {
+    const first = firstVisit(app, (now) => {
+      first.close();
+      greeting(app, welcome, now, ask);
+    });
+    fill(welcome, first.node);
+    return first.close;
   }
   const within = bases.length > 1 ? ` in ${plural(bases.length, "knowledge base")}` : "";
-  return [
+  const from = documents
+    ? `Answers come from ${plural(documents, "document")}${within}, with the page behind every statement.`
+    : `${plural(pending, "file")} still to be read. You can ask as soon as the first is done.`;
+  fill(
+    welcome,
     el("h1", {}, "What would you like to know?"),
-    el(
-      "p",
-      { class: "muted" },
-      `Answers come from ${plural(documents, "document")}${within}, with the page behind every statement.`,
-    ),
-  ];
+    el("p", { class: "muted" }, from, " ", el("a", { href: "#/documents" }, documents ? "Add more" : "See how far they are")),
+    documents ? suggestions("/api/suggestions", "To begin with", ask) : null,
+  );
+  return () => {};
 }
 
-/** What has to be known before asking, said once and quietly. */
+/** What has to be known before asking, said once and quietly. An administrator can change it from here. */
 function quietLines(app) {
-  if (app.me.leaves.length) {
-    const host = app.me.leaves.join(", ");
-    return el(
-      "p",
-      { class: "quiet-line" },
-      icon("info", 15),
-      el(
-        "span",
-        {},
-        `With the model, questions and passages would be sent to ${host}. Nobody has agreed to that yet: `,
-        el("code", {}, `assay config agree ${app.me.leaves[0]}`),
-        ". Until then, ask without a model (under Options).",
-      ),
-    );
-  }
-  if (!app.me.model) {
-    return el(
-      "p",
-      { class: "quiet-line" },
-      icon("info", 15),
-      el("span", {}, "No model is set up: answers are quotations from your documents."),
-    );
-  }
-  if (app.me.judge) return el("p", { class: "quiet-line" }, icon("info", 15), el("span", {}, app.me.judge));
-  return null;
+  const line = (...words) => el("p", { class: "quiet-line" }, icon("info", 15), el("span", {}, ...words));
+  const link = (words) => el("a", { href: "#/model" }, words);
+  if (app.me.leaves.length) return line(
+    `With the model, questions and passages would be sent to ${app.me.leaves.join(", ")}. Nobody has agreed to that yet. `,
+    app.me.admin ? [link("Agree, or choose another model"), "; until then, ask without a model (under Options)."] : "Until an administrator does, ask without a model (under Options).",
+  );
+  if (!app.me.model) return line("No model is set up: answers are quotations from your documents. ", app.me.admin ? link("Connect a model") : null);
+  return app.me.judge ? line(app.me.judge) : null;
 }

@@ -3,9 +3,9 @@
 import { baseAccess } from "../documents/access.js";
 import { get } from "../lib/api.js";
 import { adding } from "../documents/upload_panel.js";
-import { baseCard, baseFor, deleteBase, describeBase, leaveBase, newBase, offerList, placeOf } from "../documents/bases.js";
+import { FIRST, baseCard, baseFor, deleteBase, describeBase, leaveBase, newBase, offerList, placeOf } from "../documents/bases.js";
 import { add, el, fill, plural } from "../lib/dom.js";
-import { carriesFiles, selectedFiles, dropped } from "../documents/dropped_files.js";
+import { dropTarget, folderPath, pickers } from "../documents/file_pickers.js";
 import { library } from "../documents/document_list.js";
 import { button, empty, icon } from "../lib/ui.js";
 import { readiness } from "../documents/readiness.js";
@@ -73,12 +73,12 @@ function drawn(screen, app, bases, base, offers) {
     base: base?.name,
     alone: bases.length === 1,
     mayRemove: may,
-    none: () => invitation(fillable ? put : null, base),
+    none: () => invitation(app, fillable ? put : null, base),
     changed: report.refresh,
   });
   closers.push(list.close);
   if (base) report.refresh();
-  if (fillable) closers.push(dropTarget(screen, base, put));
+  if (fillable) closers.push(dropTarget(screen, base ? `Drop to add to ${base.name}` : "Drop to add", put));
   closers.push(keptUp(list, report));
   takeUp().catch(() => {}); // the list says what is wrong, if the server is
   return () => closers.forEach((close) => close());
@@ -159,25 +159,7 @@ function baseHead(app, base, put) {
   );
 }
 
-/** Buttons for those who do not drop: a file picker and a folder picker. */
-function pickers(put) {
-  return [
-    picker("Add folder", "", { webkitdirectory: true }, put),
-    picker("Add files", "primary", {}, put),
-  ];
-}
-
-function picker(words, kind, more, put) {
-  const input = el("input", { type: "file", multiple: true, hidden: true, ...more });
-  input.addEventListener("change", () => {
-    const files = selectedFiles(input.files);
-    input.value = "";
-    put(files);
-  });
-  return [button(words, { kind, icon: "upload", on: () => input.click() }), input];
-}
-
-function invitation(put, base) {
+function invitation(app, put, base) {
   if (!put) return empty("Nothing in here yet");
   return el(
     "div",
@@ -187,35 +169,6 @@ function invitation(put, base) {
     el("p", {}, "Drop files or whole folders anywhere on this page: PDF, Word, PowerPoint, Excel, HTML, e-mail, EPUB, Markdown, plain text."),
     el("p", { class: "small" }, "Each file is read once. Files that cannot be read are listed with the reason."),
     el("div", { class: "actions" }, ...pickers(put)),
+    folderPath(app, base?.name ?? FIRST),
   );
-}
-
-/** The whole screen takes files that are dropped on it. */
-function dropTarget(screen, base, put) {
-  const words = base ? `Drop to add to ${base.name}` : "Drop to add";
-  const veil = el("div", { class: "drop-veil", hidden: true, "aria-hidden": "true" }, el("p", {}, words));
-  screen.append(veil);
-  let leaving = 0;
-  const over = (event) => {
-    if (!carriesFiles(event)) return;
-    event.preventDefault();
-    event.dataTransfer.dropEffect = "copy";
-    veil.hidden = false;
-    clearTimeout(leaving);
-    leaving = setTimeout(() => (veil.hidden = true), 400); // drags tell that they are there, not that they have gone
-  };
-  const drop = async (event) => {
-    if (!carriesFiles(event)) return;
-    event.preventDefault();
-    clearTimeout(leaving);
-    veil.hidden = true;
-    put(await dropped(event));
-  };
-  window.addEventListener("dragover", over);
-  window.addEventListener("drop", drop);
-  return () => {
-    clearTimeout(leaving);
-    window.removeEventListener("dragover", over);
-    window.removeEventListener("drop", drop);
-  };
 }

@@ -2,7 +2,7 @@
 
 import { get } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { badge, button, failed, icon, loading } from "../lib/ui.js";
+import { badge, button, failed, icon, loading, pageHead } from "../lib/ui.js";
 
 const EVERY = 60_000; // milliseconds between looks
 const STATES = { ok: ["within its limit", "good"], alarm: ["alarm", "bad"], "–": ["no data", ""] };
@@ -16,12 +16,7 @@ export async function show(root, params, app) {
     el(
       "div",
       { class: "page reports" },
-      el(
-        "header",
-        { class: "page-head" },
-        el("div", {}, el("h1", {}, "Health"), el("p", { class: "muted" }, "What an operator watches. Looked at again every minute.")),
-        button("Look again", { icon: "again", on: load }),
-      ),
+      pageHead("Health", "What an operator watches. Looked at again every minute.", button("Look again", { icon: "again", on: load })),
       body,
     ),
   );
@@ -54,7 +49,7 @@ async function readiness() {
 function server(ready, me) {
   const lines = [
     ["Version", me.version],
-    ["Model", me.model || "none: answers are quotations"],
+    ["Model", [me.model || "none: answers are quotations", " ", el("a", { href: "#/model" }, "Change")]],
     ...(me.judge ? [["Judgement", me.judge]] : []),
     ...(me.leaves.length ? [["Not agreed to yet", me.leaves.join(", ")]] : []),
     ["Sign-in", { off: "none: one local user", keys: "passwords and API keys", header: "by a proxy" }[me.auth] ?? me.auth],

@@ -2,7 +2,7 @@
 
 import { at, get, query } from "../lib/api.js";
 import { count, el, fill, plural } from "../lib/dom.js";
-import { button, empty, failed, field, icon, loading } from "../lib/ui.js";
+import { button, empty, failed, field, icon, loading, pageHead } from "../lib/ui.js";
 import { plot } from "../runs/plot.js";
 
 const REPORTS = {
@@ -32,15 +32,9 @@ export async function show(root, params, app) {
     el(
       "div",
       { class: "page reports" },
-      el(
-        "header",
-        { class: "page-head" },
-        el(
-          "div",
-          {},
-          el("h1", {}, "Reports"),
-          el("p", { class: "muted" }, `Computed from the records of ${app.me.admin ? "everybody" : "your own runs"}.`),
-        ),
+      pageHead(
+        "Reports",
+        `Computed from the records of ${app.me.admin ? "everybody" : "your own runs"}.`,
         app.me.admin ? button("Verify all records", { icon: "shield", on: verify }) : null,
       ),
       el(

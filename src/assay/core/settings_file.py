@@ -6,8 +6,31 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from assay.core.private_files import write_private
+from assay.core.settings import FILE, Settings
 
 Value = str | int | float | bool
+
+
+def write_settings(folder: Path, wanted: Mapping[str, Any]) -> bool:
+    """Write these settings to the workspace's file; False if nothing was to change. A value equal to the default needs no
+    line, and an existing line for it is removed."""
+    place = folder / FILE
+    text = place.read_text(encoding="utf-8") if place.exists() else ""
+    present, changes = tomllib.loads(text), {}
+    for name, value in wanted.items():
+        default = Settings.model_fields[name].default
+        line = None if value == (default.get_secret_value() if isinstance(default, SecretStr) else default) else value
+        if present.get(name) != line:
+            changes[name] = line
+    if changes:
+        write_private(place, with_settings(text, changes).encode())
+    return bool(changes)
 
 
 def with_settings(text: str, values: Mapping[str, Value | None]) -> str:

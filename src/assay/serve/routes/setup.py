@@ -1,0 +1,132 @@
+"""HTTP routes for setting up in the browser: the model that is asked, for administrators only (hidden from others); a folder
+of this computer, where only its own user can ask; and questions to begin with."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from fastapi import APIRouter, HTTPException
+
+from assay.ingest.parsed import file_limits
+from assay.serve.routes.bases import target_base
+from assay.serve.routes.jobs import job_of
+from assay.serve.routes.people import require_administrator
+from assay.serve.schemas.document_schemas import JobView
+from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
+from assay.serve.schemas.setup_schemas import (
+    FolderRequest,
+    ModelConnectionView,
+    ModelRequest,
+    ModelTestResponse,
+    RecipientView,
+    SuggestedQuestion,
+    SuggestionsResponse,
+)
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.serve.uploading.folder import copy_folder
+from assay.store import jobs
+from assay.workspace.model_connection import ModelConnection, ProposedModel
+from assay.workspace.suggest import Suggestion
+
+log = logging.getLogger("assay.serve")
+
+router = APIRouter(prefix="/api/model", tags=["model"], responses=error_responses(413, 502))
+start_router = APIRouter(prefix="/api", tags=["documents"], responses=error_responses(413))
+
+ONLY_ITS_USER = "Only the one user of this computer can name a folder of it. Send the files instead."
+
+
+def _proposed(given: ModelRequest) -> ProposedModel:
+    return ProposedModel(given.address, given.model, given.key.get_secret_value())
+
+
+def _view(found: ModelConnection) -> ModelConnectionView:
+    return ModelConnectionView(
+        address=found.address,
+        model=found.model,
+        has_key=found.has_key,
+        recipients=tuple(
+            RecipientView(host=each.host, receives=each.receives, agreed=each.agreed) for each in found.recipients
+        ),
+        fixed=found.fixed,
+    )
+
+
+@router.get("", response_model=ModelConnectionView)
+def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
+    """Which model is asked, where it is, and what is sent to it. The key is never shown."""
+    require_administrator(who)
+    return _view(server.workspace.model_connection())
+
+
+@router.post("/preview", response_model=ModelConnectionView)
+def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
+    """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
+    require_administrator(who)
+    return _view(server.workspace.model_connection(_proposed(given)))
+
+
+@router.post("/test", response_model=ModelTestResponse)
+async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelTestResponse:
+    """Try the endpoint with a few test sentences; nothing of a document is among them. The machine must be agreed to, here
+    or earlier. Nothing is changed."""
+    require_administrator(who)
+    lines = await server.engine.run(server.workspace.test_model(_proposed(given), given.agree))
+    return ModelTestResponse(lines=tuple(lines))
+
+
+@router.put("", response_model=ModelConnectionView)
+async def connect_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
+    """Ask this model from now on. The address and the agreement are stored, the key in a file that only the server's user can
+    read."""
+    require_administrator(who)
+    server.workspace = await asyncio.to_thread(server.workspace.connect_model, _proposed(given), given.agree)
+    log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
+    return _view(await asyncio.to_thread(server.workspace.model_connection))
+
+
+@router.delete("", response_model=ModelConnectionView)
+async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
+    """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
+    require_administrator(who)
+    server.workspace = await asyncio.to_thread(server.workspace.disconnect_model)
+    log.info("%s has disconnected the model", who.principal.id)
+    return _view(await asyncio.to_thread(server.workspace.model_connection))
+
+
+@start_router.post(
+    "/folders",
+    response_model=JobView,
+    status_code=202,
+    responses={507: {"model": ErrorResponse, "description": "All that you may keep here is used."}},
+)
+async def add_folder(
+    given: FolderRequest, workspace: CurrentWorkspace, server: CurrentServer, who: CurrentPerson
+) -> JobView:
+    """Add the files of a folder on this computer. Only where the server has one user, who started it and has its token: that
+    person can read the folder anyway."""
+    if server.serving.auth != "off" or not server.serving.token:
+        raise HTTPException(403, ONLY_ITS_USER)
+    base = await asyncio.to_thread(target_base, workspace, given.base)
+    job = "j" + workspace.store.new_id()
+    with (
+        await asyncio.to_thread(server.reserve_upload, who),
+        await asyncio.to_thread(server.upload_room, base, who) as room,
+    ):
+        async with server.worker.arrival(job) as into:
+            most = file_limits(workspace.settings).bytes
+            files = await asyncio.to_thread(copy_folder, given.path, workspace.path, into, most, room.take)
+            await asyncio.to_thread(jobs.begin, workspace.store, job, workspace.principal, base.name, files)
+    await server.worker.wake()
+    return await asyncio.to_thread(job_of, workspace, job)
+
+
+@start_router.get("/suggestions", response_model=SuggestionsResponse)
+def suggestions(workspace: CurrentWorkspace) -> SuggestionsResponse:
+    """Questions to begin with, drawn from the documents that you may read. No model is asked."""
+    return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_questions())))
+
+
+def suggested(each: Suggestion) -> SuggestedQuestion:
+    return SuggestedQuestion(question=each.question, document=each.document, title=each.title)
