@@ -271,7 +271,7 @@ FOLLOWED = Run(
 
 
 def test_what_earlier_turns_found_is_told_apart_from_what_was_searched_for():
-    lines = chat_commands.why(FOLLOWED, {}, {"d1": "The log"})
+    lines = chat_commands.why(FOLLOWED, {}, {"d1": "The log"}, {each.key: 2 for each in FOLLOWED.evidence})
     assert lines[0] == "Understood as: What came after the flood?"
     assert "  what earlier turns found: 1 found, 1 kept" in lines and "  “after the flood”: 2 found, 1 kept" in lines
     assert "   1.0  The log, page 2: “Words 1.”" in lines

@@ -132,7 +132,7 @@ def upto(kind: type) -> Run:
 
 def shown(run: Run, titles: Mapping[str, str] = TITLES, width: int = 100, rows: int = ROWS) -> str:
     screen = Console(file=io.StringIO(), width=width, force_terminal=False)
-    screen.print(view(run, titles, 12.4, rows))
+    screen.print(view(run, titles, 12.4, rows, {each.key: 3 for each in run.evidence}))
     return screen.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -261,7 +261,8 @@ def test_a_call_of_the_rules_is_shown_in_words(tool: str):
 
 
 def test_a_checkpoint_shows_the_sources_and_numbers_the_options():
-    asked = question(upto(Paused), TITLES)
+    paused = upto(Paused)
+    asked = question(paused, TITLES, {each.key: 3 for each in paused.evidence})
     assert asked[1] == "   9.0  The lamp room, page 3: “Words number 1.”" and asked[-2:] == [
         "  1. answer now",
         "  2. more sources",

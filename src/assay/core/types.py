@@ -6,7 +6,7 @@ All are frozen values without I/O or decisions.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
@@ -85,6 +85,11 @@ class Table:
 SEAMS = "seams"  # the key in the `meta` of a document
 
 
+def page_at(pages: Sequence[int], kind: str, offset: int) -> int | None:
+    """The page of an offset, counted from 1, by the offsets at which pages begin; None if the format has no pages."""
+    return bisect_right(pages, offset) if len(pages) > 1 or format_named(kind).paged else None
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed document: `text` is the cleaned text, and all offsets in Assay refer to it."""
@@ -113,7 +118,7 @@ class Document:
 
     def page_at(self, offset: int) -> int | None:
         """The page of an offset, counted from 1; None if the format has no pages."""
-        return bisect_right(self.pages, offset) if len(self.pages) > 1 or format_named(self.kind).paged else None
+        return page_at(self.pages, self.kind, offset)
 
     def heading_at(self, offset: int) -> str:
         """The headings above an offset, outermost first: `Methods › Sampling`."""

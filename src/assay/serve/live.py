@@ -18,7 +18,7 @@ from typing import Any, cast
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError, Missing, StoreError, UserError
-from assay.core.events import Asked, AwaitingReview, Event, Failed, Withheld
+from assay.core.events import Asked, AwaitingReview, Event, Failed, Gathered, Withheld
 from assay.core.events.describe import describe
 from assay.core.run import Run
 from assay.governance.review.visibility import redact_event
@@ -399,6 +399,7 @@ def withheld_frame(seq: int, at: str, event: Withheld) -> EventFrame:
         "line": event.progress or event.why,
         "event": {},
         "documents": {},
+        "pages": {},
     }
     return EventFrame(seq, event.kind, dumps(body))
 
@@ -421,7 +422,9 @@ def build_frame(
     spoken_of = documents_in(plain)
     if unknown := spoken_of - titles.keys():
         titles |= dict.fromkeys(unknown, "") | documents.titles(workspace.store, unknown, workspace.scope())
-    kind, words = type(event).__name__, describe(event)
+    evidence = event.evidence if isinstance(event, Gathered) else ()
+    pages = documents.quoted_pages(workspace.store, evidence, workspace.scope()) if evidence else {}
+    kind, words = type(event).__name__, describe(event, pages)
     body = {
         "seq": seq,
         "kind": kind,
@@ -431,6 +434,7 @@ def build_frame(
         "line": words.line,
         "event": plain,
         "documents": {doc: titles[doc] for doc in sorted(spoken_of) if titles[doc]},
+        "pages": pages,
     }
     return EventFrame(seq, kind, dumps(body))
 

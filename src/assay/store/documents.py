@@ -13,7 +13,7 @@ from assay.core.codec import Texts, from_json, to_json
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
 from assay.core.tables import passage_context
-from assay.core.types import Document, Section, Table, file_name
+from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
 from assay.store import place_lists
 from assay.store.database import Store
 from assay.store.dialect import insert_new
@@ -107,6 +107,25 @@ def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
         for part in _parts(sorted(set(ids))):
             found |= {row.id: row.title for row in connection.execute(_TITLES, {"wanted": part, **may})}
     return found
+
+
+def quoted_pages(store: Store, evidence: Sequence[Evidence], scope: Scope) -> dict[str, int]:
+    """The page on which each quotation begins, by the key of its evidence; nothing for formats without pages. The passage
+    may begin on an earlier page."""
+    if not any(each.passage.page for each in evidence):
+        return {}
+    found: dict[str, RowMapping] = {}
+    columns = (documents.c.id, documents.c.kind, documents.c.pages)
+    with store.read() as connection:
+        for part in _parts(sorted({each.quote.doc_id for each in evidence})):
+            rows = connection.execute(select(*columns).where(documents.c.id.in_(part), within(scope))).mappings()
+            found |= {row["id"]: row for row in rows}
+    pages = {
+        each.key: page_at(row["pages"], row["kind"], each.quote.start)
+        for each in evidence
+        if (row := found.get(each.quote.doc_id)) is not None
+    }
+    return {key: page for key, page in pages.items() if page is not None}
 
 
 def identified_titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:

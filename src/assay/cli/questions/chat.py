@@ -304,7 +304,7 @@ def _why(conversation: Conversation) -> list[str]:
     watched = Watched(conversation.opened, conversation.answered)
     watched.look_up()
     cited = render.citations(conversation.answered.answer, conversation.answered.evidence, conversation.opened.document)
-    return chat_commands.why(conversation.answered, cited, watched.titles)
+    return chat_commands.why(conversation.answered, cited, watched.titles, watched.pages)
 
 
 def _mode(conversation: Conversation, words: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.view.run_view import place
 from assay.core.events import Decided
-from assay.core.events.describe import count_of, understood_turn
+from assay.core.events.describe import NO_PAGES, count_of, understood_turn
 
 if TYPE_CHECKING:
     from assay.answer.render import Cited
@@ -76,11 +76,11 @@ def sources(entries: Sequence[Entry], bases: Mapping[str, str]) -> list[str]:
     return [f"{count_of(len(entries), 'document')}:", *rows, *more]
 
 
-def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
+def why(run: Run, cited: Cited, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> list[str]:
     """The basis of a run's answer: each quotation by its number with its score, other findings, and the searches."""
     evidence = {each.key: each for each in run.evidence}
     shown = [
-        f"  [{each.number}] {quote_line(evidence[key], each.quote, titles)}"
+        f"  [{each.number}] {quote_line(evidence[key], each.quote, titles, pages)}"
         for (key, _), each in cited.items()
         if key in evidence
     ]
@@ -91,7 +91,7 @@ def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
         *([f"Understood as: {words}"] if (words := understood_turn(run.asked.question, run.rephrased)) else []),
         *([head, *shown] if shown else ["Nothing is cited."]),
         *(
-            ["Found as well:", *(f"  {quote_line(each, each.quote, titles)}" for each in others[:FURTHER])]
+            ["Found as well:", *(f"  {quote_line(each, each.quote, titles, pages)}" for each in others[:FURTHER])]
             if others
             else []
         ),
@@ -101,10 +101,10 @@ def why(run: Run, cited: Cited, titles: Mapping[str, str]) -> list[str]:
     ]
 
 
-def quote_line(evidence: Evidence, quote: Quote, titles: Mapping[str, str]) -> str:
+def quote_line(evidence: Evidence, quote: Quote, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> str:
     """A quotation in one line: score, document, page, text."""
     warned = " (it reads like an instruction)" if evidence.flagged else ""
-    return f"{evidence.score:4.1f}  {place(evidence, titles)}: “{' '.join(quote.text.split())}”{warned}"
+    return f"{evidence.score:4.1f}  {place(evidence, titles, pages)}: “{' '.join(quote.text.split())}”{warned}"
 
 
 def search_lines(run: Run) -> list[str]:

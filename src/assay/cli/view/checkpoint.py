@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from assay.cli.view.dialogue import line, one_of, say
 from assay.cli.view.run_view import place
 from assay.core.events import OTHER_WORDS, Checkpoint
+from assay.core.events.describe import NO_PAGES
 
 if TYPE_CHECKING:
     from assay.core.run import Run
@@ -24,29 +25,29 @@ class Choice:
     words: str = ""
 
 
-def question(run: Run, titles: Mapping[str, str]) -> list[str]:
+def question(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> list[str]:
     """The question with its context, and the numbered options."""
     waiting = run.waiting
     assert waiting is not None, "only a run that waits asks something"
-    lines = sources(run, titles) if waiting.at is Checkpoint.sources else []
+    lines = sources(run, titles, pages) if waiting.at is Checkpoint.sources else []
     return [*lines, waiting.question, *(f"  {n}. {option}" for n, option in enumerate(waiting.options, 1))]
 
 
-def sources(run: Run, titles: Mapping[str, str]) -> list[str]:
+def sources(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> list[str]:
     """The evidence, best first."""
     shown = [
-        f"  {each.score:4.1f}  {place(each, titles)}: “{' '.join(each.quote.text.split())}”"
+        f"  {each.score:4.1f}  {place(each, titles, pages)}: “{' '.join(each.quote.text.split())}”"
         for each in run.evidence[:SHOWN]
     ]
     more = [f"  and {len(run.evidence) - SHOWN} more"] if len(run.evidence) > SHOWN else []
     return ["The sources:", *shown, *more]
 
 
-def choose(run: Run, titles: Mapping[str, str]) -> Choice | None:
+def choose(run: Run, titles: Mapping[str, str], pages: Mapping[str, int] = NO_PAGES) -> Choice | None:
     """Prompt the user at the terminal; None if they have gone."""
     waiting = run.waiting
     assert waiting is not None, "only a run that waits asks something"
-    for each in question(run, titles):
+    for each in question(run, titles, pages):
         say(each)
     read = one_of(waiting.options)
     while (typed := line("Your choice: ")) is not None:

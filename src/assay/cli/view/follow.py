@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -60,15 +61,19 @@ class Watched:
     before: float = 0.0  # seconds it was active in other processes
     begun: float = field(default_factory=time.monotonic)
     titles: dict[str, str] = field(default_factory=dict)
+    pages: dict[str, int] = field(default_factory=dict)  # of the quotations, by the keys of the evidence
 
     @property
     def seconds(self) -> float:
         return self.before + time.monotonic() - self.begun
 
     def look_up(self) -> None:
-        """Load titles that are not known yet."""
+        """Load titles and pages that are not known yet."""
         from assay.store import documents
 
+        if self.run is not None:
+            unplaced = [each for each in self.run.evidence if each.key not in self.pages]
+            self.pages |= documents.quoted_pages(self.opened.store, unplaced, self.opened.scope())
         new = {each.passage.doc_id for each in self.run.evidence} - self.titles.keys() if self.run else set()
         if new:
             self.titles |= dict.fromkeys(new, "") | documents.titles(self.opened.store, new, self.opened.scope())
@@ -85,7 +90,7 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
 
         watched.look_up()
         try:
-            choice = choose(watched.run, watched.titles)
+            choice = choose(watched.run, watched.titles, watched.pages)
         except KeyboardInterrupt:
             raise _interrupted(watched.run, show) from None
         if choice is None:
@@ -137,7 +142,7 @@ def _show_events(watched: Watched, show: Show) -> Iterator[See]:
     elif show.quiet:
         yield lambda run, event: None
     elif not sys.stderr.isatty():
-        yield _in_lines
+        yield partial(_in_lines, watched)
     else:
         with _live(watched) as see:
             yield see
@@ -153,14 +158,16 @@ def _as_json(run: Run, event: Event) -> None:
     print_json({"run": run.id, "seq": len(run.events) - 1, "event": type(event).__name__, **data}, indent=None)
 
 
-def _in_lines(run: Run, event: Event) -> None:
+def _in_lines(watched: Watched, run: Run, event: Event) -> None:
     from assay.cli.view import synthesis_view
-    from assay.core.events import Rephrased
+    from assay.core.events import Gathered, Rephrased
     from assay.core.events.describe import live_line, understood_turn
 
     if isinstance(event, Rephrased) and not understood_turn(run.asked.question, event):
         return  # already a standalone question: nothing new for the reader
-    if line := synthesis_view.line(run, event) if run.asked.brief else live_line(event):
+    if isinstance(event, Gathered):
+        watched.look_up()
+    if line := synthesis_view.line(run, event) if run.asked.brief else live_line(event, watched.pages):
         aside().print(plain(line), style="dim", markup=False, soft_wrap=not sys.stderr.isatty())
 
 
@@ -180,7 +187,7 @@ def _live(watched: Watched) -> Iterator[See]:
         rows = rows_for(screen.height)
         if watched.run.asked.brief is not None:
             return synthesis_view.view(watched.run, watched.seconds, rows)
-        return view(watched.run, watched.titles, watched.seconds, rows)
+        return view(watched.run, watched.titles, watched.seconds, rows, watched.pages)
 
     screen = aside()
 
@@ -244,7 +251,7 @@ def _print_choice(opened: Workspace, run: Run, show: Show) -> None:
 
     watched = Watched(opened, run)
     watched.look_up()
-    for line in [*question(run, watched.titles), "The run waits for you:"]:
+    for line in [*question(run, watched.titles, watched.pages), "The run waits for you:"]:
         say(line)
     for command in commands(run, show.resume(run)):
         say(f"  {command}")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from assay.cli.options import plain
 from assay.core.events import Call, Decided, ToolRan
-from assay.core.events.describe import call_in_words, count_of, format_money, understood_turn
+from assay.core.events.describe import NO_PAGES, call_in_words, count_of, format_money, understood_turn
 from assay.core.types import Evidence, Verdict
 
 if TYPE_CHECKING:
@@ -22,15 +22,17 @@ ROWS = 5  # per part; the plan has a few more
 DONE, OPEN, WRONG = "✓", "·", "✗"
 
 
-def view(run: Run, titles: Mapping[str, str], seconds: float, rows: int = ROWS) -> RenderableType:
-    """The current state of the run, as lines; `titles` maps document ids to titles."""
+def view(
+    run: Run, titles: Mapping[str, str], seconds: float, rows: int = ROWS, pages: Mapping[str, int] = NO_PAGES
+) -> RenderableType:
+    """The current state of the run, as lines; `titles` maps document ids to titles, `pages` keys of evidence to pages."""
     return Group(
         row(run.asked.question, "bold"),
         *_meaning(run),
         *_route(run),
         *_plan(run, rows + 3),
         *_searches(run, rows),
-        *_evidence(run.evidence, titles, rows),
+        *_evidence(run.evidence, titles, pages, rows),
         *_claims(run, rows),
         row(footer(run, seconds), "dim"),
     )
@@ -118,13 +120,19 @@ def _named(calls: Sequence[Call]) -> str:
     return call_in_words(first)
 
 
-def _evidence(evidence: Sequence[Evidence], titles: Mapping[str, str], most: int) -> list[Text]:
-    rows = [row(f"{each.score:4.1f}  {place(each, titles)}: “{each.quote.text}”", indent=2) for each in evidence[:most]]
+def _evidence(
+    evidence: Sequence[Evidence], titles: Mapping[str, str], pages: Mapping[str, int], most: int
+) -> list[Text]:
+    rows = [
+        row(f"{each.score:4.1f}  {place(each, titles, pages)}: “{each.quote.text}”", indent=2)
+        for each in evidence[:most]
+    ]
     return part("Evidence", rows, len(evidence) - most)
 
 
-def place(evidence: Evidence, titles: Mapping[str, str]) -> str:
-    page = f", page {evidence.passage.page}" if evidence.passage.page else ""
+def place(evidence: Evidence, titles: Mapping[str, str], pages: Mapping[str, int]) -> str:
+    """The document and page of a quotation."""
+    page = f", page {pages[evidence.key]}" if evidence.key in pages else ""
     return f"{titles.get(evidence.passage.doc_id) or 'a document'}{page}"
 
 

@@ -4,7 +4,7 @@ Document text is not sanitised here: the caller that displays it does that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -56,7 +56,7 @@ from assay.core.events import (
     Withheld,
     fallbacks,
 )
-from assay.core.types import Answer, Claim, Usage, Verdict
+from assay.core.types import Answer, Claim, Evidence, Usage, Verdict
 
 LONGEST = 240  # characters of a record line; `--json` has the full text
 
@@ -81,6 +81,9 @@ class Description:
     line: str
     live: str
 
+
+MOST_DOCUMENTS = 3  # whose pages a line names
+NO_PAGES: Mapping[str, int] = {}
 
 TITLES: Mapping[Family, Mapping[type, str]] = {
     Family.course: {
@@ -129,13 +132,14 @@ TITLES: Mapping[Family, Mapping[type, str]] = {
 _KINDS = {kind: (title, family) for family, titles in TITLES.items() for kind, title in titles.items()}
 
 
-def describe(event: Event) -> Description:
-    """The description of an event, used by the command line, the stream and the web page."""
+def describe(event: Event, pages: Mapping[str, int] = NO_PAGES) -> Description:
+    """The description of an event, used by the command line, the stream and the web page. `pages` are those of the
+    quotations, by the keys of the evidence."""
     title, family = _KINDS[type(event)]
-    return Description(title, family, record_line(event), live_line(event))
+    return Description(title, family, record_line(event, pages), live_line(event, pages))
 
 
-def live_line(event: Event) -> str:
+def live_line(event: Event, pages: Mapping[str, int] = NO_PAGES) -> str:
     """The progress line of an event. Empty for most events."""
     match event:
         case Rephrased():
@@ -153,7 +157,8 @@ def live_line(event: Event) -> str:
         case ToolRan(error=error) if error:
             return f"  refused: {error}"
         case Gathered(evidence=evidence) if evidence or not event.skipped:
-            return f"  {count_of(len(evidence), 'passage')} weighed as evidence"
+            where = pages_in_words(evidence, pages)
+            return f"  {count_of(len(evidence), 'passage')} weighed as evidence{f': {where}' if where else ''}"
         case StepAnswered(step=step, value=value):
             return f"  {step} found: {value}"
         case Judged(enough=False, missing=missing) if missing:
@@ -195,13 +200,13 @@ def understood_turn(asked: str, event: Rephrased | None) -> str:
     return understood_as(event) if event and (event.on or event.question != asked) else ""
 
 
-def record_line(event: Event) -> str:
+def record_line(event: Event, pages: Mapping[str, int] = NO_PAGES) -> str:
     """The content of an event, shortened to one line."""
-    whole = " ".join(_full_line(event).split())
+    whole = " ".join(_full_line(event, pages).split())
     return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
 
 
-def _full_line(event: Event) -> str:
+def _full_line(event: Event, pages: Mapping[str, int]) -> str:
     match event:
         case Asked():
             models = ", ".join(sorted({role_model.model for role_model in event.seats})) or "no model"
@@ -244,7 +249,8 @@ def _full_line(event: Event) -> str:
                 f"{flagged} like an instruction" if (flagged := sum(each.flagged for each in event.evidence)) else "",
             )
             best = f"best {max(each.score for each in event.evidence):.1f}" if event.evidence else ""
-            return _parts(event.question, f"{len(event.evidence)} kept", best, *others, by=_by(event))
+            where = pages_in_words(event.evidence, pages)
+            return _parts(event.question, f"{len(event.evidence)} kept", where, best, *others, by=_by(event))
         case Judged():
             lacking = f"missing: {'; '.join(event.missing)}" if event.missing else ""
             surprise = "the plan no longer fits" if event.surprise else ""
@@ -414,6 +420,25 @@ def format_usage(usage: Usage) -> str:
 
 def format_money(money: float) -> str:
     return f"${money:.2f}" if money >= 1 else f"${money:.4f}"
+
+
+def pages_in_words(evidence: Sequence[Evidence], pages: Mapping[str, int]) -> str:
+    """Where quotations stand: `pages 4 and 7 of one document, page 2 of another`. Empty if no page is known."""
+    by_document: dict[str, set[int]] = {}
+    for each in evidence:
+        if each.key in pages:
+            by_document.setdefault(each.quote.doc_id, set()).add(pages[each.key])
+    numbers = [_page_numbers(sorted(each)) for each in by_document.values()]
+    if len(numbers) < 2:
+        return "".join(numbers)
+    more = [f"and of {count_of(rest, 'more document')}"] if (rest := len(numbers) - MOST_DOCUMENTS) > 0 else []
+    first, *others = numbers[:MOST_DOCUMENTS]
+    return ", ".join([f"{first} of one document", *(f"{each} of another" for each in others), *more])
+
+
+def _page_numbers(numbers: Sequence[int]) -> str:
+    *before, last = map(str, numbers)
+    return f"pages {', '.join(before)} and {last}" if before else f"page {last}"
 
 
 def count_of(count: int, noun: str) -> str:

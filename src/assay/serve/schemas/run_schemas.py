@@ -355,7 +355,8 @@ class RunView(RunSummary):
 
 class EventView(ResponseModel):
     """One event of a run. `title`, `family` and `line` describe it in words; `event` is the event itself, see
-    `docs/reference/events.md`; `documents` are the titles of the documents it names, by id."""
+    `docs/reference/events.md`; `documents` are the titles of the documents it names, by id; `pages` are the pages on which
+    its quotations begin, by the keys of the evidence."""
 
     seq: int
     kind: str
@@ -365,6 +366,7 @@ class EventView(ResponseModel):
     line: str
     event: dict[str, Any]
     documents: dict[str, str]
+    pages: dict[str, int]
 
 
 class TraceResponse(ResponseModel):
