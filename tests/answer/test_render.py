@@ -78,6 +78,22 @@ def test_bibtex_has_one_entry_per_document():
     assert entry.count("@misc") == 1 and "title = {Policy \\& <rules>}" in entry and "year = {2025}" in entry
 
 
+@pytest.mark.parametrize(
+    ("authors", "written"),
+    [
+        (("Ada Lovelace", "Charles Babbage"), "Ada Lovelace and Charles Babbage"),
+        (("Agency for Health and Safety",), "{Agency for Health and Safety}"),
+        (("Ada Lovelace", "Ministry of Food and Water"), "Ada Lovelace and {Ministry of Food and Water}"),
+        (("Sarrow Valley Water Board",), "{Sarrow Valley Water Board}"),
+        (("R&D And {Sons}",), "{R\\&D And Sons}"),
+    ],
+)
+def test_bibtex_keeps_an_organisation_whole(authors: tuple[str, ...], written: str):
+    _, cited = made()
+    named = {key: replace(each, authors=authors) for key, each in cited.items()}
+    assert f"  author = {{{written}}}," in render.as_bibtex(named)
+
+
 def test_a_conflict_is_said_with_both_sides():
     other = Claim("", ("k2",), Verdict.supported, quote=SECOND)
     answer = Answer(

@@ -80,6 +80,15 @@ def test_what_was_added_is_found_with_its_exact_place(opened: Workspace, folder:
     assert "two tonnes" in hit.passage.text
 
 
+def test_the_total_is_known_before_anything_is_read(opened: Workspace, folder: Path):
+    from assay.ingest.sources import find_sources
+
+    said = []
+    asyncio.run(opened.add_sources(find_sources([folder]), reader=Plain(), say=said.append))
+    assert [(each.files, each.of) for each in said[:1]] == [(0, len(NOTES))]
+    assert {each.of for each in said} == {len(NOTES)}
+
+
 def test_adding_the_same_folder_twice_reads_and_embeds_nothing(opened: Workspace, folder: Path):
     add(opened, folder)
     embedded, reader = opened.embedder.embedded, Plain()

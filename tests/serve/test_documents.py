@@ -277,3 +277,22 @@ def test_a_page_of_a_listing_looks_at_few_documents_however_many_there_are(at: S
             plans.append(" ".join(row[3] for row in rows))
     assert len(plans) == 4
     assert all("COVERING INDEX documents_listed" in plan or "sqlite_autoindex" in plan for plan in plans), plans
+
+
+def test_a_base_whose_name_ends_like_a_route_is_reached_by_its_id(client: httpx.Client):
+    for name in ("x", "x/access", "x/readiness", "x/documents"):
+        made = client.post("/api/bases", json={"name": name})
+        assert made.status_code == 201
+        path = f"/api/bases/{made.json()['id']}"
+        assert client.get(path).json()["name"] == name
+        assert client.patch(path, json={"description": "What was measured."}).json()["name"] == name
+        assert client.get(f"{path}/access").json()["id"] == made.json()["id"]
+        assert client.post(f"{path}/access", json={"name": "user:reader", "may": True}).status_code == 200
+        files = [("files", ("pier.txt", f"The pier of {name} is 12 metres long.".encode()))]
+        assert client.post(f"{path}/documents", files=files).status_code == 202
+        until(lambda path=path: client.get(f"{path}/readiness").json()["readable"] == 1)
+        assert client.get("/api/documents", params={"base": made.json()["id"]}).json()["documents"]
+    for base in client.get("/api/bases").json():
+        if base["name"].startswith("x"):
+            assert client.delete(f"/api/bases/{base['id']}").status_code == 204
+    assert not [each for each in client.get("/api/bases").json() if each["name"].startswith("x")]

@@ -15,6 +15,7 @@ from assay.core.events import BUDGETS
 from assay.core.tables import TableExcerpt, markdown_table, table_excerpt
 from assay.core.types import Answer, Block, Claim, Document, Evidence, Examined, Outcome, Quote, Shape, file_name
 from assay.evidence.quotation import within
+from assay.ingest.metadata.authors import is_organisation
 from assay.language.clean import clean_text
 
 if TYPE_CHECKING:
@@ -398,16 +399,26 @@ def as_bibtex(cited: Cited) -> str:
             continue
         fields = {
             "title": each.title,
-            "author": " and ".join(each.authors),
             "year": (each.date or "")[:4],
             "date": each.date or "",
             "file": file_name(each.path),
         }
-        rows = ",\n".join(f"  {name} = {{{_tex(value)}}}" for name, value in fields.items() if value)
+        fields = {name: _tex(value) for name, value in fields.items()} | {"author": _bibtex_authors(each.authors)}
+        rows = ",\n".join(f"  {name} = {{{fields[name]}}}" for name in BIBTEX_FIELDS if fields[name])
         entries[each.document] = f"@misc{{{each.document},\n{rows}\n}}"
     return "\n\n".join(entries.values()) + ("\n" if entries else "")
 
 
+def _bibtex_authors(authors: Sequence[str]) -> str:
+    """Names as BibTeX takes them. It splits at "and" and takes the last word for a surname; the name of an organisation stands
+    in braces, which keep it whole."""
+    names = [_tex(each) for each in authors]
+    whole = [is_organisation(each) or bool(AND_INSIDE.search(each)) for each in authors]
+    return " and ".join(f"{{{name}}}" if kept else name for name, kept in zip(names, whole, strict=True))
+
+
+AND_INSIDE = re.compile(r"\band\b", re.IGNORECASE)
+BIBTEX_FIELDS = ("title", "author", "year", "date", "file")
 TEX = str.maketrans({sign: f"\\{sign}" for sign in "&%$#_"} | {"{": "", "}": "", "\\": "", "~": " ", "^": ""})
 
 

@@ -54,6 +54,7 @@ async def add_sources(
 
     own = context.path.resolve()  # a workspace inside the folder that is added must not add itself
     files = [one for one in files if not one.path or one.uri.startswith(UPLOAD) or not one.path.is_relative_to(own)]
+    listen(Progress(0, len(files), 0, 0, 0.0))  # the total, before models are loaded and anything is read
     if only_for:
         uris = [one.uri for one in files]
         document_access.restrict(context.store, into, uris, only_for, context.principal.id)
