@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 
 from assay.governance.reports.figures import RunFigures, figures
@@ -38,8 +37,8 @@ def facts(
     for _ in range(rounds):
         made = [{"id": f"c{number + each}", "tool": tool} for each in range(calls)]
         number += calls
-        told.append(("Decided", json.dumps(made), 1, None))
-        told += [("ToolRan", call["id"], int(int(call["id"][1:]) < errors), None) for call in made]
+        told.append(("Decided", made, True, None))
+        told += [("ToolRan", call["id"], int(call["id"][1:]) < errors, None) for call in made]
     told.append(("Stopped", stopped, None, None))
     told += [("Reviewed", decision, None, None) for decision in decisions]
     told += [("Answered", outcome, stopped, None)] if outcome else []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from postgres_server import new_database
 
 from assay.core.access import Scope
 from assay.core.codec import START
@@ -16,13 +17,16 @@ from assay.store.database import Store, open_store
 from assay.store.runs import budgets, records, reviews
 from assay.store.runs.budgets import CeilingReached, Ceilings, SpendingReservation
 
-STORES: dict[str, Callable[[Path], Store]] = {"file": lambda folder: open_store(folder / "state.db", create=True)}
+STORES: dict[str, Callable[[Path], Store]] = {
+    "file": lambda folder: open_store(folder / "state.db", create=True),
+    "postgres": lambda _: open_store(new_database(), create=True),
+}
 ASKED = Asked("Why?", "ann", "2026-01-01")
 ANSWER = Answer("Why?", (), Outcome.abstained)
 NOWHERE = Scope("ann", (), frozenset())
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=["file", pytest.param("postgres", marks=pytest.mark.long)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     opened = STORES[request.param](tmp_path)
     yield opened

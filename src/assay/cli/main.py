@@ -16,7 +16,7 @@ from assay.cli.documents import access, add, base, search, share, sources
 from assay.cli.governance import audit, erase, export, report, review, verify
 from assay.cli.options import plain
 from assay.cli.questions import ask, chat, evaluate, replay, runs, synthesise
-from assay.cli.setup import backup, config, doctor, init, key, mcp, serve, user, workspace
+from assay.cli.setup import backup, config, doctor, init, key, mcp, migrate, serve, user, workspace
 from assay.core.errors import AssayError, UserError
 from assay.core.private_files import OTHERS
 
@@ -85,6 +85,7 @@ app.command("monitor")(report.monitor)
 app.command("doctor")(doctor.doctor)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
+app.command("migrate")(migrate.migrate)
 base.app.command("share")(share.share)
 app.add_typer(base.app, name="base")
 app.add_typer(access.app, name="access")

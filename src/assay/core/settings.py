@@ -134,6 +134,11 @@ class Settings(BaseModel):
     passage_tokens: int = Field(200, ge=32, le=2000, description="the size of a passage, in the embedder's tokens")
     passage_overlap: int = Field(40, ge=0, le=500, description="how many tokens neighbouring passages share, at most")
 
+    state: SecretStr = Field(
+        SecretStr(""),
+        description="where runs, records and accounts are kept: empty for a file in the workspace, or postgresql://…; "
+        "or file:PATH, or keyring:SERVICE/NAME with such an address",
+    )
     index: str = Field(
         "lance", description="the search index: `lance` (on disk), or `memory` (gone when the process ends)"
     )

@@ -214,7 +214,7 @@ def _scripted(case: ClaimCase, judge: JudgeKind) -> AskModel:
 async def _endpoint(stack: ExitStack, workspace: Path | None) -> AskModel:
     """The model that the settings name for the role `check`, through the product's prompt and parser."""
     folder = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-claims-"))) / "workspace"
-    opened = stack.enter_context(open_workspace(folder, create=workspace is None))
+    opened = stack.enter_context(open_workspace(folder, create=workspace is None, state=None if workspace else ""))
     settings = opened.settings
     if not has_model(settings):
         raise UserError("There is no model to judge: set `llm_base_url` and `llm_model`.")

@@ -262,7 +262,7 @@ async def _build_workspace(
     folder: Path, cases: Sequence[InjectionCase], lies: Sequence[PoisonedQuestion]
 ) -> tuple[Workspace, str, dict[str, str]]:
     """A workspace with all documents, the id of a document of another principal, and the ids by name."""
-    opened = open_workspace(folder / "workspace", create=True, review_always=False)
+    opened = open_workspace(folder / "workspace", create=True, state="", review_always=False)
     opened.embedder = WordEmbedder()
     texts = {case.name: case.poisoned for case in cases}
     texts |= {f"lie-{number}-{n}": words for number, lie in enumerate(lies) for n, words in enumerate(lie.texts)}

@@ -48,7 +48,7 @@ async def measure(
 ) -> dict[str, float]:
     """Share of questions with a gold page among those of the first passages, and with a gold document first."""
     questions = load(folder)[: limit or None]
-    with open_workspace(workspace, create=True, **flags) as opened:
+    with open_workspace(workspace, create=True, state="", **flags) as opened:
         await _add(opened, folder / "pdfs", report)
         rankings = await rank_pages(opened, [each.question for each in questions])
     at = {k: [bool(each.pages & touched(ranking[:k])) for each, ranking in zip(questions, rankings, strict=True)]

@@ -187,7 +187,7 @@ async def measure(
     began = time.perf_counter()
     with ExitStack() as stack:
         place = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-qa-")))
-        opened = stack.enter_context(open_workspace(place, create=True, **flags))
+        opened = stack.enter_context(open_workspace(place, create=True, state="", **flags))
         if data.documents:
             await opened.add_sources(find_sources(list(data.documents)), BASE)
         cases = _spread(data.cases, limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from assay.core.errors import StoreError, UserError
 from assay.core.private_files import make_private
 from assay.store import dialect, schema
-from assay.store.dialect import create_tables, engine_for
+from assay.store.dialect import create_tables
+from assay.store.engines import copy_into, engine_for
 from assay.store.migrations import MIGRATIONS, Migration, now
 
 
@@ -58,6 +59,8 @@ def plain_errors() -> Iterator[None]:
             raise StoreError(
                 "Another process has kept the workspace locked too long. Try again in a moment."
             ) from error
+        if trouble is dialect.Trouble.unreachable:
+            raise StoreError(f"The database that `state` names cannot be reached: {words.splitlines()[0]}.") from error
         if trouble is dialect.Trouble.unwritable:
             raise UserError("The workspace cannot be written to. Check the permissions of its folder.") from error
         raise StoreError(f"The workspace's state could not be used: {words}.") from error
@@ -71,15 +74,24 @@ STATE = "state.db"  # the file in the workspace folder
 DAMAGED = "This workspace is damaged ({words}). Restore a backup with `assay restore`, or start a new workspace."
 
 
-def open_store(path: Path, *, create: bool, migrations: Mapping[int, Migration] = MIGRATIONS) -> Store:
-    """Open the state in `path`; create it if `create` is set, and migrate it (after a backup) if it is older."""
-    if not create and not path.exists():
-        raise UserError(f"There is no workspace in {path.parent}. `assay add PATH` makes one.")
-    store = Store(engine_for(path))
+def state_address(folder: Path, state: str) -> Path | str:
+    """Where the state of a workspace is: the server that the setting `state` names, or a file in its folder."""
+    return state or folder / STATE
+
+
+def open_store(address: Path | str, *, create: bool, migrations: Mapping[int, Migration] = MIGRATIONS) -> Store:
+    """Open the state at `address`, a file or a server; create it if `create` is set, and migrate it (a file after a
+    backup) if it is older."""
+    if not create and isinstance(address, Path) and not address.exists():
+        raise UserError(f"There is no workspace in {address.parent}. `assay add PATH` makes one.")
+    store = Store(engine_for(address))
     with plain_errors():
-        if create and not _tables(store):
+        missing = (create or not isinstance(address, Path)) and not _tables(store)
+        if missing and not create:
+            raise UserError("There is no workspace in the database that `state` names. `assay add PATH` makes one.")
+        if missing:
             _make(store)
-        _bring_up_to_date(store, path, migrations)
+        _bring_up_to_date(store, address, migrations)
     return store
 
 
@@ -124,7 +136,7 @@ def version_of(store: Store) -> int:
     return int(value)
 
 
-def _bring_up_to_date(store: Store, path: Path, migrations: Mapping[int, Migration]) -> None:
+def _bring_up_to_date(store: Store, address: Path | str, migrations: Mapping[int, Migration]) -> None:
     version = version_of(store)
     target = max([schema.VERSION, *(start + 1 for start in migrations)])
     if version > target:
@@ -133,10 +145,10 @@ def _bring_up_to_date(store: Store, path: Path, migrations: Mapping[int, Migrati
         )
     if version == target:
         return
-    with FileLock(path.with_name(".migration.lock")):  # of several processes that open it now, one migrates
+    file = address if isinstance(address, Path) else None
+    with FileLock(file.with_name(".migration.lock")) if file else nullcontext():  # of several processes one migrates
         while (version := version_of(store)) < target:
-            backup = path.with_name(f"{path.stem}-version-{version}.bak")
-            if not backup.exists():
+            if file and not (backup := file.with_name(f"{file.stem}-version-{version}.bak")).exists():
                 copy_state(store, backup)
             with store.write() as connection:
                 migrations[version](connection)
@@ -149,7 +161,7 @@ def copy_state(store: Store, to: Path) -> None:
     partial = to.with_suffix(".part")
     partial.unlink(missing_ok=True)
     with store.read() as connection:
-        dialect.copy_into(connection, partial)
+        copy_into(connection, partial)
     shutil.move(partial, to)
 
 

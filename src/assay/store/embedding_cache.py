@@ -79,7 +79,7 @@ def forget_owner(cache: Engine, owner: str) -> None:
 def transfer(cache: Engine, old: str, new: str) -> None:
     """Transfer vectors, so that they are erased together with their documents; those the new owner has are not moved."""
     with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
-        connection.execute(update_where_free(vectors).where(vectors.c.owner == old).values(owner=new))
+        connection.execute(update_where_free(vectors, vectors.c.owner == old, owner=new))
         connection.execute(delete(vectors).where(vectors.c.owner == old))
         connection.execute(update(vector_sources).where(vector_sources.c.owner == old).values(owner=new))
 

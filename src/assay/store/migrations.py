@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from assay.core.codec import START, digest, dumps, linked
-from assay.store import dialect
+from assay.store import sqlite
 
 Migration = Callable[[Connection], None]
 
@@ -72,7 +72,7 @@ def _add_people_and_jobs(connection: Connection) -> None:
         # Base names are unique per owner from here on. The table is rebuilt, since a constraint cannot be changed.
         # Documents
         # refer to its rows, which are restored before the deferred foreign keys are checked.
-        dialect.DEFER_FOREIGN_KEYS,
+        sqlite.DEFER_FOREIGN_KEYS,
         "CREATE TABLE bases_before AS SELECT * FROM bases",
         "DROP TABLE bases",
         """CREATE TABLE bases (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Column,
     Float,
@@ -19,6 +20,8 @@ from sqlalchemy import (
 )
 
 VERSION = 9  # of the whole workspace; raise it when an older Assay could no longer read the state
+
+Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 bits may not hold
 
 schema = MetaData()
 
@@ -82,7 +85,7 @@ documents = Table(
     Column("digest", String, nullable=False),
     Column("parser", String, nullable=False, default=""),  # the parser version that produced its text
     Column("recipe", String, nullable=False, default=""),  # the splitter and embedder that produced its rows
-    Column("bytes", Integer, nullable=False, default=0),
+    Column("bytes", Large, nullable=False, default=0),
     Column("title", Text, nullable=False, default=""),
     Column("authors", JSON, nullable=False, default=list),
     Column("date", String),
@@ -93,7 +96,7 @@ documents = Table(
     Column("pages", JSON, nullable=False, default=list),
     Column("meta", JSON, nullable=False, default=dict),
     Column("warnings", JSON, nullable=False, default=list),
-    Column("characters", Integer, nullable=False, default=0),
+    Column("characters", Large, nullable=False, default=0),
     Column("passages", Integer, nullable=False, default=0),
     Column("added", String, nullable=False),
     Index("documents_by_place", "base", "uri"),
@@ -146,7 +149,7 @@ records = Table(  # the records of runs: a hash chain per run, and one over all 
     Column("digest", String, nullable=False),
     Column("prev", String, nullable=False),
     Column("hash", String, nullable=False),
-    Column("n", Integer, nullable=False),
+    Column("n", Large, nullable=False),
     Column("link", String, nullable=False),
     Index("records_in_order", "n", unique=True),
 )
@@ -171,7 +174,7 @@ mentions = Table(  # which documents a payload mentions
 seals = Table(  # signed heads of the chain of all records
     "seals",
     schema,
-    Column("n", Integer, primary_key=True, autoincrement=False),
+    Column("n", Large, primary_key=True, autoincrement=False),
     Column("link", String, nullable=False),
     Column("at", String, nullable=False),
     Column("key", String, nullable=False),  # the public key
@@ -229,10 +232,10 @@ spending = Table(  # spending on models: a row per request, reserved before it i
     Column("day", String, nullable=False),
     Column("state", String, nullable=False),  # reserved, settled, lost, aside
     Column("calls", Integer, nullable=False),
-    Column("reserved_tokens", Integer, nullable=False),
+    Column("reserved_tokens", Large, nullable=False),
     Column("reserved_money", Float, nullable=False),
-    Column("tokens_in", Integer, nullable=False),
-    Column("tokens_out", Integer, nullable=False),
+    Column("tokens_in", Large, nullable=False),
+    Column("tokens_out", Large, nullable=False),
     Column("money", Float, nullable=False),
     Column("seconds", Float, nullable=False),
     Index("spending_by_run", "run"),
@@ -255,7 +258,7 @@ turns = Table(  # the runs of a conversation; a run itself knows only the conver
     "turns",
     schema,
     Column("thread", String, ForeignKey("threads.id"), primary_key=True),
-    Column("n", Integer, primary_key=True),
+    Column("n", Large, primary_key=True),
     Column("run", String, ForeignKey("runs.id"), nullable=False, unique=True),
 )
 
@@ -311,9 +314,9 @@ job_files = Table(
     "job_files",
     schema,
     Column("job", String, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    Column("n", Integer, primary_key=True),
+    Column("n", Large, primary_key=True),
     Column("name", Text, nullable=False),
-    Column("bytes", Integer, nullable=False),
+    Column("bytes", Large, nullable=False),
     Column("outcome", String, nullable=False, default=""),
     Column("report", JSON, nullable=False, default=dict),
 )

@@ -24,8 +24,8 @@ from assay.ingest.pipeline import synchronise_index
 from assay.store import documents, embedding_cache, erasure
 from assay.store.access import grants, members, transfer
 from assay.store.database import plain_errors
-from assay.store.dialect import empty_write_ahead
 from assay.store.documents import Entry
+from assay.store.engines import discard_erased
 from assay.store.schema import bases, jobs, leftovers, runs, threads
 from assay.store.schema import members as people
 from assay.workspace.context import ORIGINALS, WorkspaceContext
@@ -180,7 +180,7 @@ def flush(engine: Engine) -> bool:
     until = time.monotonic() + READER_TIMEOUT
     while True:
         with plain_errors(), engine.connect() as connection:
-            if empty_write_ahead(connection):
+            if discard_erased(connection):
                 return True
         if time.monotonic() > until:
             return False

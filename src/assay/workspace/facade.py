@@ -12,13 +12,13 @@ from assay.core.access import LOCAL, Principal, Scope
 from assay.core.errors import UserError
 from assay.core.events import Event, SearchFilters
 from assay.core.formats import format_named
-from assay.core.settings import load_settings
+from assay.core.settings import load_settings, secret
 from assay.core.types import Document, Hit
 from assay.ingest.parsed import file_limits
 from assay.ingest.sources import SourceFile, find_sources
 from assay.store import erasure
 from assay.store.access import grants
-from assay.store.database import STATE, claim, open_store
+from assay.store.database import STATE, claim, open_store, state_address
 from assay.workspace.context import ORIGINALS, PrincipalHolder, WorkspaceContext
 from assay.workspace.types import AskOptions, SynthesisRequest
 
@@ -59,6 +59,11 @@ def default_workspace() -> Path:
     return Path(given) if given else Path(platformdirs.user_data_dir("assay", appauthor=False)) / "workspace"
 
 
+def has_workspace(folder: Path) -> bool:
+    """Whether there is a workspace: its state is in a file there, or its settings name a server."""
+    return (folder / STATE).is_file() or bool(secret(load_settings(folder).state))
+
+
 def open_workspace(
     path: Path | str | None = None, *, create: bool = False, principal: Principal = LOCAL, **flags: Any
 ) -> Workspace:
@@ -68,8 +73,9 @@ def open_workspace(
         raise UserError(f"{str(folder)!r} is a file; a workspace is a folder.")
     if create:
         claim(folder)
-    store = open_store(folder / STATE, create=create)
-    context = WorkspaceContext(folder, load_settings(folder, flags), store, PrincipalHolder(principal))
+    settings = load_settings(folder, flags)
+    store = open_store(state_address(folder, secret(settings.state)), create=create)
+    context = WorkspaceContext(folder, settings, store, PrincipalHolder(principal))
     if erasure.is_unfinished(store):
         from assay.workspace.erase import finish_pending
 
@@ -206,6 +212,24 @@ class Workspace:
         bases = grants.with_distinct_names(grants.every_base(self.store), self.principal.id)
         with hold_writer_locks({base.name: lease_path(self.path, base.id) for base in bases}):
             return backup(self.path, self.store, to)
+
+    def move_state(self, to: str) -> dict[str, int]:
+        """Copy the state to a database server, or with an empty address to a file, while no documents are added. The
+        caller changes the setting `state`. Returns the number of rows by table."""
+        from assay.governance.backup import hold_writer_locks
+        from assay.index.lease import lease_path
+        from assay.store.move import move_state
+
+        address = state_address(self.path, to)
+        if address == state_address(self.path, secret(self.settings.state)):
+            raise UserError("The state is there already.")
+        bases = grants.with_distinct_names(grants.every_base(self.store), self.principal.id)
+        with hold_writer_locks({base.name: lease_path(self.path, base.id) for base in bases}):
+            target = open_store(address, create=True)
+            try:
+                return move_state(self.store, target)
+            finally:
+                target.close()
 
     def named(self, name: str, scope: Scope) -> list[Entry]:
         """Documents with this name. One name may fit several; the name of a folder fits all files in it."""

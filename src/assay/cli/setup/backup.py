@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -32,9 +33,17 @@ def restore(
     workspace: Workspace = None,
 ) -> None:
     """Unpack a backup into a new workspace. A workspace that is there is never overwritten."""
+    from assay.core.private_files import write_private
+    from assay.core.settings import FILE
+    from assay.core.settings_file import with_settings
     from assay.governance.backup import restore as unpack
     from assay.workspace.facade import default_workspace
 
     folder = (workspace or default_workspace()).expanduser()
     unpack(file.expanduser(), folder)
     typer.echo(plain(f"Restored to {folder}."))
+    settings = folder / FILE
+    text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
+    if "state" in tomllib.loads(text):  # the server it names may hold the workspace as it is now
+        write_private(settings, with_settings(text, {"state": None}).encode())
+        typer.echo("Its runs and accounts are in a file now. `assay migrate --to ADDRESS` moves them to a server.")

@@ -68,8 +68,9 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
 
     from assay.cli.setup import doctor_models
     from assay.cli.setup.consent import not_agreed
-    from assay.core.settings import load_settings
+    from assay.core.settings import load_settings, secret
     from assay.models.factory import endpoints, reached
+    from assay.workspace.facade import has_workspace
 
     settings = load_settings(folder)
     yield _line(
@@ -83,7 +84,9 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     yield _line("embedder", True, _embedder(folder, settings))
     tesseract = shutil.which("tesseract")
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
-    if (folder / "state.db").is_file():
+    if secret(settings.state):
+        yield _line("state", *_server(secret(settings.state)))
+    if has_workspace(folder):
         yield _line("permissions", *_permissions(folder))
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
     yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
@@ -122,12 +125,28 @@ def _permissions(folder: Path) -> tuple[bool | None, str]:
     return (False if who == "everybody" else None), f"{others} can read {folder}: `chmod -R go= {folder}`"
 
 
+def _server(address: str) -> tuple[bool, str]:
+    """Whether the database server can be used, and its version."""
+    from assay.core.errors import AssayError
+    from assay.store.database import open_store
+
+    try:
+        store = open_store(address, create=False)
+        with store.read() as connection:
+            version = ".".join(map(str, connection.dialect.server_version_info or ()))
+            name = f"PostgreSQL {version} at {connection.engine.url.host or 'this machine'}"
+        store.close()
+    except AssayError as error:
+        return False, str(error)
+    return True, name
+
+
 def _embedder(folder: Path, settings: Any) -> str:
     """Which embedder the workspace uses, or would use if it was made now."""
     from assay.models.factory import resolve_bundled
-    from assay.workspace.facade import STATE, open_workspace
+    from assay.workspace.facade import has_workspace, open_workspace
 
-    if not (folder / STATE).is_file():
+    if not has_workspace(folder):
         return resolve_bundled(settings.embedder, ())
     with open_workspace(folder) as opened:
         return opened.embedder_setting
@@ -142,7 +161,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
     from assay.store import facts
     from assay.workspace.facade import open_workspace
 
-    own = {"llm_model": NO_MODEL}
+    own = {"llm_model": NO_MODEL, "state": ""}  # in a place of its own
 
     async def tried(folder: Path) -> str:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")

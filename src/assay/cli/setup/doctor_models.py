@@ -63,10 +63,10 @@ async def _found(folder: Path, settings: Settings, name: str) -> tuple[Capabilit
     from assay.answer.checking.trial import measure_judge
     from assay.models.capability import probe
     from assay.models.factory import is_measured_as_judge, llm_for
-    from assay.workspace.facade import STATE, open_workspace
+    from assay.workspace.facade import has_workspace, open_workspace
 
     llm, measured = llm_for(settings, name), is_measured_as_judge(settings, name)
-    if not (folder / STATE).is_file():
+    if not has_workspace(folder):
         can = await probe(llm, settings.llm_timeout)
         return can, await measure_judge(llm, settings.llm_timeout, can) if measured else None
     with open_workspace(folder) as opened:

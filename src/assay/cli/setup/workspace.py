@@ -62,15 +62,19 @@ def _size(place: Path) -> int:
 def delete(workspace: Workspace = None, yes: Yes = False) -> None:
     """Delete the workspace: index, kept originals, runs, caches and settings. Your own files are not touched."""
     from assay.core.errors import UserError
-    from assay.workspace.facade import STATE, default_workspace
+    from assay.core.settings import load_settings, secret
+    from assay.workspace.facade import default_workspace, has_workspace
 
     folder = (workspace or default_workspace()).expanduser()
-    if not (folder / STATE).is_file():
+    if not has_workspace(folder):
         raise UserError(f"There is no workspace in {str(folder)!r}; nothing was deleted.")
     if not yes:
         question = f"Delete the workspace {folder} with its index, kept originals, runs, caches and settings?"
         typer.confirm(plain(question), abort=True, err=True)
+    on_server = bool(secret(load_settings(folder).state))
     left = _emptied(folder.resolve())
+    if on_server:
+        typer.echo("Its runs and accounts are in the database that `state` named. Drop that database too.")
     if left:
         typer.echo(
             plain(f"Deleted the workspace in {folder}. Left there, since Assay did not make it: {', '.join(left)}.")

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, delete, exists, select, update
 from assay.core.errors import UserError
 from assay.core.events import WORKSPACE, Erased
 from assay.store.database import Store
-from assay.store.dialect import empty_write_ahead
+from assay.store.engines import discard_erased
 from assay.store.runs import records
 from assay.store.runs.reviews import supersede
 from assay.store.runs.seals import Sign
@@ -102,4 +102,4 @@ def _clear_titles(connection: Connection, batch: list[str]) -> None:
 def _flush(store: Store) -> None:
     """Empty the write-ahead file too, so that deleted data is not left in it. Readers may delay this."""
     with store.engine.connect() as connection:
-        empty_write_ahead(connection)
+        discard_erased(connection)

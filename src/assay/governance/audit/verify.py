@@ -21,7 +21,6 @@ from assay.governance.audit import witness
 from assay.governance.audit.sign import is_signed_by, is_signed_erasure
 from assay.governance.audit.tampering import StoredRecord, classify_difference
 from assay.store.database import DAMAGED, Store
-from assay.store.dialect import DriverError
 from assay.store.runs import seals
 from assay.store.runs.chains import (
     ROWS,
@@ -207,7 +206,7 @@ def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
     try:
         cursor.execute(query)
         yield from cursor
-    except DriverError as error:
+    except connection.dialect.loaded_dbapi.Error as error:
         if "decode" in str(error):
             raise StoreError(f"The workspace's state could not be used: {error}.") from error
         raise UserError(DAMAGED.format(words=error)) from error

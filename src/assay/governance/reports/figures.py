@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -129,7 +128,7 @@ class RunFigures:
             case "Routed":
                 self.route, self.every = fact.one or "", bool(fact.two)
             case "Decided":
-                calls = {call["id"]: call["tool"] for call in json.loads(fact.one or "[]")}
+                calls = {call["id"]: call["tool"] for call in fact.one or []}
                 self._calls |= calls
                 self.rounds += bool(calls) and bool(fact.two)
             case "Stopped":

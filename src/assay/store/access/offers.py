@@ -95,7 +95,7 @@ def forget_person(connection: Connection, name: str) -> None:
 
 def transfer(connection: Connection, old: str, new: str) -> None:
     own = acceptances.c.name == f"user:{old}"
-    connection.execute(update_where_free(acceptances).where(own).values(name=f"user:{new}"))
+    connection.execute(update_where_free(acceptances, own, name=f"user:{new}"))
     connection.execute(
         update(acceptances)
         .where(

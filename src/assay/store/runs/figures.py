@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, and_, case, func, literal, null, select
 from assay.core.events import WORKSPACE
 from assay.core.events.upgrade import current_kind, stored_kinds
 from assay.store.database import Store
-from assay.store.dialect import json_length, json_value
+from assay.store.dialect import json_length, json_text
 from assay.store.runs.budgets import SpendingState
 from assay.store.schema import forecasts, jobs, payloads, records, reviews, runs, spending, underway
 
@@ -60,24 +60,28 @@ class ForecastOutcome:
 
 
 def _of(path: str) -> ColumnElement[Any]:
-    return json_value(payloads.c.body, path)
+    return json_text(payloads.c.body, path)
 
 
 def _size(path: str) -> ColumnElement[Any]:
     return func.coalesce(json_length(payloads.c.body, path), 0)
 
 
-_SEARCHES = and_(_size("$.seeks") == 0, _of("$.hops") == 0, _of("$.recalls") == 0)
+_SEARCHES = and_(_size("$.seeks") == 0, _of("$.hops") == "false", _of("$.recalls") == "false")
 COUNTED_FIELDS: dict[str, tuple[Any, Any, Any]] = {
     # mode · for a run continued from another, the position it continues from · model, rules or synthesis
     "Asked": (
         _of("$.mode"),
         _of("$.branch.at"),
-        case((_of("$.brief").is_not(None), "synthesis"), (_size("$.seats") > 0, "model"), else_="rules"),
+        case((_of("$.brief").is_not(None), '"synthesis"'), (_size("$.seats") > 0, '"model"'), else_='"rules"'),
     ),
     "Routed": (_of("$.route"), _of("$.every"), null()),
-    "Decided": (_of("$.calls"), case((_SEARCHES, 1), else_=0), null()),  # calls · whether it is a round
-    "ToolRan": (_of("$.call"), case((_of("$.error") != "", 1), else_=0), null()),  # call · whether it failed
+    "Decided": (_of("$.calls"), case((_SEARCHES, "true"), else_="false"), null()),  # calls · whether it is a round
+    "ToolRan": (
+        _of("$.call"),
+        case((_of("$.error") != '""', "true"), else_="false"),
+        null(),
+    ),  # call · whether it failed
     "Stopped": (_of("$.reason"), null(), null()),
     "Answered": (_of("$.answer.outcome"), _of("$.answer.stopped"), null()),
     "Reviewed": (_of("$.decision"), null(), null()),
@@ -120,14 +124,14 @@ def facts(
         asked = asked.where(records.c.kind.in_(stored_kinds(*kinds)))
     with store.read() as connection:
         for row in connection.execute(asked.order_by(records.c.run, records.c.seq)):
-            yield Fact._make(row)._replace(kind=current_kind(row.kind))
+            yield _fact(row)
 
 
 def facts_of_run(store: Store, run: str) -> Iterator[Fact]:
     """All records of one run, in order."""
     with store.read() as connection:
         for row in connection.execute(_FACTS.where(runs.c.id == run).order_by(records.c.seq)):
-            yield Fact._make(row)._replace(kind=current_kind(row.kind))
+            yield _fact(row)
 
 
 def record_times(store: Store, run: str) -> list[str]:
@@ -140,7 +144,12 @@ def facts_after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
     """The records after the nth of all records, in order."""
     with store.read() as connection:
         rows = connection.execute(_FACTS.where(records.c.n > n).order_by(records.c.n).limit(most))
-        return [Fact._make(row)._replace(kind=current_kind(row.kind)) for row in rows]
+        return [_fact(row) for row in rows]
+
+
+def _fact(row: Any) -> Fact:
+    one, two, three = (None if value is None else json.loads(value) for value in (row.one, row.two, row.three))
+    return Fact._make(row)._replace(kind=current_kind(row.kind), one=one, two=two, three=three, erased=bool(row.erased))
 
 
 def _between(since: str, until: str) -> list[ColumnElement[bool]]:

@@ -12,7 +12,7 @@ from assay.core.access import Scope
 from assay.core.events import Answered, Asked, AwaitingReview, Event
 from assay.core.types import Answer, Exchange
 from assay.store.database import Store
-from assay.store.dialect import json_value
+from assay.store.dialect import json_text
 from assay.store.schema import documents, facts, mentions, payloads, records
 
 WITHHELD_REASON = "It spoke of a document that was erased, or that you may not read any more."
@@ -40,7 +40,7 @@ _CLOSED_RUNS = (
     .where(mentions.c.run.in_(bindparam("runs", expanding=True)), documents.c.id.is_(None))
 )
 _NARROWED = (
-    select(records.c.seq, json_value(payloads.c.body, "$.since").label("since"))
+    select(records.c.seq, json_text(payloads.c.body, "$.since").label("since"))
     .join(payloads, and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq))
     .where(records.c.run == bindparam("of"), records.c.kind == "Narrowed")
     .order_by(records.c.seq)
@@ -72,7 +72,7 @@ def hidden_records(connection: Connection, run: str, scope: Scope) -> HiddenReco
 
 def narrowings(connection: Connection, run: str) -> list[tuple[int, int]]:
     """The narrowings of a run: the position of each, and the record since which events no longer count."""
-    return [(row.seq, row.since) for row in connection.execute(_NARROWED, {"of": run})]
+    return [(row.seq, int(row.since)) for row in connection.execute(_NARROWED, {"of": run})]
 
 
 def spans_from(closed: Sequence[int], narrowings: Sequence[tuple[int, int]]) -> list[tuple[int, int | None]]:

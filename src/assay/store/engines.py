@@ -1,0 +1,48 @@
+"""The databases that can hold the state: which one an address names, and what each does in its own way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+from sqlalchemy import Connection, Engine
+
+from assay.core.errors import UserError
+from assay.store import sqlite
+
+POSTGRES = "postgresql://"
+
+
+def engine_for(address: Path | str) -> Engine:
+    """The engine of a database file, or of a server's address."""
+    if isinstance(address, Path):
+        return sqlite.engine_for(address)
+    if address.startswith(POSTGRES):
+        from assay.store import postgres
+
+        return postgres.engine_for(address)
+    raise UserError(f"The setting `state` must be empty or begin with {POSTGRES}.")
+
+
+def _of(connection: Connection) -> ModuleType:
+    """The module of this connection's database."""
+    if connection.dialect.name == "sqlite":
+        return sqlite
+    from assay.store import postgres
+
+    return postgres
+
+
+def copy_into(connection: Connection, path: Path) -> None:
+    """Copy the whole database to a file; safe during concurrent writes."""
+    _of(connection).copy_into(connection, path)
+
+
+def continue_numbering(connection: Connection) -> None:
+    """Number new rows after those that were inserted with their numbers."""
+    _of(connection).continue_numbering(connection)
+
+
+def discard_erased(connection: Connection) -> bool:
+    """Discard what the database keeps of erased rows; False if readers prevent that now."""
+    return _of(connection).discard_erased(connection)

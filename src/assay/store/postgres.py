@@ -1,0 +1,95 @@
+"""PostgreSQL: the state of a workspace on a server, for several processes and machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, String, Text, create_engine, event, func, make_url, select, text
+from sqlalchemy.ext.compiler import compiles
+
+from assay.core.errors import UserError
+from assay.store import schema, sqlite
+from assay.store.copy_rows import copy_rows
+from assay.store.dialect import json_length, json_text
+
+WRITERS = 0x617373_6179  # the advisory lock that every write transaction takes
+CONNECT = 10  # seconds
+
+
+def engine_for(address: str) -> Engine:
+    """The engine of a server. One write transaction runs at a time, as with a file, so the chain of records is linear; a
+    read transaction sees one moment."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise UserError("State on PostgreSQL needs a driver: `pip install 'assay[postgres]'`.") from error
+    url = make_url(address).set(drivername="postgresql+psycopg")
+    engine = create_engine(
+        url, connect_args={"connect_timeout": CONNECT}, pool_size=16, max_overflow=64, pool_pre_ping=True
+    )
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        if connection.get_execution_options().get("assay_writes"):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
+        elif not connection.get_execution_options().get("assay_unlocked"):
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    return engine
+
+
+@compiles(String, "postgresql")
+@compiles(Text, "postgresql")
+def _text(element: Any, compiler: Any, **options: Any) -> str:
+    return 'TEXT COLLATE "C"' if isinstance(options.get("type_expression"), schema.Column) else "TEXT"
+
+
+def _path(element: Any, compiler: Any, **options: Any) -> tuple[str, str]:
+    column, *path = element.clauses
+    steps = path[0].value.removeprefix("$").strip(".").split(".") if path else []
+    return compiler.process(column, **options), ",".join(filter(None, steps))
+
+
+@compiles(json_text, "postgresql")
+def _json_text(element: json_text, compiler: Any, **options: Any) -> str:
+    column, path = _path(element, compiler, **options)
+    return f"NULLIF(({column}::jsonb #> '{{{path}}}')::text, 'null')"
+
+
+@compiles(json_length, "postgresql")
+def _json_length(element: json_length, compiler: Any, **options: Any) -> str:
+    column, path = _path(element, compiler, **options)
+    value = f"({column}::jsonb #> '{{{path}}}')"
+    return f"CASE WHEN jsonb_typeof({value}) = 'array' THEN jsonb_array_length({value}) END"
+
+
+def copy_into(connection: Connection, path: Path) -> None:
+    """Copy all tables to a SQLite file: a backup is the same whatever the database."""
+    file = sqlite.engine_for(path)
+    try:
+        with file.connect().execution_options(assay_writes=True) as other, other.begin():
+            schema.schema.create_all(other)
+            copy_rows(connection, other)
+        with file.connect() as other:
+            sqlite.discard_erased(other)
+    finally:
+        file.dispose()
+
+
+def continue_numbering(connection: Connection) -> None:
+    """Number new rows after those that were copied with their numbers."""
+    for table in (schema.reviews, schema.spending):
+        next_id = select(func.coalesce(func.max(table.c.id), 0) + 1).scalar_subquery()
+        sequence = func.pg_get_serial_sequence(table.name, table.c.id.name)
+        connection.execute(select(func.setval(sequence, next_id, False)))
+
+
+def discard_erased(connection: Connection) -> bool:
+    """Rewrite the tables that hold content, so that erased rows do not stay in their files. What the server archives
+    (write-ahead segments, replicas, dumps) is its operator's to delete."""
+    connection.rollback()
+    unlocked = connection.execution_options(isolation_level="AUTOCOMMIT", assay_unlocked=True)
+    for name in ("payloads", "texts", "tables", "documents"):
+        unlocked.execute(text(f"VACUUM FULL {name}"))
+    return True

@@ -1,0 +1,87 @@
+"""SQLite: the state of a workspace in a file."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.ext.compiler import compiles
+
+from assay.store.dialect import json_length, json_text
+
+DEFER_FOREIGN_KEYS = "PRAGMA defer_foreign_keys = ON"
+WAL_ATTEMPTS = 100  # 2 seconds
+
+
+def engine_for(path: Path) -> Engine:
+    """The engine of a database file, with the settings required for durability and erasure."""
+    address = URL.create("sqlite", database=str(path))  # a path may contain any character, even a question mark
+    engine = create_engine(
+        address, connect_args={"timeout": 60.0, "check_same_thread": False}, pool_size=16, max_overflow=64
+    )
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # transactions are begun only below
+        _use_write_ahead_log(connection)
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("assay_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch a new database to WAL. The switch does not wait for other processes that do the same, so it is repeated."""
+    for attempt in range(WAL_ATTEMPTS):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if attempt == WAL_ATTEMPTS - 1:
+                raise
+            time.sleep(0.02)
+
+
+@compiles(json_text, "sqlite")
+def _json_text(element: json_text, compiler: Any, **options: Any) -> str:
+    at = _arguments(element, compiler, **options)
+    value = f"NULLIF(json_quote(json_extract({at})), 'null')"
+    return f"CASE json_type({at}) WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE {value} END"
+
+
+@compiles(json_length, "sqlite")
+def _json_length(element: json_length, compiler: Any, **options: Any) -> str:
+    return f"json_array_length({_arguments(element, compiler, **options)})"
+
+
+def _arguments(element: Any, compiler: Any, **options: Any) -> str:
+    column, *path = element.clauses
+    return ", ".join([compiler.process(column, **options), *(f"'{each.value}'" for each in path)])
+
+
+def copy_into(connection: Connection, path: Path) -> None:
+    connection.exec_driver_sql("COMMIT")  # this cannot run inside a transaction
+    connection.exec_driver_sql("VACUUM INTO ?", (str(path),))
+    connection.exec_driver_sql("BEGIN")
+
+
+def continue_numbering(connection: Connection) -> None:
+    """Nothing to do: a new row is numbered after the last one."""
+
+
+def discard_erased(connection: Connection) -> bool:
+    """Checkpoint and truncate the write-ahead log; not possible while there are readers."""
+    connection.exec_driver_sql("COMMIT")
+    connection.exec_driver_sql("PRAGMA busy_timeout=500")
+    row = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").first()
+    connection.exec_driver_sql("PRAGMA busy_timeout=60000")
+    connection.exec_driver_sql("BEGIN")
+    return row is None or not row[0]

@@ -1,0 +1,128 @@
+"""State on PostgreSQL: moved there and back, written by several processes, and used by whole runs."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from postgres_server import new_database
+from sqlalchemy import select
+from terminal import Typed
+
+from assay.core.errors import StoreError, UserError
+from assay.core.events import Asked, Stopped, StopReason
+from assay.governance.audit.verify import verify
+from assay.store import schema
+from assay.store.database import Store, open_store
+from assay.store.move import move_state, table_digest
+from assay.store.runs import records
+from assay.store.runs.figures import facts
+from assay.workspace.facade import Workspace, open_workspace
+
+pytestmark = pytest.mark.long
+
+
+def digests(store: Store) -> dict[str, str]:
+    with store.read() as connection:
+        return {table.name: table_digest(connection, table) for table in schema.schema.sorted_tables}
+
+
+async def asked(workspace: Workspace) -> str:
+    return [run async for run, _ in workspace.ask("Where is orpiment ground?")][-1].id
+
+
+async def test_state_is_moved_to_a_server_and_back_and_stays_the_same(noted: Workspace, tmp_path: Path):
+    await asked(noted)
+    before = digests(noted.store)
+    server = open_store(new_database(), create=True)
+    assert move_state(noted.store, server)["records"] > 5 and digests(server) == before
+    assert [fact._replace(n=0) for fact in facts(server)] == [fact._replace(n=0) for fact in facts(noted.store)]
+    file = open_store(tmp_path / "state.db", create=True)
+    move_state(server, file)
+    assert digests(file) == before
+    with pytest.raises(UserError, match="has a workspace in it already"):
+        move_state(server, file)
+    for store in (server, file):
+        store.close()
+
+
+def test_a_copy_that_differs_moves_nothing(noted: Workspace, monkeypatch: pytest.MonkeyPatch):
+    address = new_database()
+    server = open_store(address, create=True)
+    other = iter(map(str, range(1000)))
+    monkeypatch.setattr("assay.store.move.table_digest", lambda *_: next(other))
+    with pytest.raises(StoreError, match="nothing was moved"):
+        move_state(noted.store, server)
+    with server.read() as connection:
+        assert connection.execute(schema.documents.select()).all() == []
+    server.close()
+
+
+async def test_a_run_its_record_a_backup_and_an_erasure_work_on_a_server(tmp_path: Path):
+    note = tmp_path / "note.md"
+    note.write_text("# Pigments\n\nOrpiment is ground in Dunmere.\n")
+    with open_workspace(tmp_path / "w", create=True, state=new_database()) as workspace:
+        await workspace.add([note])
+        run = await asked(workspace)
+        assert not verify(workspace.store, None).faults
+        assert {fact.kind for fact in facts(workspace.store)} >= {"Asked", "Answered"}
+        assert workspace.backup(tmp_path / "all.tar.gz") > 1000
+        scope = workspace.scope()
+        await workspace.erase(workspace.named("note.md", scope), scope)
+        with workspace.store.read() as connection:
+            left = [body for (body,) in connection.execute(select(schema.payloads.c.body))]
+        assert not [body for body in left if "Dunmere" in body]
+        assert not verify(workspace.store, None, run=run).faults
+
+
+def test_writers_at_the_same_time_keep_one_chain_and_lose_nothing():
+    address = new_database()
+    open_store(address, create=True).close()
+
+    def write(who: int) -> None:
+        store = open_store(address, create=False)
+        for _ in range(5):
+            run = records.begin(store, f"user{who}")
+            records.append(store, run, 0, Asked("Why?", f"user{who}", "2026-01-01"))
+            records.append(store, run, 1, Stopped(StopReason.sufficient))
+        store.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    store = open_store(address, create=False)
+    with store.read() as connection:
+        rows = connection.execute(schema.records.select().order_by(schema.records.c.n)).all()
+    assert [row.n for row in rows] == list(range(rows[0].n, rows[0].n + 40))
+    store.close()
+
+
+def test_the_command_moves_the_state_and_everything_goes_on(noted: Workspace, typed: Typed):
+    asked = json.loads(typed("ask", "Where is orpiment ground?", "--json").out.splitlines()[0])["run"]
+    done = typed("migrate", "--to", new_database(), "--json")
+    assert done.code == 0 and json.loads(done.out)["rows"]["records"] > 5
+    assert asked in typed("runs").out and "The record is whole." in typed("verify").out
+    assert "postgres:@" not in typed("config", "show").out  # an address may have a password in it
+    checked = typed("doctor")
+    assert checked.code == 0 and "state: PostgreSQL " in checked.out
+    assert len(typed("runs").out.splitlines()) == 1  # the round that it tries is kept elsewhere
+    assert typed("migrate", "--to", "file").code == 0 and asked in typed("runs").out
+
+
+def test_a_server_that_is_not_there_is_said_in_one_line(typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("psycopg", reason="the package psycopg is not installed")
+    monkeypatch.setenv("ASSAY_STATE", "postgresql://nobody@127.0.0.1:1/none")
+    done = typed("runs")
+    assert done.code == 1 and done.err.startswith("assay: The database that `state` names cannot be reached:")
+    monkeypatch.setenv("ASSAY_STATE", "mysql://x")
+    assert "must be empty or begin with postgresql://" in typed("runs").err
+
+
+def test_a_restored_backup_has_its_state_in_a_file(noted: Workspace, typed: Typed, tmp_path: Path):
+    run = json.loads(typed("ask", "Where is orpiment ground?", "--json").out.splitlines()[0])["run"]
+    assert typed("migrate", "--to", new_database()).code == 0
+    assert typed("backup", tmp_path / "all.tar.gz").code == 0
+    done = typed("restore", tmp_path / "all.tar.gz", "--workspace", tmp_path / "again")
+    assert "are in a file now" in done.out and "state" not in (tmp_path / "again" / "assay.toml").read_text()
+    assert run in typed("runs", "--workspace", tmp_path / "again").out
