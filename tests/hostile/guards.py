@@ -451,7 +451,7 @@ GUARDS = (
     Guard(
         "a moved file takes over the access list of its new place",
         "store/place_lists.py",
-        "    if left == base:\n        return here\n",
+        "    if left == base:\n        return label_at(connection, base, uri)\n",
         "    if left == base:\n        return base\n",
         f"{RESTRICTED}::test_a_file_that_is_renamed_over_a_restricted_one_takes_over_its_list_and_so_does_the_next_version",
     ),
@@ -461,6 +461,13 @@ GUARDS = (
         "    remove_names(connection, here, fewer)\n",
         "",
         f"{RESTRICTED}::test_of_two_restricted_files_the_one_that_is_moved_over_the_other_is_read_by_nobody_new",
+    ),
+    Guard(
+        "a removed file that comes back under another name takes its access list along",
+        "store/place_lists.py",
+        "    label = connection.scalar(select(lists.c.label).where(kept))\n",
+        "    label = None\n",
+        f"{RESTRICTED}::test_a_restricted_file_that_comes_back_under_another_name_is_still_restricted",
     ),
     Guard(
         "a restriction holds before the file is read",

@@ -71,6 +71,40 @@ async def test_a_restricted_file_that_was_missing_at_one_sync_is_still_restricte
     assert await found(opened, "eleven crowns", LOCAL)
 
 
+async def test_a_restricted_file_that_comes_back_under_another_name_is_still_restricted(opened: Workspace, files: Path):
+    await restricted(opened, files)
+    (files / "secret.txt").unlink()
+    await sync(opened, files)
+    (files / "copy.txt").write_text(SECRET)
+    report, _ = await opened.sync(files)
+    assert seen(opened) == {"open.txt"} and not await found(opened, "eleven crowns")
+    assert await found(opened, "eleven crowns", LOCAL)
+    (told,) = [each.why for each in report.files if each.path.endswith("copy.txt")]
+    assert "Only those on its access list may read it" in told
+    (copy,) = opened.named("copy.txt", opened.scope())
+    await opened.reset_document_access(copy.id)
+    assert seen(opened) == {"open.txt", "copy.txt"}, "the owner decides"
+    (files / "copy.txt").write_text(SECRET + "More.\n")
+    await sync(opened, files)
+    (files / "copy.txt").write_text(SECRET)
+    await sync(opened, files)
+    assert seen(opened) == {"open.txt", "copy.txt"}, "and is not overruled later"
+
+
+async def test_of_two_lists_the_shorter_holds_when_removed_content_comes_to_a_restricted_place(
+    opened: Workspace, files: Path
+):
+    await restricted(opened, files)
+    base = opened.scope().named(DEFAULT_BASE)
+    (files / "secret.txt").unlink()
+    await sync(opened, files)
+    (files / "copy.txt").write_text(SECRET)
+    copied = find_sources([files / "copy.txt"])
+    document_access.restrict(opened.store, base, [each.uri for each in copied], ["user:reader"], LOCAL.id)
+    await sync(opened, files)
+    assert seen(opened) == {"open.txt"}, "not on the list of the removed document"
+
+
 async def test_a_file_that_is_renamed_over_a_restricted_one_takes_over_its_list_and_so_does_the_next_version(
     opened: Workspace, files: Path
 ):

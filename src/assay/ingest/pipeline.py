@@ -46,6 +46,10 @@ BATCH = 512  # passages that are embedded and indexed together
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 MOMENT = 1.0  # seconds that a batch may take to fill up
 OPTIMISE_EVERY = 20  # batches
+TAKEN_OVER = (
+    "Only those on its access list may read it: a removed document with the same content had that list. "
+    "`assay access reset` opens it to all readers of the knowledge base."
+)
 PARTLY = "Only the first {most:,} of its {all:,} passages can be searched; split it, or raise `file_max_passages`."
 
 
@@ -253,10 +257,11 @@ async def _read_copy(
     pieces, warnings = await _split(intake, document), parsed.warnings
     if len(pieces) > intake.most_passages:
         warnings = (*warnings, PARTLY.format(most=intake.most_passages, all=len(pieces)))
-    await asyncio.to_thread(_put, intake, document, copy, size, warnings)
+    listed = await asyncio.to_thread(_put, intake, document, copy, size, warnings)
     paged = len(document.pages) if document.page_at(0) else 0
+    why = " ".join((*warnings, *([TAKEN_OVER] if listed else [])))
     report = FileReport(
-        source.uri, Status.read, outcome, paged, len(document.text), 0, " ".join(warnings),
+        source.uri, Status.read, outcome, paged, len(document.text), 0, why,
         document.title, document.language, warnings,
     )  # fmt: skip
     return _Ready(document, report, pieces[: intake.most_passages])
@@ -266,14 +271,15 @@ async def _split(intake: IngestContext, document: Document) -> list[Passage]:
     return await asyncio.to_thread(split_passages, document, intake.embedder.tokens, intake.size, intake.overlap)
 
 
-def _put(intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str]) -> None:
-    """Store the document with its original. No erasure of the same bytes elsewhere can come in between."""
+def _put(intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str]) -> bool:
+    """Store the document with its original. No erasure of the same bytes elsewhere can come in between. Returns whether it took
+    over an access list."""
     with originals_lock(intake.originals):
         if copy is not None:
             place = original_path(intake.originals, document.digest)
             place.parent.mkdir(exist_ok=True)
             copy.replace(place)
-        documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings)
+        return documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings)
 
 
 def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:

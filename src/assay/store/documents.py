@@ -327,8 +327,9 @@ def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
     return entries_of(store, query)
 
 
-def put_pending(store: Store, document: Document, *, parser: str, size: int, warnings: Sequence[str]) -> None:
-    """Store a parsed document. From here on it will become searchable even if this process dies."""
+def put_pending(store: Store, document: Document, *, parser: str, size: int, warnings: Sequence[str]) -> bool:
+    """Store a parsed document. From here on it will become searchable even if this process dies. Returns whether it took
+    over the access list of a removed document with the same content."""
     row = {
         "id": document.id,
         "base": document.base,
@@ -355,6 +356,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
         "added": store.now(),
     }
     with store.write() as connection:
+        listed = place_lists.take_over(connection, store, document.base, document.uri, document.digest)
         row["label"] = place_lists.label_at(connection, document.base, document.uri)
         _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
@@ -364,6 +366,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
                 (each.start, each.end, each.columns, each.caption, each.units, each.layout) for each in document.tables
             ]
             connection.execute(insert(tables).values(document=document.id, body=body))
+    return listed
 
 
 def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
@@ -485,6 +488,10 @@ def remove(store: Store, ids: Sequence[str], base: Base) -> None:
 def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
     """Delete documents with their text; the index is cleaned up later (see `leftover`)."""
     for part in _parts(ids):
+        listed = select(documents.c.digest, documents.c.label).where(
+            documents.c.id.in_(part), documents.c.label != base
+        )
+        place_lists.keep_for_content(connection, base, [(row.digest, row.label) for row in connection.execute(listed)])
         connection.execute(delete(texts).where(texts.c.document.in_(part)))
         connection.execute(delete(tables).where(tables.c.document.in_(part)))
         connection.execute(delete(documents).where(documents.c.id.in_(part)))

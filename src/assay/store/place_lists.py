@@ -1,7 +1,8 @@
 """Access lists of places. A location in a base may have its own list of readers. The list belongs to the location and not to
 the document: it stays when the document is removed, so that a file that comes back is not read by more people than before.
+The list of a removed document is also kept for its content, which may come back under another name.
 
-Locations are stored as digests, since the name of a file must not outlive the erasure of its document.
+Locations and contents are stored as digests, since the name of a file must not outlive the erasure of its document.
 """
 
 from __future__ import annotations
@@ -27,6 +28,30 @@ def place_of(base: str, uri: str) -> str:
 def label_at(connection: Connection, base: str, uri: str) -> str:
     """The label of whatever is at a location: that of its list, or the id of the base."""
     return connection.scalar(select(lists.c.label).where(lists.c.place == place_of(base, uri))) or base
+
+
+def _content_of(base: str, sha: str) -> str:
+    return digest(dumps([base, "content", sha]))
+
+
+def keep_for_content(connection: Connection, base: str, contents: Iterable[tuple[str, str]]) -> None:
+    """Keep the lists of documents that are removed for their contents: pairs of digest and label."""
+    rows = [{"place": _content_of(base, sha), "base": base, "label": label} for sha, label in contents if label != base]
+    if rows:
+        connection.execute(insert_or_replace(lists), rows)
+
+
+def take_over(connection: Connection, store: Store, base: str, uri: str, sha: str) -> bool:
+    """Apply the list of a removed document with this content to a location. Returns whether there was one."""
+    kept = lists.c.place == _content_of(base, sha)
+    label = connection.scalar(select(lists.c.label).where(kept))
+    if label is None:
+        return False
+    connection.execute(delete(lists).where(kept))  # from here on it is the list of the location
+    if label == label_at(connection, base, uri):
+        return False
+    _label_of_both(connection, store, base, label, uri)
+    return True
 
 
 def names_on(connection: Connection, label: str) -> list[str]:
@@ -67,10 +92,15 @@ def remove_lists(connection: Connection, base: str) -> None:
 def label_after_move(connection: Connection, store: Store, base: str, before: str, uri: str) -> str:
     """The label of a document that moves from the location `before` to `uri`. It is read by whoever is on the lists of both
     locations; a list at one of them applies alone. So a move never lets anybody read what a list kept from them."""
-    left, here = label_at(connection, base, before), label_at(connection, base, uri)
+    left = label_at(connection, base, before)
     if left == base:
-        return here
-    names = names_on(connection, left)
+        return label_at(connection, base, uri)
+    return _label_of_both(connection, store, base, left, uri)
+
+
+def _label_of_both(connection: Connection, store: Store, base: str, left: str, uri: str) -> str:
+    """The label of a location for whoever is on the list `left` and, if the location has one, on its own."""
+    here, names = label_at(connection, base, uri), names_on(connection, left)
     if here == base:
         return new_list(connection, store, base, uri, names)
     fewer = sorted(set(names_on(connection, here)) - set(names))
