@@ -34,6 +34,7 @@ INJECTION, REPLIES = "tests/hostile/test_injection.py", "tests/hostile/test_host
 ALTERED, REVIEWING = "tests/hostile/test_citations_altered.py", "tests/governance/test_reviewing.py"
 OFFERS = "tests/hostile/test_offers.py"
 FORGED, COPIES = "tests/hostile/test_forged_erasure.py", "tests/hostile/test_erased_copies.py"
+RESTORED = "tests/hostile/test_restored.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
@@ -468,6 +469,13 @@ GUARDS = (
         "    label = connection.scalar(select(lists.c.label).where(kept))\n",
         "    label = None\n",
         f"{RESTRICTED}::test_a_restricted_file_that_comes_back_under_another_name_is_still_restricted",
+    ),
+    Guard(
+        "a restored backup revives no password and no key",
+        "governance/backup.py",
+        "0 if keep_credentials else members.end_all_credentials(store, RESTORED)",
+        "0",
+        f"{RESTORED}::test_what_was_taken_back_after_a_backup_is_not_alive_after_it_is_restored",
     ),
     Guard(
         "a restriction holds before the file is read",

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from assay.core.errors import UserError
 from assay.core.private_files import create_private
+from assay.store.access import members
 from assay.store.database import Store, copy_state, open_store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import backups
 
+RESTORED = "ended when a backup was restored"
 STATE, LEFT_BEHIND = "state.db", ("cache.db",)
 
 
@@ -69,8 +71,9 @@ def _files(folder: Path) -> Iterator[Path]:
             yield file
 
 
-def restore(archive: Path, folder: Path) -> None:
-    """Unpack a backup into a new workspace. An existing one is never overwritten."""
+def restore(archive: Path, folder: Path, *, keep_credentials: bool = False) -> int:
+    """Unpack a backup into a new workspace. An existing one is never overwritten. Returns how many people have to be given a
+    password or key again: those of the backup may have been taken back since, so they end unless `keep_credentials`."""
     folder = folder.resolve()  # resolves a symlink, which stays
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{str(folder)!r} is a file; a workspace is a folder.")
@@ -89,7 +92,12 @@ def restore(archive: Path, folder: Path) -> None:
             raise UserError(f"{str(archive)!r} is not a whole backup of Assay's ({error}).") from error
         if not (unpacked / STATE).is_file():
             raise UserError(f"{str(archive)!r} is not a backup of Assay's: it has no {STATE}.")
-        open_store(unpacked / STATE, create=False).close()  # a newer or damaged one fails here, before the move
+        store = open_store(unpacked / STATE, create=False)  # a newer or damaged one fails here, before the move
+        try:
+            ended = 0 if keep_credentials else members.end_all_credentials(store, RESTORED)
+        finally:
+            store.close()
         if folder.exists():
             folder.rmdir()
         unpacked.rename(folder)
+    return ended

@@ -30,6 +30,13 @@ def backup(
 
 def restore(
     file: Annotated[Path, typer.Argument(help="A file that `assay backup` wrote.")],
+    keep_credentials: Annotated[
+        bool,
+        typer.Option(
+            "--keep-credentials",
+            help="Passwords and API keys of the backup hold again, also those that were taken back since.",
+        ),
+    ] = False,
     workspace: Workspace = None,
 ) -> None:
     """Unpack a backup into a new workspace. A workspace that is there is never overwritten."""
@@ -40,8 +47,14 @@ def restore(
     from assay.workspace.facade import default_workspace
 
     folder = (workspace or default_workspace()).expanduser()
-    unpack(file.expanduser(), folder)
+    ended = unpack(file.expanduser(), folder, keep_credentials=keep_credentials)
     typer.echo(plain(f"Restored to {folder}."))
+    if ended:
+        people = "1 person needs" if ended == 1 else f"{ended} people need"
+        typer.echo(
+            f"{people} a new password (`assay user change NAME --password`) or API key (`assay key add NAME`): "
+            "those of the backup may have been taken back since."
+        )
     settings = folder / FILE
     text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
     if "state" in tomllib.loads(text):  # the server it names may hold the workspace as it is now

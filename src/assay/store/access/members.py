@@ -145,6 +145,19 @@ def note(connection: Connection, store: Store, name: str, change: AccountChange,
     records.note(connection, store, AccountChanged(f"user:{name}", change, by, detail))
 
 
+def end_all_credentials(store: Store, why: str, by: str = LOCAL.id) -> int:
+    """End every password, API key and session. Returns how many people had any. They stay members, with their rights."""
+    with store.write() as connection:
+        holders = set(connection.scalars(select(members.c.name).where(members.c.password != "")))
+        holders |= set(connection.scalars(select(keys.c.who))) | set(connection.scalars(select(sessions.c.who)))
+        connection.execute(update(members).values(password=""))
+        connection.execute(delete(keys))
+        connection.execute(delete(sessions))
+        for name in sorted(holders):
+            note(connection, store, name, AccountChange.password, by, why)
+    return len(holders)
+
+
 def _end_access(connection: Connection, name: str) -> None:
     connection.execute(delete(keys).where(keys.c.who == name))
     connection.execute(delete(sessions).where(sessions.c.who == name))
