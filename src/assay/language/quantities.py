@@ -179,6 +179,9 @@ def _plain(digits: str) -> tuple[str, ...]:
         return bare, bare.replace(".", "")
     if bare.count(",") == 1 and "." not in bare:
         return (bare.replace(",", "."),)
+    if bare.count(".") > 1:  # "5.358.13", as a version has it
+        whole, _, decimals = bare.replace(",", "").rpartition(".")
+        return (f"{whole.replace('.', '')}.{decimals}",)
     return (bare.replace(",", ""),)
 
 
