@@ -478,6 +478,13 @@ GUARDS = (
         f"{RESTORED}::test_what_was_taken_back_after_a_backup_is_not_alive_after_it_is_restored",
     ),
     Guard(
+        "words of documents are marked in the data that agents get",
+        "serve/mcp/results.py",
+        "    return fence(mark, label, value) if label and isinstance(value, str) and value else value\n",
+        "    return value\n",
+        "tests/serve/test_mcp.py::test_words_of_documents_are_between_marks_in_data_too",
+    ),
+    Guard(
         "a restriction holds before the file is read",
         "workspace/documents.py",
         "    if only_for:\n",

@@ -7,7 +7,9 @@ so.
 from __future__ import annotations
 
 import secrets
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import BaseModel
 
 from assay.core.types import Hit, Outcome
 from assay.prompts.fence import fence, fence_mark, table_label
@@ -62,6 +64,39 @@ class AnswerResponse(ResponseModel):
     waiting_for: Literal["", "reviewer", "clarification"]
     answer: str
     citations: tuple[CitationView, ...]
+
+
+# --- as data ----------------------------------------------------------------------------------------------------------
+
+# Fields with words of documents, of models and of other people, and what a mark calls them.
+UNTRUSTED = {
+    "answer": "answer",
+    "authors": "authors",
+    "caption": "caption",
+    "columns": "columns",
+    "context": "table",
+    "heading": "heading",
+    "name": "file name",
+    "quote": "quotation",
+    "rows": "rows",
+    "text": "text of a document",
+    "title": "title",
+    "units": "units",
+    "why": "reason",
+}
+
+
+def fenced_data(data: BaseModel) -> dict[str, Any]:
+    """A result as data, with everything untrusted between marks as in the text: an agent may be shown either."""
+    return _fenced(data.model_dump(mode="json"), new_mark(), "")
+
+
+def _fenced(value: Any, mark: str, label: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _fenced(inner, mark, UNTRUSTED.get(key, label)) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_fenced(inner, mark, label) for inner in value]
+    return fence(mark, label, value) if label and isinstance(value, str) and value else value
 
 
 # --- as text ----------------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from assay.serve.mcp.results import (
     ReadResponse,
     SourceListResponse,
     answer_view,
+    fenced_data,
     render_hits,
     render_reading,
     render_reply,
@@ -104,9 +105,7 @@ def tool_errors() -> Iterator[None]:
 
 
 def result(text: str, data: BaseModel) -> CallToolResult:
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)], structured_content=data.model_dump(mode="json")
-    )
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=fenced_data(data))
 
 
 # --- search ---------------------------------------------------------------------------------------------------------
