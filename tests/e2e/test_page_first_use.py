@@ -83,7 +83,7 @@ def test_from_an_empty_desk_to_the_words_on_their_page(reads: Reads, address: st
     reader.picture("empty")
     page.get_by_label("Or the path of a folder on this computer").fill(str(handbook(tmp_path / "handbook.pdf").parent))
     page.get_by_role("button", name="Add it").click()
-    expect(page.get_by_text("Answers come from 1 document")).to_be_visible()
+    expect(page.get_by_text("Answers come from 1 document")).to_be_visible(timeout=60_000)  # the parsers start first
     page.get_by_role("link", name="Documents", exact=True).first.click()
     expect(page.get_by_role("list", name="Documents").get_by_role("link", name="Sluice handbook")).to_be_visible()
     reader.picture("added")

@@ -38,7 +38,7 @@ RESTORED = "tests/hostile/test_restored.py"
 RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/test_accounts.py"
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
-JOBS, SETUP = "tests/serve/test_jobs.py", "tests/serve/test_setup.py"
+JOBS, SETUP, FEEDBACK = "tests/serve/test_jobs.py", "tests/serve/test_setup.py", "tests/serve/test_feedback.py"
 GUARDS = (
     Guard(
         "the fence escapes its own marks",
@@ -794,6 +794,34 @@ GUARDS = (
         " and not is_suspicious(words)",
         "",
         f"{SETUP}::test_suggested_questions_come_from_the_documents_and_are_answered",
+    ),
+    Guard(
+        "a shared thread is read with what its reader may read",
+        "workspace/shared_threads.py",
+        "    scope = context.scope()\n    texts",
+        "    scope = grants.scope_of(context.store, type(context.principal)(found.who))\n    texts",
+        f"{FEEDBACK}::test_a_shared_thread_is_read_as_far_as_its_documents_may_be_read",
+    ),
+    Guard(
+        "a thread is shared by its owner alone",
+        "store/threads.py",
+        "threads.c.id.in_(granted), threads.c.who != principal.id",
+        "threads.c.who != principal.id",
+        f"{FEEDBACK}::test_a_shared_thread_is_read_as_far_as_its_documents_may_be_read",
+    ),
+    Guard(
+        "words of feedback are for who may read the documents",
+        "store/runs/feedback.py",
+        'claim, words = body.get("claim"), "" if hidden else str(body.get("words", ""))',
+        'claim, words = body.get("claim"), str(body.get("words", ""))',
+        f"{FEEDBACK}::test_nobody_gives_feedback_on_somebody_elses_answer_or_reads_theirs",
+    ),
+    Guard(
+        "feedback is erased with what it is about",
+        "store/erasure.py",
+        "if notes := notes_about(connection, places_by_run, gone):",
+        "if notes := ():",
+        f"{FEEDBACK}::test_feedback_is_erased_with_what_it_is_about",
     ),
 )
 

@@ -15,7 +15,7 @@ from assay.cli.acting import act_as
 from assay.cli.documents import access, add, base, search, share, sources
 from assay.cli.governance import audit, erase, export, report, review, verify
 from assay.cli.options import plain
-from assay.cli.questions import ask, chat, evaluate, replay, runs, synthesise
+from assay.cli.questions import ask, chat, evaluate, feedback, replay, runs, synthesise
 from assay.cli.setup import backup, config, doctor, init, key, mcp, migrate, serve, user, workspace
 from assay.core.errors import AssayError, UserError
 from assay.core.private_files import OTHERS
@@ -74,6 +74,7 @@ app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 app.command("review")(review.review)
 app.command("runs")(runs.runs)
+app.command("feedback")(feedback.feedback)
 app.command("trace")(runs.trace)
 app.command("replay")(replay.replay)
 app.command("diff")(replay.diff)

@@ -81,7 +81,7 @@ def _about_something(heading: str, title: str) -> bool:
 def _states(document: Document, section: Section, end: int) -> bool:
     """Whether the section has sentences of its own."""
     body = document.text[section.end : end]
-    return sum(is_statement(body[slice(*span)]) for span in split_statements(body)) >= 2
+    return any(is_statement(body[slice(*span)]) for span in split_statements(body))
 
 
 def _plain(words: str, most: int = WORDS) -> bool:

@@ -62,6 +62,7 @@ ROUTERS = (
     review.router,
     forecast.router,
     threads.router,
+    threads.shared_router,
     synthesis.router,
     chat_endpoint.router,
 )

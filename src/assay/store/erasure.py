@@ -3,6 +3,7 @@ Each is one transaction: a crash inside it erases nothing, and afterwards marks 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -47,6 +48,7 @@ from assay.store.schema import records as recorded
 ORIGINAL, UNFINISHED = "erase ", "erasing"  # fact names: originals still to be deleted; pending work
 NOBODY = "erased:"  # prefix of a pseudonym that replaces a name, followed by a unique suffix
 AT_ONCE = 500
+NAMING = ("Granted", "AccountChanged", "FeedbackGiven", "DocumentEdited")  # records of the workspace that name people
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,10 @@ def erase_payloads(
     by: str,
     sign: Sign,
 ) -> int:
-    """Delete the payloads of these records and record exactly that in the same transaction. Returns their number."""
+    """Delete the payloads of these records and record exactly that in the same transaction, with feedback on these runs and
+    corrections of these documents. Returns their number."""
+    if notes := notes_about(connection, places_by_run, gone):
+        places_by_run = {**places_by_run, WORKSPACE: tuple(sorted({*places_by_run.get(WORKSPACE, ()), *notes}))}
     for run, places in places_by_run.items():
         for part in _parts(places):
             connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))
@@ -136,6 +141,18 @@ def erase_payloads(
         records.note_erased(connection, store, Erased(why, by, tuple(gone), erased_places), sign)
     _forget_reviews(connection, places_by_run)
     return sum(map(len, places_by_run.values()))
+
+
+def notes_about(connection: Connection, runs: Collection[str], documents: Collection[str]) -> tuple[int, ...]:
+    """Records of the workspace whose words are about one of these runs or documents: feedback, and corrections."""
+    rows = connection.execute(
+        select(payloads.c.seq, payloads.c.body)
+        .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
+        .where(payloads.c.run == WORKSPACE, recorded.c.kind.in_(("FeedbackGiven", "DocumentEdited")))
+        .order_by(payloads.c.seq)
+    )
+    about = ((row.seq, json.loads(row.body)) for row in rows)
+    return tuple(seq for seq, body in about if body.get("run") in runs or body.get("what") in documents)
 
 
 def _forget_reviews(connection: Connection, places_by_run: Mapping[str, Sequence[int]]) -> None:
@@ -187,6 +204,8 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     _mark(connection, [*(ERASED + run for run in own), UNFINISHED])
     connection.execute(delete(turns).where(turns.c.thread.in_(select(threads.c.id).where(threads.c.who == name))))
     connection.execute(delete(turns).where(turns.c.run.in_(own)))
+    own_threads = select(threads.c.id).where(threads.c.who == name)
+    connection.execute(delete(grants).where(grants.c.label.in_(own_threads)))
     for table in (threads, keys, sessions, underway):
         connection.execute(delete(table).where(table.c.who == name))
     connection.execute(delete(jobs).where(jobs.c.who == name))
@@ -209,7 +228,7 @@ def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
     rows = (
         select(payloads.c.seq)
         .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
-        .where(payloads.c.run == WORKSPACE, recorded.c.kind.in_(("Granted", "AccountChanged")), mentions_person)
+        .where(payloads.c.run == WORKSPACE, recorded.c.kind.in_(NAMING), mentions_person)
     )
     return tuple(sorted(connection.scalars(rows)))
 

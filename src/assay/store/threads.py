@@ -8,10 +8,14 @@ from itertools import islice
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
 
+from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
+from assay.core.events import Granted
 from assay.language.clean import clean_text
 from assay.store.database import Store
-from assay.store.schema import runs, threads
+from assay.store.dialect import insert_new
+from assay.store.runs.records import note
+from assay.store.schema import grants, runs, threads
 from assay.store.schema import turns as turns_table
 
 LONGEST_TITLE = 80
@@ -116,7 +120,37 @@ def forget(store: Store, thread: str, who: str) -> None:
     with store.write() as connection:
         found = _named(connection, thread, who)
         connection.execute(delete(turns_table).where(turns_table.c.thread == found.id))
+        connection.execute(delete(grants).where(grants.c.label == found.id))
         connection.execute(delete(threads).where(threads.c.id == found.id))
+
+
+# Sharing: a grant on the thread's own label. What a reader sees of it is decided by what they may read of its documents.
+
+
+def set_shared(store: Store, thread: str, who: str, name: str, may: bool) -> None:
+    """Let a user (`user:…`) or a group (`group:…`) read a thread of this user's, or no longer."""
+    with store.write() as connection:
+        found = _named(connection, thread, who)
+        own = (grants.c.label == found.id) & (grants.c.name == name)
+        change = insert_new(grants).values(label=found.id, name=name) if may else delete(grants).where(own)
+        if connection.execute(change).rowcount:
+            note(connection, store, Granted(found.id, name, may, who))
+
+
+def readers(store: Store, thread: str, who: str) -> list[str]:
+    """Who else may read a thread of this user's."""
+    with store.read() as connection:
+        found = _named(connection, thread, who)
+        return list(connection.scalars(select(grants.c.name).where(grants.c.label == found.id).order_by(grants.c.name)))
+
+
+def shared_with(store: Store, principal: Principal) -> list[Thread]:
+    """Threads of others that this user may read, most recently used first."""
+    granted = select(grants.c.label).where(grants.c.name.in_(sorted(principal.names)))
+    shared = select(threads, _TURNS.label("turns")).where(threads.c.id.in_(granted), threads.c.who != principal.id)
+    with store.read() as connection:
+        rows = connection.execute(shared.order_by(threads.c.updated.desc(), threads.c.id)).mappings()
+        return [Thread(**row) for row in rows]
 
 
 def one_line(words: str) -> str:

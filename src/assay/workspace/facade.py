@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.access import LOCAL, Principal, Scope
 from assay.core.errors import UserError
-from assay.core.events import Event, SearchFilters
+from assay.core.events import Event, FeedbackGiven, FeedbackKind, SearchFilters
 from assay.core.formats import format_named
 from assay.core.settings import load_settings, secret
 from assay.core.types import Document, Hit
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from assay.store.documents import Entry
     from assay.store.threads import Thread
     from assay.synthesis.forecast import SynthesisForecast
+    from assay.workspace.feedback import FeedbackItem
     from assay.workspace.model_connection import ModelConnection, ProposedModel
     from assay.workspace.review import ReviewService as ReviewService
     from assay.workspace.suggest import Suggestion
@@ -415,6 +416,42 @@ class Workspace:
         from assay.workspace import suggest
 
         return suggest.follow_ups(self.context, run)
+
+    def give_feedback(self, run: Run, kind: FeedbackKind, claim: int | None = None, words: str = "") -> FeedbackGiven:
+        """Record what the person who asked makes of an answer, or of one claim of it, by its position."""
+        from assay.workspace import feedback
+
+        return feedback.give(self.context, run, kind, claim, words)
+
+    def feedback(self, *, everyone: bool = False, limit: int = 200) -> list[FeedbackItem]:
+        """What this person said of answers, or what everyone did, newest first."""
+        from assay.workspace import feedback
+
+        return feedback.listing(self.context, everyone=everyone, limit=limit)
+
+    def share_thread(self, thread: str, name: str, may: bool) -> list[str]:
+        """Let a person or a group read a conversation of this person's, or no longer. Returns who may read it."""
+        from assay.workspace import shared_threads
+
+        return shared_threads.share(self.context, thread, name, may)
+
+    def thread_readers(self, thread: str) -> list[str]:
+        """Who else may read a conversation of this person's."""
+        from assay.workspace import shared_threads
+
+        return shared_threads.readers(self.context, thread)
+
+    def shared_threads(self) -> list[Thread]:
+        """Conversations that others share with this person."""
+        from assay.workspace import shared_threads
+
+        return shared_threads.listing(self.context)
+
+    def shared_thread(self, thread: str) -> tuple[Thread, list[Run]]:
+        """A conversation that somebody shares with this person, as far as they may read its documents."""
+        from assay.workspace import shared_threads
+
+        return shared_threads.shared_thread(self.context, thread)
 
     async def replay(self, run: Run) -> Replay:
         """Recompute a run from its record alone, and compare the two."""

@@ -11,8 +11,11 @@ from assay.core.events.governance import (
     AccountChanged,
     AwaitingReview,
     Decision,
+    DocumentEdited,
     Edit,
     Erased,
+    FeedbackGiven,
+    FeedbackKind,
     Granted,
     Narrowed,
     Reviewed,
@@ -115,6 +118,8 @@ Event = (
     | Erased
     | Granted
     | AccountChanged
+    | FeedbackGiven
+    | DocumentEdited
     | Narrowed
     | Withheld
 )
@@ -148,6 +153,7 @@ __all__ = [
     "Decided",
     "Decision",
     "Described",
+    "DocumentEdited",
     "Drafted",
     "Eagerness",
     "Edit",
@@ -156,6 +162,8 @@ __all__ = [
     "Failed",
     "Fallback",
     "Fallbacks",
+    "FeedbackGiven",
+    "FeedbackKind",
     "Found",
     "Gathered",
     "Granted",

@@ -22,10 +22,12 @@ from assay.core.events import (
     Critiqued,
     Decided,
     Described,
+    DocumentEdited,
     Drafted,
     Erased,
     Event,
     Failed,
+    FeedbackGiven,
     Gathered,
     Granted,
     HistorySummarised,
@@ -102,6 +104,8 @@ TITLES: Mapping[Family, Mapping[type, str]] = {
         Erased: "Erased",
         Granted: "Access",
         AccountChanged: "Account",
+        FeedbackGiven: "Feedback",
+        DocumentEdited: "Document",
         Withheld: "Not shown",
     },
     Family.models: {ModelReplied: "Model"},
@@ -300,6 +304,11 @@ def _full_line(event: Event, pages: Mapping[str, int]) -> str:
             return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=_by(event))
         case AccountChanged():
             return _parts(f"{event.name}: {event.change}", event.detail, by=_by(event))
+        case FeedbackGiven():
+            which = "the answer" if event.claim is None else f"statement {event.claim + 1}"
+            return _parts(f"{which} of run {event.run}: {event.kind}", event.words, by=_by(event))
+        case DocumentEdited():
+            return _parts(f"{event.what} is called {event.title}", event.date, by=_by(event))
         case Narrowed():
             return _parts(f"what was done since record {event.since} is put aside", event.why)
         case Withheld():

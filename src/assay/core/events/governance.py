@@ -105,6 +105,36 @@ class AccountChanged:
     detail: str = omitted_when_empty("")  # the groups, the key's id, yes or no, or who has it all now
 
 
+class FeedbackKind(StrEnum):
+    """What somebody says of an answer, or of one of its claims."""
+
+    wrong = "wrong"
+    incomplete = "incomplete"
+    unclear = "unclear"
+    helpful = "helpful"
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackGiven:
+    """The person who asked says what they make of an answer. Erased with the run that it is about."""
+
+    run: str
+    kind: FeedbackKind
+    by: str
+    claim: int | None = None  # its position in the answer, from 0; None: the whole answer
+    words: str = omitted_when_empty("")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEdited:
+    """A person corrected what was found out about a document. Erased with the document."""
+
+    what: str  # the document's id
+    by: str
+    title: str
+    date: str = omitted_when_empty("")
+
+
 @dataclass(frozen=True, slots=True)
 class Withheld:
     """Never recorded. Replaces an event that the viewer may not see or that was erased."""

@@ -13,6 +13,7 @@ from assay.core.errors import UserError
 from assay.core.events import WORKSPACE, Erased
 from assay.store.database import Store
 from assay.store.engines import discard_erased
+from assay.store.erasure import notes_about
 from assay.store.runs import records
 from assay.store.runs.reviews import supersede
 from assay.store.runs.seals import Sign
@@ -55,6 +56,10 @@ def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = F
             gone: dict[str, tuple[int, ...]] = {}
             for run, seq in places:
                 gone[run] = (*gone.get(run, ()), seq)
+            if notes := notes_about(connection, gone, ()):
+                gone[WORKSPACE] = notes
+                own = payloads.c.run == WORKSPACE
+                connection.execute(delete(payloads).where(own, payloads.c.seq.in_(notes)))
             for part in (payloads, mentions, forecasts):
                 connection.execute(delete(part).where(part.c.run.in_(batch)))
             connection.execute(update(reviews).where(reviews.c.run.in_(batch)).values(note="", reasons=[]))
@@ -62,7 +67,7 @@ def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = F
             _clear_titles(connection, batch)
             if gone:
                 records.note_erased(connection, store, Erased(WHY.format(days=days), by, (), gone), sign)
-        count, erased = count + len(gone), erased + len(places)
+        count, erased = count + len(gone.keys() - {WORKSPACE}), erased + len(places)
     if erased:
         _flush(store)
     return RetentionResult(count, erased, before)

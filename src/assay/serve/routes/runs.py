@@ -19,11 +19,15 @@ from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.serve import stream
 from assay.serve.live import stored_frames
+from assay.serve.routes.people import require_administrator
 from assay.serve.schemas.run_schemas import (
     AskAndWaitRequest,
     AskRequest,
     ChoiceRequest,
     EventView,
+    FeedbackListResponse,
+    FeedbackRequest,
+    FeedbackView,
     PageSize,
     ReplayResponse,
     ResponseModel,
@@ -34,12 +38,15 @@ from assay.serve.schemas.run_schemas import (
     TraceResponse,
     error_responses,
 )
+from assay.serve.schemas.setup_schemas import SuggestionsResponse
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.views import run_views
+from assay.serve.views.document_views import suggested
 from assay.serve.views.request_options import ask_options
 from assay.store.runs import budgets, history, records, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
+from assay.workspace.feedback import FeedbackItem
 
 router = APIRouter(
     prefix="/api",
@@ -246,6 +253,51 @@ def _answer_policy() -> str:
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
         "sandbox"
+    )
+
+
+# --- what comes after an answer -------------------------------------------------------------------------------------
+
+
+@router.get("/runs/{run}/follow-ups", response_model=SuggestionsResponse)
+def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
+    """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
+    return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_follow_ups(workspace.run(run)))))
+
+
+@router.post("/runs/{run}/feedback", status_code=201, response_model=FeedbackView)
+def give_feedback(run: RunId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
+    """Say what you make of an answer of yours, or of one statement in it. It is recorded."""
+    workspace.give_feedback(workspace.run(run), given.kind, given.claim, given.words)
+    return _feedback_view(workspace.feedback(limit=1)[0])
+
+
+@router.get("/feedback", response_model=FeedbackListResponse)
+def list_feedback(
+    workspace: CurrentWorkspace,
+    who: CurrentPerson,
+    everyone: Annotated[bool, Query(description="Of everybody, for administrators.")] = False,
+    limit: PageSize = 50,
+) -> FeedbackListResponse:
+    """What you said of answers, newest first; for administrators, what everybody did. Words about documents that you may not
+    read are withheld."""
+    if everyone:
+        require_administrator(who)
+    return FeedbackListResponse(feedback=tuple(map(_feedback_view, workspace.feedback(everyone=everyone, limit=limit))))
+
+
+def _feedback_view(item: FeedbackItem) -> FeedbackView:
+    entry, given = item.entry, item.entry.given
+    return FeedbackView(
+        run=given.run,
+        at=entry.at,
+        by=given.by,
+        kind=given.kind,
+        claim=given.claim,
+        words=given.words,
+        question=item.question,
+        statement=item.statement,
+        withheld=entry.withheld,
     )
 
 

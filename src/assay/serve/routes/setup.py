@@ -20,14 +20,13 @@ from assay.serve.schemas.setup_schemas import (
     ModelRequest,
     ModelTestResponse,
     RecipientView,
-    SuggestedQuestion,
     SuggestionsResponse,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.uploading.folder import copy_folder
+from assay.serve.views.document_views import suggested
 from assay.store import jobs
 from assay.workspace.model_connection import ModelConnection, ProposedModel
-from assay.workspace.suggest import Suggestion
 
 log = logging.getLogger("assay.serve")
 
@@ -126,7 +125,3 @@ async def add_folder(
 def suggestions(workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions to begin with, drawn from the documents that you may read. No model is asked."""
     return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_questions())))
-
-
-def suggested(each: Suggestion) -> SuggestedQuestion:
-    return SuggestedQuestion(question=each.question, document=each.document, title=each.title)

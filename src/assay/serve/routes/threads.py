@@ -9,14 +9,21 @@ from fastapi import APIRouter, Query, Response
 from assay.serve.schemas.run_schemas import (
     PageSize,
     RenameThreadRequest,
+    SharedThreadsResponse,
+    SharedThreadSummary,
+    SharedThreadView,
+    SharedTurnView,
+    ShareThreadRequest,
     ThreadListResponse,
+    ThreadReadersResponse,
     ThreadSummary,
     ThreadView,
     error_responses,
 )
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.views.run_views import run_view
+from assay.serve.views.run_views import run_view, shared_answer
 from assay.store import threads as store
+from assay.store.runs import visibility
 from assay.store.threads import Thread
 
 router = APIRouter(
@@ -24,6 +31,9 @@ router = APIRouter(
     tags=["threads"],
     responses=error_responses(413),
 )
+
+
+shared_router = APIRouter(prefix="/api/shared-threads", tags=["threads"], responses=error_responses(413))
 
 
 def line(thread: Thread) -> ThreadSummary:
@@ -49,6 +59,19 @@ def one_thread(thread: str, workspace: CurrentWorkspace, server: CurrentServer) 
     return ThreadView(**line(found).model_dump(), runs=turns)
 
 
+@router.get("/{thread}/readers", response_model=ThreadReadersResponse)
+def thread_readers(thread: str, workspace: CurrentWorkspace) -> ThreadReadersResponse:
+    """Who else may read a thread of yours."""
+    return ThreadReadersResponse(readers=tuple(workspace.thread_readers(thread)))
+
+
+@router.post("/{thread}/readers", response_model=ThreadReadersResponse)
+def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorkspace) -> ThreadReadersResponse:
+    """Let a person or a group read a thread of yours, or no longer. They see its questions, and the answers whose documents
+    they may read themselves."""
+    return ThreadReadersResponse(readers=tuple(workspace.share_thread(thread, given.name, given.may)))
+
+
 @router.patch("/{thread}", response_model=ThreadSummary)
 def rename_thread(thread: str, given: RenameThreadRequest, workspace: CurrentWorkspace) -> ThreadSummary:
     """The thread under another title."""
@@ -61,3 +84,27 @@ def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
     """The thread is no more; its runs and their records stay."""
     store.forget(workspace.store, thread, workspace.principal.id)
     return Response(status_code=204)
+
+
+@shared_router.get("", response_model=SharedThreadsResponse)
+def list_shared_threads(workspace: CurrentWorkspace) -> SharedThreadsResponse:
+    """Threads that others share with you."""
+    found = workspace.shared_threads()
+    return SharedThreadsResponse(
+        threads=tuple(SharedThreadSummary(**line(each).model_dump(), owner=each.who) for each in found)
+    )
+
+
+@shared_router.get("/{thread}", response_model=SharedThreadView)
+def one_shared_thread(thread: str, workspace: CurrentWorkspace) -> SharedThreadView:
+    """A thread that somebody shares with you: its questions, and the answers whose documents you may read now."""
+    found, runs = workspace.shared_thread(thread)
+    turns = tuple(
+        SharedTurnView(
+            question=run.asked.question,
+            answer=shared_answer(workspace, run),
+            withheld=visibility.WITHHELD_ANSWER if run.withheld else "",
+        )
+        for run in runs
+    )
+    return SharedThreadView(**line(found).model_dump(), owner=found.who, shared_turns=turns)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from assay.core.events import Checkpoint, Eagerness, Mode, Route, Stakes
+from assay.core.events import Checkpoint, Eagerness, FeedbackKind, Mode, Route, Stakes
 from assay.core.events.describe import Family
 from assay.core.types import Basis, Outcome, Shape, Verdict
 
@@ -403,6 +403,63 @@ class ThreadListResponse(ResponseModel):
 
 class ThreadView(ThreadSummary):
     runs: tuple[RunView, ...]
+
+
+class ThreadReadersResponse(ResponseModel):
+    """Who else may read a thread: `user:NAME`, `group:NAME`."""
+
+    readers: tuple[str, ...]
+
+
+class ShareThreadRequest(RequestModel):
+    name: Name  # user:NAME or group:NAME
+    may: StrictFlag
+
+
+class SharedThreadSummary(ThreadSummary):
+    owner: str
+
+
+class SharedThreadsResponse(ResponseModel):
+    threads: tuple[SharedThreadSummary, ...]
+
+
+class SharedTurnView(ResponseModel):
+    """A question that somebody else asked, and its answer as far as the reader may read the documents behind it."""
+
+    question: str
+    answer: AnswerView | None
+    withheld: str  # why there is no answer
+
+
+class SharedThreadView(SharedThreadSummary):
+    shared_turns: tuple[SharedTurnView, ...]
+
+
+class FeedbackRequest(RequestModel):
+    kind: FeedbackKind
+    claim: Annotated[int, Field(ge=0, le=10_000, strict=True)] | None = (
+        None  # its position in the answer; None: all of it
+    )
+    words: Annotated[str, StringConstraints(max_length=2000)] = ""
+
+
+class FeedbackView(ResponseModel):
+    """What somebody said of an answer. Question and statement are there for one's own feedback alone."""
+
+    run: str
+    at: str
+    by: str
+    kind: FeedbackKind
+    claim: int | None
+    words: str
+    question: str
+    statement: str
+    withheld: bool  # it was about a document that was erased, or that the reader may not read
+
+
+class FeedbackListResponse(ResponseModel):
+    feedback: tuple[FeedbackView, ...]
 
 
 class RenameThreadRequest(RequestModel):

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from assay.core.access import Base, Principal
 from assay.core.types import UPLOAD, Hit
 from assay.serve.schemas.document_schemas import BaseView, DocumentSummary, FileReportView, HitView, JobState, JobView
+from assay.serve.schemas.setup_schemas import SuggestedQuestion
 from assay.store.document_list import Counted
 from assay.store.documents import Entry
 from assay.store.jobs import Job, JobFile
+from assay.workspace.suggest import Suggestion
 
 FEW = 3  # finished files needed for an estimate of the remaining time
 
@@ -106,3 +108,7 @@ def file_report(file: JobFile) -> FileReportView:
         pages=int(report.get("pages", 0)),
         passages=int(report.get("passages", 0)),
     )
+
+
+def suggested(each: Suggestion) -> SuggestedQuestion:
+    return SuggestedQuestion(question=each.question, document=each.document, title=each.title)

@@ -116,6 +116,14 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     )
 
 
+def shared_answer(workspace: Workspace, run: Run) -> AnswerView | None:
+    """The answer of somebody else's run, in the text of documents that the reader may read now."""
+    if run.answer is None:
+        return None
+    library: Library = cache(workspace.document)
+    return answer_view(run.answer, run.evidence, library, claim_details.recorded_judges(run.events))
+
+
 def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | None:
     if run.held is None:
         return None

@@ -20,8 +20,10 @@ from assay.core.events import (
     Answered,
     Asked,
     AwaitingReview,
+    DocumentEdited,
     Erased,
     Event,
+    FeedbackGiven,
     Granted,
     Narrowed,
     Reviewed,
@@ -44,6 +46,7 @@ _LAST = (
 )
 _HEAD = select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)
 _RECORD, _PAYLOAD, _MENTION = insert(records), insert(payloads), insert(mentions)
+WorkspaceEvent = Erased | Granted | AccountChanged | FeedbackGiven | DocumentEdited
 LATE = "it was recorded while a document that it speaks of was erased"
 
 
@@ -136,7 +139,7 @@ def _check_approved(connection: Connection, run: str, answered: Answered) -> Non
         raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
 
 
-def note(connection: Connection, store: Store, event: Erased | Granted | AccountChanged) -> Record:
+def note(connection: Connection, store: Store, event: WorkspaceEvent) -> Record:
     """Record a workspace-wide event in its own chain, in the transaction in which it happens."""
     last = connection.execute(_LAST, {"of": WORKSPACE}).first()
     if last is None:

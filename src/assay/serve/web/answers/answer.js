@@ -13,7 +13,7 @@ const SHOWN_APART = [...MISSING, "The sources disagree:", "Searched:", "Could no
 
 /** The answer of a delivered run. `context` opens documents and the evidence. */
 export function answerView(run, context, how = null) {
-  const shown = answerBody(run.answer, context);
+  const shown = answerBody(run.answer, { ...context, run: run.id });
   const by = reviewedBy(run);
   if (by) shown.prepend(by);
   return add(shown, how, tools(run, context));
@@ -23,6 +23,7 @@ export function answerView(run, context, how = null) {
 export function answerBody(answer, context) {
   const cited = new Map(answer.citations.map((each) => [each.number, each]));
   const claims = answer.blocks.flatMap((block) => block.claims);
+  claims.forEach((claim, place) => (claim.place = place));
   return el(
     "div",
     { class: ["answer", answer.outcome] },
@@ -118,7 +119,7 @@ function marks(claim, cited, context) {
     "span",
     { class: "marks" },
     ...own.map((source) => citeButton(source, context.openDocument)),
-    verdictMark(claim, false, (mark) => opensDetails(mark, claim, own, context)),
+    verdictMark(claim, false, (mark) => opensDetails(mark, claim, own, context), own),
     claim.edited ? editedMark(claim.edited) : null,
     claim.dispute ? badge("two judgements differ", "warn") : null,
     claim.rests_on_flagged ? badge("rests only on what reads like an instruction", "warn") : null,

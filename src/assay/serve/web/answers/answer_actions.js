@@ -3,6 +3,7 @@
 import { at, get, query } from "../lib/api.js";
 import { count, el, money, plural, seconds } from "../lib/dom.js";
 import { button, copyWords, download, icon } from "../lib/ui.js";
+import { giveFeedback } from "./feedback.js";
 
 const FORMS = [
   ["markdown", "Markdown", "md"],
@@ -43,7 +44,7 @@ export function tools(run, context) {
       `Evidence (${count(run.evidence.length)})`,
       { kind: "small", icon: "list", on: (event) => context.openEvidence(run.id, event.currentTarget) },
     ) : null,
-    button("Copy", { kind: "quiet small", icon: "copy", on: () => copy("text") }),
+    button("Copy", { kind: "quiet small", icon: "copy", title: "The answer with its citations", on: () => copy("text") }),
     el(
       "details",
       { class: "menu" },
@@ -64,6 +65,7 @@ export function tools(run, context) {
       icon("trace"),
       el("span", {}, "Trace"),
     ),
+    button("Not right?", { kind: "quiet small", icon: "bang", on: () => giveFeedback(context.app, run.id) }),
     el("span", { class: "spent figures" }, spentWords(run)),
   );
 }

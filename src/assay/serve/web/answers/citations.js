@@ -80,7 +80,7 @@ export function citeButton(source, open) {
 }
 
 /** A verdict: its sign, its word where it is not good, and why on demand: in a card, or as `opens(mark)` makes it open. */
-export function verdictMark(claim, always = false, opens = null) {
+export function verdictMark(claim, always = false, opens = null, sources = []) {
   const verdict = VERDICTS[claim.verdict];
   if (!verdict) return null;
   const quiet = claim.verdict === "supported" && !always;
@@ -90,13 +90,19 @@ export function verdictMark(claim, always = false, opens = null) {
       type: "button",
       class: ["verdict", verdict.kind, quiet && "quiet"],
       "aria-label": `Verdict: ${verdict.words}. Why?`,
-      title: opens ? `${verdict.words}: ${verdict.means}` : null,
     },
     icon(verdict.sign, 13),
     quiet ? null : el("span", {}, verdict.words),
   );
-  if (opens) opens(node);
-  else hints(node, () => [
+  if (opens) {
+    opens(node);
+    glances(node, () => [
+      el("p", {}, el("strong", {}, verdict.words), `: ${verdict.means}. `, claim.working ? el("span", { class: "figures" }, claim.working.expression) : null),
+      ...sources.slice(0, 2).flatMap((source) => [quotedWords(source), el("p", { class: "stands" }, placeOf(source))]),
+      sources.length > 2 ? el("p", { class: "stands" }, `and ${sources.length - 2} more`) : null,
+      el("p", { class: "hint" }, "Press for the whole account."),
+    ]);
+  } else hints(node, () => [
     badge(verdict.words, verdict.kind),
     el(
       "p",
@@ -147,9 +153,14 @@ function later(act, wait) {
   timer = setTimeout(act, wait);
 }
 
-function hints(node, content, act = null) {
-  let touched = false;
-  const show = () => {
+/** A card while the mouse or the keyboard is on something that does something else when it is pressed. */
+function glances(node, content) {
+  hovers(node, shower(node, content));
+  node.addEventListener("click", hide);
+}
+
+function shower(node, content) {
+  return () => {
     clearTimeout(timer);
     if (held && held !== node) hide();
     held = node;
@@ -160,13 +171,22 @@ function hints(node, content, act = null) {
     node.setAttribute("aria-describedby", parts.map((each) => each.id).join(" "));
     beside();
   };
+}
+
+function hovers(node, show) {
   node.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && later(show, 120));
   node.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(hide, 220));
+  node.addEventListener("focus", () => node.matches(":focus-visible") && show());
+  node.addEventListener("blur", (event) => held === node && !card?.contains(event.relatedTarget) && hide());
+}
+
+function hints(node, content, act = null) {
+  const show = shower(node, content);
+  let touched = false;
+  hovers(node, show);
   node.addEventListener("pointerdown", (event) => {
     touched = event.pointerType === "touch";
   });
-  node.addEventListener("focus", () => node.matches(":focus-visible") && show());
-  node.addEventListener("blur", (event) => held === node && !card?.contains(event.relatedTarget) && hide());
   node.addEventListener("click", () => {
     if (touched || !act) {
       if (held === node && !card.hidden && touched) hide();

@@ -1,8 +1,9 @@
 // What stands behind a claim: its basis, its verdict and who gave it, the words that carry it, the working, what rules noticed.
 
-import { citeButton, quotedWords, VERDICTS } from "./citations.js";
+import { citeButton, placeOf, quotedWords, VERDICTS } from "./citations.js";
 import { el } from "../lib/dom.js";
-import { icon } from "../lib/ui.js";
+import { button, copyWords, icon } from "../lib/ui.js";
+import { giveFeedback } from "./feedback.js";
 
 const BASES = {
   quotation: ["Quotation", "words of the document, compared character by character"],
@@ -79,7 +80,22 @@ function claimDetails(claim, sources, context) {
           )
         : null,
     ),
+    el(
+      "div",
+      { class: "actions" },
+      context.app ? button("Copy with citations", { kind: "quiet small", icon: "copy", on: () => copied(claim, sources, context.app) }) : null,
+      context.run && claim.place !== undefined
+        ? button("Not right?", { kind: "quiet small", icon: "bang", on: () => giveFeedback(context.app, context.run, claim.place, claim.text) })
+        : null,
+    ),
   );
+}
+
+/** The statement with where it stands, for a text of one's own. */
+async function copied(claim, sources, app) {
+  const words = claim.quotation ? `“${claim.text}”` : claim.text;
+  const done = await copyWords([`${words} ${sources.map((source) => `[${source.number}]`).join("")}`, ...sources.map((source) => `[${source.number}] ${placeOf(source)}`)].join("\n"));
+  app.toast(done ? "Copied." : "The browser does not allow copying here.", done ? "" : "bad");
 }
 
 function fact(name, ...values) {

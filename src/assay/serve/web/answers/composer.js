@@ -1,9 +1,10 @@
 // The question box: words, and how they are to be dealt with. What was chosen is remembered in this browser.
 
 import { get } from "../lib/api.js";
-import { count, el, fill, plural } from "../lib/dom.js";
+import { count, el, fill } from "../lib/dom.js";
 import { askForecast } from "./run_forecast.js";
 import { icon } from "../lib/ui.js";
+import { sourcesMenu } from "./sources_menu.js";
 
 const KEY = "assay-ask";
 const MODES = {
@@ -57,7 +58,7 @@ export function composer(app, bases, { ask, stop }) {
     icon("sliders"),
     el("span", { class: "opener-words" }, "Options"),
   );
-  const baseMenu = basesMenu(bases, preferences, changed);
+  const sources = sourcesMenu(bases, preferences, changed);
 
   form.append(
     el("div", { class: "composer-box" }, box, go),
@@ -65,7 +66,7 @@ export function composer(app, bases, { ask, stop }) {
       "div",
       { class: "composer-row" },
       segments("How thorough", "mode", MODES, preferences.mode, (value) => changed({ mode: value }), app.me.modes),
-      baseMenu,
+      sources,
       opener,
       el("span", { class: "keys small", id: "question-keys" }, "Enter asks · Shift+Enter for a new line"),
     ),
@@ -81,10 +82,9 @@ export function composer(app, bases, { ask, stop }) {
     Object.assign(preferences, part);
     keep(preferences);
     forecast.stale();
-    const other = [preferences.eagerness !== "normal", !preferences.model, preferences.since, preferences.until, preferences.stakes].filter(Boolean).length;
+    const other = [preferences.eagerness !== "normal", !preferences.model, preferences.stakes].filter(Boolean).length;
     const set = other + preferences.checkpoints.length; // what differs from how it is without a choice
     opener.querySelector(".opener-words").textContent = set ? `Options (${count(set)})` : "Options";
-    fill(baseMenu.querySelector("summary span"), basesWords(bases, preferences.bases));
   }
 
   function draw() {
@@ -109,6 +109,7 @@ export function composer(app, bases, { ask, stop }) {
       checkpoints: preferences.checkpoints.length ? preferences.checkpoints : null,
       model: preferences.model,
       bases: preferences.bases,
+      sources: [...preferences.sources.keys()],
       since: preferences.since || null,
       until: preferences.until || null,
       ...(preferences.stakes ? { stakes: "high" } : {}),
@@ -147,7 +148,7 @@ export function composer(app, bases, { ask, stop }) {
     }
   });
   form.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || more.hidden || baseMenu.open) return;
+    if (event.key !== "Escape" || more.hidden || sources.open) return;
     setMore(false);
     opener.focus();
   });
@@ -179,25 +180,6 @@ export function composer(app, bases, { ask, stop }) {
 }
 
 function options(app, preferences, changed, after) {
-  const date = (name, words) => {
-    const input = el(
-      "input",
-      {
-        type: "text",
-        inputmode: "numeric",
-        value: preferences[name] ?? "",
-        placeholder: "2024-05",
-        title: "A year, a month or a day: 2024, 2024-05 or 2024-05-17",
-        pattern: "\\d{4}(-\\d{2}(-\\d{2})?)?",
-        maxlength: "10",
-        autocomplete: "off",
-      },
-    );
-    input.addEventListener("change", () => input.reportValidity() && changed({ [name]: input.value.trim() }));
-    names += 1;
-    input.id = `when-${names}`;
-    return el("div", { class: "field" }, el("label", { for: input.id }, words), input);
-  };
   const check = (words, on, heard) => {
     const input = el("input", { type: "checkbox", checked: on });
     input.addEventListener("change", () => heard(input.checked));
@@ -220,7 +202,6 @@ function options(app, preferences, changed, after) {
           (value) => changed({ eagerness: value }),
         ),
       ),
-      el("div", { class: "option dates" }, date("since", "Dated from"), date("until", "to")),
       app.me.model ? check("Without a model: quotations only", !preferences.model, (on) => changed({ model: !on })) : null,
       check("High stakes: have it reviewed by a person before I read it", preferences.stakes, (on) => changed({ stakes: on })),
     ),
@@ -260,48 +241,8 @@ function segments(label, name, values, selected, changed, allowed = Object.keys(
   );
 }
 
-function basesMenu(bases, preferences, changed) {
-  const menu = el("details", { class: "menu bases-menu", hidden: bases.length < 2 });
-  const draw = () =>
-    fill(
-      menu,
-      el("summary", { class: "button quiet small" }, icon("document"), el("span", {}, basesWords(bases, preferences.bases))),
-      el(
-        "div",
-        { class: "menu-list", role: "group", "aria-label": "Knowledge bases to search" },
-        ...bases.map((base) => {
-          const input = el("input", { type: "checkbox", checked: preferences.bases.includes(base.name) });
-          input.addEventListener(
-            "change",
-            () => changed({ bases: toggled(preferences.bases, base.name, input.checked) }),
-          );
-          return el(
-            "label",
-            { class: "check" },
-            input,
-            el(
-              "span",
-              {},
-              base.name,
-              el("span", { class: "small muted" }, ` ${plural(base.documents, "document")}`),
-              base.description ? el("span", { class: "small muted base-says" }, base.description) : null,
-            ),
-          );
-        }),
-        el("p", { class: "hint" }, "None chosen: all of them."),
-      ),
-    );
-  draw();
-  return menu;
-}
-
 function toggled(list, item, on) {
   return on ? [...list, item] : list.filter((other) => other !== item);
-}
-
-function basesWords(bases, selected) {
-  if (!selected.length || selected.length === bases.length) return "All bases";
-  return selected.length === 1 ? selected[0] : plural(selected.length, "base");
 }
 
 function remembered(app, bases) {
@@ -320,6 +261,7 @@ function remembered(app, bases) {
     ) : [],
     model: kept.model !== false || !app.me.model,
     bases: Array.isArray(kept.bases) ? kept.bases.filter((name) => names_.has(name)) : [],
+    sources: new Map(), // uri → title; these and the dates hold for one visit
     since: "",
     until: "",
     stakes: false, // chosen for each visit anew: others have work with it

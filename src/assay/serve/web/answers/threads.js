@@ -3,6 +3,7 @@
 import { at, del, get, patch, query } from "../lib/api.js";
 import { clear, el, fill } from "../lib/dom.js";
 import { askWords, atTheEnd, confirm, iconButton } from "../lib/ui.js";
+import { shareThread } from "./sharing.js";
 
 const PAGE = 40;
 
@@ -13,6 +14,7 @@ export function threadList(app) {
     "input",
     { type: "search", placeholder: "Find a thread", "aria-label": "Find a thread", autocomplete: "off" },
   );
+  const shared = el("div", { class: "shared-threads" });
   const node = el(
     "section",
     { class: "threads", "aria-labelledby": "threads-title" },
@@ -23,6 +25,7 @@ export function threadList(app) {
       iconButton("plus", "New thread", () => app.go("#/")),
     ),
     el("div", { class: "threads-search" }, search),
+    shared,
     list,
   );
   let current = "";
@@ -43,7 +46,23 @@ export function threadList(app) {
     (next ?? search).focus();
   });
 
+  /** Threads that others share, above one's own. */
+  async function showShared() {
+    const found = app.me.auth === "off" ? { threads: [] } : await get("/api/shared-threads").catch(() => ({ threads: [] }));
+    fill(shared, ...(found.threads.length
+      ? [
+        el("p", { class: "group" }, "Shared with you"),
+        ...found.threads.map((each) => el(
+          "div",
+          { class: "thread" },
+          el("a", { href: `#/shared/${encodeURIComponent(each.id)}`, title: `${each.title} (${each.owner})`, dataset: { thread: each.id } }, each.title || "Untitled"),
+        )),
+      ]
+      : []));
+  }
+
   async function refresh() {
+    showShared();
     const own = ++turn;
     const words = search.value.trim();
     let after = "";
@@ -104,6 +123,7 @@ export function threadList(app) {
       el(
         "span",
         { class: "thread-tools" },
+        app.me.auth === "off" ? null : iconButton("people", `Share “${thread.title}”`, () => shareThread(app, thread)),
         iconButton("pencil", `Rename “${thread.title}”`, () => rename(thread, link)),
         iconButton("trash", `Delete “${thread.title}”`, () => remove(thread, line)),
       ),

@@ -8,6 +8,7 @@ import { el, fill } from "../lib/dom.js";
 import { button, failed, icon, loading } from "../lib/ui.js";
 import * as tale from "../runs/story.js";
 import { workingView } from "./progress.js";
+import { suggestions } from "./suggestions.js";
 
 /**
  * `run` is a `RunWhole`, or `{id, asked, state: "running"}` of one that has just begun. `context.changed(turn)` hears whenever the
@@ -24,7 +25,7 @@ export function turnView(run, context) {
     heading,
     body,
   );
-  const turn = { id: run.id, node, heading, run, pieces, close, stop };
+  const turn = { id: run.id, node, heading, run, pieces, close, stop, suggest };
   let story = tale.begin();
   let stream = null;
   let clock = 0;
@@ -273,6 +274,12 @@ export function turnView(run, context) {
       el("summary", {}, "How this was found"),
       inside,
     );
+  }
+
+  /** What could be asked next, under a delivered answer, once. `ask(question)` asks it. */
+  function suggest(ask) {
+    if (turn.run.state !== "delivered" || !turn.run.answer?.citations.length || body.querySelector(".suggestions")) return;
+    body.append(suggestions(`${path}/follow-ups`, "You could ask next", ask));
   }
 
   function understoodAs(now) {

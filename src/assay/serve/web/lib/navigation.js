@@ -7,6 +7,7 @@ import { icon } from "./ui.js";
 export const SCREENS = [
   { at: /^\/?$/, module: "./screens/ask.js", name: "ask" },
   { at: /^\/thread\/([^/]+)$/, module: "./screens/ask.js", name: "ask", params: ["thread"] },
+  { at: /^\/shared\/([^/]+)$/, module: "./screens/shared.js", name: "ask", params: ["thread"] },
   { at: /^\/documents(?:\/([^/]+))?$/, module: "./screens/documents.js", name: "documents", params: ["base"] },
   { at: /^\/document\/([^/]+)$/, module: "./screens/viewer.js", name: "documents", params: ["document"] },
   { at: /^\/runs$/, module: "./screens/trace.js", name: "runs", params: [] },

@@ -30,6 +30,7 @@ export async function show(root, params, app) {
     gathered: panel.gathered,
     changed: (turn) => {
       panel.gathered(turn);
+      if (turn === turns.at(-1)) turn.suggest(box.ask);
       box.setRunning(turns.some((each) => each.run.state === "running"));
     },
   };
@@ -109,6 +110,7 @@ export async function show(root, params, app) {
   const leaveWelcome = thread ? () => {} : greeting(app, welcome, bases, box.ask);
   fill(talk, name, welcome, list, el("div", { class: "composer-dock" }, quietLines(app), box.node));
   thread?.runs.forEach(add);
+  turns.at(-1)?.suggest(box.ask);
   arrange();
   app.title(thread?.title ?? "Ask");
   fill(root, screen);

@@ -1,0 +1,43 @@
+// Who else may read a thread. They see its questions, and the answers whose documents they may read themselves.
+
+import { at, get, post } from "../lib/api.js";
+import { el, fill } from "../lib/dom.js";
+import { dialog, failed, field, iconButton, loading } from "../lib/ui.js";
+
+export function shareThread(app, thread) {
+  return dialog(`Who may read “${thread.title}”`, () => {
+    const path = `${at("api", "threads", thread.id)}/readers`;
+    const list = el("ul", { class: "access-list", "aria-label": "Who may read it" }, loading());
+    const kind = el("select", {}, el("option", { value: "user" }, "Person"), el("option", { value: "group" }, "Group"));
+    const name = el("input", { type: "text", maxlength: "100", autocomplete: "off", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true });
+
+    function draw({ readers }) {
+      fill(list, ...(readers.length
+        ? readers.map((reader) => el("li", {}, el("span", { class: "grow", dir: "auto" }, reader), iconButton("close", `Take it away from ${reader}`, () => change(reader, false))))
+        : [el("li", { class: "muted" }, "Nobody but you.")]));
+    }
+
+    async function change(reader, may) {
+      try {
+        draw(await post(path, { name: reader, may }));
+        app.announce(may ? `${reader} may read it now` : `${reader} may not read it any more`);
+      } catch (problem) {
+        app.toast(problem.detail ?? problem.message, "bad");
+      }
+    }
+
+    const form = el("form", { class: "access-give" }, field("Who", kind), field("Name", name), el("button", { type: "submit", class: "button primary" }, "Share"));
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      await change(`${kind.value}:${name.value.trim()}`, true);
+      form.reset();
+      name.focus();
+    });
+    get(path).then(draw, (problem) => fill(list, failed(problem)));
+    return [
+      el("p", { class: "muted" }, "They see your questions, and every answer whose documents they may read themselves. Other answers are withheld."),
+      list,
+      form,
+    ];
+  }, { wide: true });
+}

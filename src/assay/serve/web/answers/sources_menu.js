@@ -1,0 +1,143 @@
+// What is searched, chosen beside the question: knowledge bases, documents, dates. Nothing chosen: everything.
+
+import { get, query } from "../lib/api.js";
+import { count, el, fill, plural } from "../lib/dom.js";
+import { icon, iconButton } from "../lib/ui.js";
+
+const FOUND = 8; // documents that a search shows
+const PAUSE = 220;
+let names = 0;
+
+/** The menu over `preferences` (`bases`, `sources`: uri → title, `since`, `until`); `changed(part)` hears what was chosen. */
+export function sourcesMenu(bases, preferences, changed) {
+  const words = el("span", {});
+  const chips = el("ul", { class: "chips", "aria-label": "Chosen documents" });
+  const results = el("ul", { class: "source-results", "aria-label": "Documents found" });
+  const search = el("input", { type: "search", placeholder: "Title, file name or author", "aria-label": "Find documents to choose", autocomplete: "off" });
+  const menu = el("details", { class: "menu sources-menu" });
+
+  function set(part) {
+    changed(part);
+    draw();
+  }
+
+  function draw() {
+    fill(words, inWords(bases, preferences));
+    fill(chips, ...[...preferences.sources].map(([uri, title]) => el(
+      "li",
+      { class: "chip" },
+      el("span", { class: "clip", dir: "auto" }, title),
+      iconButton("close", `Leave out ${title}`, () => set({ sources: without(preferences.sources, uri) })),
+    )));
+    chips.hidden = !preferences.sources.size;
+    for (const box of results.querySelectorAll("input")) box.checked = preferences.sources.has(box.dataset.uri);
+  }
+
+  async function find() {
+    const wanted = search.value.trim();
+    try {
+      const found = await get(query("/api/documents", { q: wanted, state: "ready", limit: FOUND }));
+      if (wanted !== search.value.trim()) return;
+      fill(results, ...found.documents.map(choice));
+      if (found.total > found.documents.length) results.append(el("li", { class: "hint" }, `${count(found.total)} fit; write more of the name.`));
+    } catch {
+      fill(results); // asked again with the next letter
+    }
+  }
+
+  function choice(document_) {
+    const title = document_.title || document_.name;
+    const box = el("input", { type: "checkbox", checked: preferences.sources.has(document_.uri), dataset: { uri: document_.uri } });
+    box.addEventListener("change", () => set({
+      sources: box.checked ? new Map([...preferences.sources, [document_.uri, title]]) : without(preferences.sources, document_.uri),
+    }));
+    return el("li", {}, el(
+      "label",
+      { class: "check" },
+      box,
+      el("span", { dir: "auto" }, title, " ", el("span", { class: "small muted" }, [document_.date, document_.base].filter(Boolean).join(" · "))),
+    ));
+  }
+
+  let typing = 0;
+  search.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(find, PAUSE);
+  });
+  menu.addEventListener("toggle", () => menu.open && !results.childElementCount && find());
+  fill(
+    menu,
+    el("summary", { class: "button quiet small" }, icon("document"), words),
+    el(
+      "div",
+      { class: "menu-list", role: "group", "aria-label": "What is searched" },
+      bases.length > 1 ? fromBases(bases, preferences, set) : null,
+      el("fieldset", {}, el("legend", { class: "legend" }, "Documents"), chips, search, results),
+      el(
+        "fieldset",
+        { class: "dates" },
+        el("legend", { class: "legend" }, "Dates"),
+        date("since", "Dated from", preferences, set),
+        date("until", "to", preferences, set),
+      ),
+      el("p", { class: "hint" }, "Nothing chosen: everything that you may read."),
+    ),
+  );
+  draw();
+  return menu;
+}
+
+function fromBases(bases, preferences, set) {
+  return el(
+    "fieldset",
+    { "aria-label": "Knowledge bases to search" },
+    el("legend", { class: "legend" }, "Knowledge bases"),
+    ...bases.map((base) => {
+      const box = el("input", { type: "checkbox", checked: preferences.bases.includes(base.name) });
+      box.addEventListener("change", () => set({
+        bases: box.checked ? [...preferences.bases, base.name] : preferences.bases.filter((other) => other !== base.name),
+      }));
+      return el(
+        "label",
+        { class: "check" },
+        box,
+        el(
+          "span",
+          {},
+          base.name,
+          el("span", { class: "small muted" }, ` ${plural(base.documents, "document")}`),
+          base.description ? el("span", { class: "small muted base-says" }, base.description) : null,
+        ),
+      );
+    }),
+  );
+}
+
+function date(name, words, preferences, set) {
+  names += 1;
+  const input = el("input", {
+    id: `when-${names}`,
+    type: "text",
+    inputmode: "numeric",
+    value: preferences[name] ?? "",
+    placeholder: "2024-05",
+    title: "A year, a month or a day: 2024, 2024-05 or 2024-05-17",
+    pattern: "\\d{4}(-\\d{2}(-\\d{2})?)?",
+    maxlength: "10",
+    autocomplete: "off",
+  });
+  input.addEventListener("change", () => input.reportValidity() && set({ [name]: input.value.trim() }));
+  return el("div", { class: "field" }, el("label", { for: input.id }, words), input);
+}
+
+function without(sources, uri) {
+  return new Map([...sources].filter(([other]) => other !== uri));
+}
+
+/** What is searched, in a word or two. */
+function inWords(bases, { bases: chosen, sources, since, until }) {
+  const from = chosen.length && chosen.length < bases.length ? (chosen.length === 1 ? chosen[0] : plural(chosen.length, "base")) : "";
+  const when = since || until ? [since, until].join("–").replace(/^–/, "to ").replace(/–$/, " on") : "";
+  const parts = [from, sources.size ? plural(sources.size, "document") : "", when].filter(Boolean);
+  return parts.length ? parts.join(", ") : "All sources";
+}

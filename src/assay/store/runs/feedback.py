@@ -1,0 +1,51 @@
+"""Feedback on answers, kept in the workspace's own chain. Its words are read only by who may still read the run's documents."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from assay.core.access import Scope
+from assay.core.events import WORKSPACE, FeedbackGiven, FeedbackKind
+from assay.store.database import Store
+from assay.store.runs import records, visibility
+from assay.store.schema import payloads
+from assay.store.schema import records as recorded
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackEntry:
+    """Feedback, and when it was given. It is `withheld` if its run spoke of a document that the reader may not read."""
+
+    at: str
+    given: FeedbackGiven
+    withheld: bool = False
+
+
+def give(store: Store, feedback: FeedbackGiven) -> None:
+    with store.write() as connection:
+        records.note(connection, store, feedback)
+
+
+def listing(store: Store, scope: Scope, by: str = "", limit: int = 200) -> list[FeedbackEntry]:
+    """Feedback of one person, or of all, newest first."""
+    same = (payloads.c.run == recorded.c.run) & (payloads.c.seq == recorded.c.seq)
+    rows = (
+        select(recorded.c.at, payloads.c.body)
+        .join(payloads, same)
+        .where(recorded.c.run == WORKSPACE, recorded.c.kind == FeedbackGiven.__name__)
+        .order_by(recorded.c.seq.desc())
+    )
+    with store.read() as connection:
+        bodies = ((row.at, json.loads(row.body)) for row in connection.execute(rows))
+        found = [(at, body) for at, body in bodies if not by or body["by"] == by][:limit]
+        hidden = visibility.hidden_runs(connection, {body["run"] for _, body in found}, scope)
+    return [FeedbackEntry(at, _read(body, body["run"] in hidden), body["run"] in hidden) for at, body in found]
+
+
+def _read(body: dict[str, object], hidden: bool) -> FeedbackGiven:
+    claim, words = body.get("claim"), "" if hidden else str(body.get("words", ""))
+    place = claim if isinstance(claim, int) else None
+    return FeedbackGiven(str(body["run"]), FeedbackKind(str(body["kind"])), str(body["by"]), place, words)
