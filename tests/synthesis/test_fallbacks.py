@@ -15,7 +15,7 @@ from assay.core.account import Pipeline, Portrait, Readability, Translation
 from assay.core.events import RULES, Described, Fallback, InsightsDrawn, Revised, Translated
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.governance.replay import _refusal
+from assay.governance.rebuilt_prompts import refusal
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.store.runs.budgets import SpendingReservation
@@ -85,8 +85,8 @@ def test_a_replay_refuses_what_was_refused_and_for_the_same_reason():
     told = Translated(Translation("plain", (), NOTHING, NOTHING), fallback=(Fallback.money,))
     unusable = InsightsDrawn("q1", (), by="insights@m", fallback=(Fallback.unusable,))
     for events in ([said, told], [unusable, told]):
-        refusal = _refusal(events)
-        assert refusal is not None and refusal.why is Fallback.money
+        refused = refusal(events)
+        assert refused is not None and refused.why is Fallback.money
 
 
 def test_what_holds_words_of_documents_says_whose():
