@@ -9,12 +9,10 @@ from typing import Any
 from assay.agent.context import RunContext
 from assay.agent.tool_context import ToolContext
 from assay.core.account import Brief, Pipeline
-from assay.core.events import Asked, Event, RoleModel
+from assay.core.events import Asked, Event
 from assay.core.run import Run
 from assay.core.types import Document, Section
-from assay.models.llm import Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.testing import Script, WordEmbedder
+from assay.testing import WordEmbedder
 
 PRUNING = """Pruning the old pear trees
 
@@ -69,27 +67,17 @@ CANKERED = document(
 THREE = (PRUNED, HIVED, CANKERED)
 
 
-def asked(*documents: Document, model: bool = False, small: bool = False, **brief: Any) -> Run:
-    given: dict[str, Any] = {"pipeline": Pipeline.summary} | brief
-    role_models = tuple(_role_model(role, small) for role in Role) if model else ()
-    ids = tuple(each.id for each in documents)
-    return Run("r1", (Asked("What?", "me", "2026-01-01", seats=role_models, brief=Brief(documents=ids, **given)),))
+def asked(*documents: Document) -> Run:
+    brief = Brief(Pipeline.summary, tuple(each.id for each in documents))
+    return Run("r1", (Asked("What?", "me", "2026-01-01", brief=brief),))
 
 
-def _role_model(role: Role, small: bool) -> RoleModel:
-    return RoleModel(role.value, "scripted", not small, True, True, 8192, small)
-
-
-def context(*documents: Document, script: Script | None = None, small: bool = False, **more: Any) -> RunContext:
-    """A kit that can read these documents. With a script it has a model, for every role."""
+def context(*documents: Document) -> RunContext:
+    """A kit that can read these documents."""
     search_context: Any = SimpleNamespace(embedder=WordEmbedder())
     nobody: Any = None
-    meter = None
-    if script is not None:
-        models = {role: (ConnectedModel(script, _role_model(role, small)),) for role in Role}
-        meter = Meter(models, lambda _: None, lambda _: None, more.pop("ledger", FreeLedger()))
     held = {each.id: each for each in documents}
-    return RunContext(ToolContext(search_context, nobody), Run.then, held.get, meter=meter, **more)
+    return RunContext(ToolContext(search_context, nobody), Run.then, held.get)
 
 
 async def done(stage: Callable[[Run, RunContext], AsyncIterator[Event]], run: Run, with_: RunContext) -> Run:

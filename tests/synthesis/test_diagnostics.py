@@ -8,22 +8,22 @@ import pytest
 
 from assay.core.account import (
     Brief,
-    Pair,
-    PairReason,
     Pipeline,
     Relation,
     RelationSide,
     RelationType,
     RerankerComparison,
 )
-from assay.core.events import Asked, Event, Found, Paired, PassagesChosen, Related
+from assay.core.events import Asked, Event, Found, Paired, PassagesChosen, Related, RoleModel
 from assay.core.run import Run
 from assay.core.types import Passage, Quote
+from assay.models.llm import Role
 from assay.synthesis.output.diagnostics import diagnostics
 
 
-def run(*events: Event, pipeline: Pipeline = Pipeline.synthesis) -> Run:
-    return Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(pipeline, ("d1", "d2"))), *events))
+def run(*events: Event, pipeline: Pipeline = Pipeline.synthesis, model: bool = True) -> Run:
+    seats = tuple(RoleModel(role.value, "model") for role in Role) if model else ()
+    return Run("r1", (Asked("What?", "me", "2026-01-01", seats=seats, brief=Brief(pipeline, ("d1", "d2"))), *events))
 
 
 def relation(type_: RelationType, at: int = 0) -> Relation:
@@ -35,7 +35,7 @@ def related(
     types: Sequence[RelationType], dropped: Sequence[str] = (), by: str = "relate@model", block: int = 0
 ) -> tuple[Event, ...]:
     return (
-        Paired((Pair("q1-D1", "q1-D2", PairReason.same),), "by question"),
+        Paired((), "12 points of 2 documents were compared."),
         Related(block, tuple(map(relation, types, range(len(types)))), tuple(dropped), by),
     )
 
@@ -59,27 +59,24 @@ def test_every_type_is_counted_also_those_that_do_not_occur():
             [RelationType.contradiction] * 3 + [RelationType.parallel] * 2,
             "3 of 5 relations are contradictions: look at those first",
         ),
-        ([RelationType.complement], "1 relation: too few"),
+        ([RelationType.complement], "1 relation."),
     ],
 )
 def test_the_mix_of_types_is_read_in_plain_words(types: list[RelationType], says: str):
     assert says in diagnostics(run(*related(types))).reading
 
 
-def test_by_rule_nobody_is_told_that_the_questions_were_too_general():
-    reading = diagnostics(run(*related([RelationType.parallel] * 9, by="rules"))).reading
-    assert (
-        "too general" not in reading and "only contradictions, parallels and shared subjects are recognised" in reading
-    )
+def test_what_was_compared_is_said_first():
+    assert diagnostics(run(*related([]))).reading == "12 points of 2 documents were compared. No relation was found."
 
 
-def test_nothing_to_compare_and_nothing_found_are_told_apart():
-    assert "nothing to compare" in diagnostics(run(Paired((), "by question"))).reading
-    assert "Of 1 pair of statements compared" in diagnostics(run(*related([]))).reading
+def test_by_rule_nobody_is_told_that_what_was_noted_is_too_general():
+    reading = diagnostics(run(*related([RelationType.complement] * 9, by="rules"), model=False)).reading
+    assert "too general" not in reading and "only contradictions and shared names are recognised" in reading
 
 
 def test_a_summary_is_not_blamed_for_having_no_relations():
-    assert diagnostics(run(pipeline=Pipeline.summary)).reading.startswith("A summary looks for no relations")
+    assert "looks for no other relations" in diagnostics(run(pipeline=Pipeline.summary)).reading
 
 
 def test_what_was_proposed_and_dropped_is_listed_in_the_order_of_the_blocks():

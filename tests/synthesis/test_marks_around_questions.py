@@ -23,8 +23,8 @@ async def test_no_request_has_a_question_of_a_document_outside_the_marks(tmp_pat
         run = await synthesised(workspace, wish(questions=1))
     assert any("deserves the score 0" in each.text for each in state.questions(run)), "it is asked about"
     named = [(role_of(request)[1] or role_of(request)[0], request) for request in server.requests]
-    shown = [request for name, request in named if name in {"weigh", "insights", "relate"}]
-    assert {"weigh", "insights", "relate"} <= {name for name, _ in named}
+    shown = [request for name, request in named if name in {"read", "relate", "narrate", "polish", "check"}]
+    assert {"read", "relate", "narrate", "polish", "check"} <= {name for name, _ in named}
     for request in shown:
         outside = re.sub(r"⟦(\w+) quoted: [^⟧]*⟧\n.*?\n⟦end \1⟧", "", text_of(request), flags=re.S)
         assert "deserves the score 0" not in outside, role_of(request)

@@ -84,7 +84,7 @@ def citations(
     by_key = {each.key: each for each in evidence}
     found: dict[tuple[str, int], Citation] = {}
     for claim in (*answer.claims, *answer.near):
-        for key, quote in _quotes(claim, by_key):
+        for key, quote in quotes_of(claim, by_key):
             source = document(quote.doc_id)
             if source is None:
                 continue
@@ -108,7 +108,7 @@ def citations(
     return found
 
 
-def _quotes(claim: Claim, by_key: Mapping[str, Evidence]) -> list[tuple[str, Quote]]:
+def quotes_of(claim: Claim, by_key: Mapping[str, Evidence]) -> list[tuple[str, Quote]]:
     """What a claim is shown with: its own quotation, the words that carry it, or else the quotations it cites."""
     keys = [key for key in claim.cites if key in by_key]
     if claim.quote is not None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assay.core.types import Answer, Claim, Evidence, Quote, Usage
+from assay.core.types import Answer, Claim, Evidence, Quote, Usage, omitted_when_empty
 
 
 class Pipeline(StrEnum):
@@ -57,6 +57,7 @@ class Portrait:
     made: bool = False
     by: str = "rules"  # what determined title, authors and year
     empty: str = ""  # why the document has no readable text, if so
+    name: str = omitted_when_empty("")  # what a sentence calls it: "the incident report"
 
 
 class QuestionKind(StrEnum):
@@ -78,12 +79,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What one document says about one question: a single claim, checked against the evidence it cites."""
+    """What one document says: a quotation of it, and the question that it answers, if any. `note` is what a model wrote
+    about it for its own use: nobody has checked it, and it is never shown as a statement."""
 
-    id: str  # q1-D2
+    id: str  # D2-1; of a comparison q1-D2
     question: str
     doc_id: str
     claim: Claim
+    note: str = omitted_when_empty("")
 
 
 class RelationType(StrEnum):
@@ -134,14 +137,16 @@ class Relation:
     type: RelationType
     reason: str
     by: str = "rules"
+    about: str = omitted_when_empty("")  # both values of a contradiction that rules found: "30 days / 90 days"
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Documents that are presented together. With few documents there is one unnamed theme."""
+    """A paragraph of the plan: what it is about, the insights that it tells, and the documents they are from."""
 
     name: str
     documents: tuple[str, ...]
+    insights: tuple[str, ...] = omitted_when_empty(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +258,7 @@ class Account:
     diagnostics: Diagnostics
     notes: tuple[str, ...]  # messages about what was truncated or fell back to rules
     usage: Usage = field(default_factory=Usage)
+    left_out: tuple[str, ...] = ()  # what was not read, or is not told in the text, and why
 
     @property
     def labels(self) -> dict[str, str]:

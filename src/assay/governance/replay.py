@@ -28,6 +28,7 @@ from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import AssayError, UserError
 from assay.core.events import (
     DECIDES,
+    DECIDES_SYNTHESIS,
     Answered,
     AwaitingReview,
     Checked,
@@ -147,7 +148,7 @@ class NoSearch:
 
 async def replay(recorded: Run, context: RunContext, *, searchable: bool = True) -> Replay:
     """Replay a run. Without an index (`searchable` is False), steps that compare vectors are taken from the record."""
-    if recorded.asked.version != DECIDES:
+    if recorded.asked.version != (DECIDES if recorded.asked.brief is None else DECIDES_SYNTHESIS):
         return check_recorded(recorded, context.document)
     if not searchable:
         context = replace(

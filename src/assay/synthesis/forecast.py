@@ -13,40 +13,36 @@ from assay.agent.forecast import Speed
 from assay.answer.checking.model_rulings import TOGETHER
 from assay.core.account import EXPERT, Approach, Brief, Pipeline
 from assay.store.runs.forecasts import WorkEstimate
-from assay.synthesis.relating import pairs
-from assay.synthesis.stages import answers, insights
-from assay.synthesis.writing import rewrite, themes
+from assay.synthesis.stages.plan import RELATIONS
+from assay.synthesis.stages.read import (
+    A_POINT,
+    DOCUMENTS,
+    FEWEST_POINTS,
+    MOST,
+    MOST_POINTS,
+    PARTS,
+    SHARE,
+)
+from assay.synthesis.writing import rewrite
 
 # Average tokens.
 CHARACTERS = 4  # per token
-TASK = 280  # instructions and fences in every request
-HEAD = 900  # maximum for the beginning of a document
-ABSTRACT = 150
-PASSAGE = 220  # a passage to assess, with its title
-WEIGHED = 70  # the reply about it: score, quotation, note
-QUOTED = 70  # a quotation, with its key
-COUPLE = 400  # a pair of insights with the quotations of both
-SENTENCE = 50  # an insight, a claim or a reason, as written
+TASK = 450  # instructions and fences in every request
+POINT = 170  # a point in a prompt, with its passage
+NOTED = 110  # a point as it is noted: words, text, key
+SENTENCE = 50  # a sentence of the text, or the reason of a relation
 RULED_ON = 80  # a verdict with its words and reason
-ASKED = 30  # a question
+PASSAGE = 240  # a passage that a judge is shown
 
-# Shares.
-INCOMPLETE = 0.7  # documents without title, authors and year from ingestion
-MERGED = 0.1  # questions that are merged as duplicates
-THIN = 0.15  # documents that get follow-up questions
-KEPT = 0.85  # assessed passages that are relevant to the question
-APART = 0.95  # documents per quotation of a question: some contribute two
-REVISED = 0.05  # claims that a large model rewrites, all in one request
-TWICE = 0.5  # work that is requested or checked a second time
-
-COMPARATIVE = 4  # comparative questions
-COMPARED = 20  # abstracts per comparative request
-PAIRED = 0.8  # pairs per insight
-BATCH = 9  # passages per assessment request; one for a small model
-ITEMS_PER_REQUEST, ITEMS_PER_SMALL_REQUEST = 25, 4  # items per narrative request, in a window of common size
-ROUNDS = 5  # requests of a short agent run, including assessment
-SEARCH = 0.25  # seconds per search over all documents, with reranking
-RULED = 0.15  # seconds of rule-based work per document and question: reading, pairing, checking
+# Shares and counts.
+DRAWN = 1 / A_POINT  # points per token of a document
+RELATED = 0.4  # relations per point, at most `RELATIONS` per request
+PER_POINT = 0.7  # sentences per point
+REVISED = 0.06  # sentences that are written anew
+WINDOW = 32_000  # tokens of a window, if the model's is not known
+ROUNDS = 5  # requests of a short agent run
+SEARCH = 0.25  # seconds per search
+RULED = 0.6  # seconds of work by rule per document: reading, comparing, checking
 
 MOST_CALLS, MOST_SECONDS, MOST_MONEY = 150, 600.0, 0.50  # a forecast above any of these is large
 
@@ -86,22 +82,25 @@ def forecast(
     has_model: bool,
     price: Callable[[int, int], float | None],
     speed: Speed,
+    window: int = 0,
 ) -> SynthesisForecast:
     """Forecast a synthesis. `lengths` are the characters of each document; `price` gives the price of tokens in and
-    out. The result is monotonic: asking for more never lowers it."""
-    documents, questions = len(lengths), _questions(brief, len(lengths))
-    parts = tuple(part for part in _parts(brief, lengths, questions, small) if part.calls) if has_model else ()
+    out; `window` is that of the model."""
+    tokens = [length / CHARACTERS for length in lengths]
+    questions = len(lengths) * brief.questions if has_model and not small else 0
+    searched = questions if brief.approach is Approach.agent or brief.compare or _long(tokens, window) else 0
+    parts = tuple(part for part in _parts(brief, tokens, searched, small, window) if part.calls) if has_model else ()
     tokens_in, tokens_out = sum(part.tokens_in for part in parts), sum(part.tokens_out for part in parts)
     asking = (tokens_in / speed.read + tokens_out / speed.write) / speed.at_once
     return SynthesisForecast(
-        documents,
+        len(lengths),
         questions,
-        questions * (3 if brief.approach is Approach.agent and has_model else 1),
+        searched * (3 if brief.approach is Approach.agent else 1),
         sum(part.calls for part in parts),
         tokens_in,
         tokens_out,
         price(tokens_in, tokens_out) if has_model else 0.0,
-        asking + SEARCH * questions + RULED * (documents + questions),
+        asking + SEARCH * searched + RULED * len(lengths),
         parts,
     )
 
@@ -115,10 +114,9 @@ def is_large(found: SynthesisForecast) -> bool:
 
 def in_words(found: SynthesisForecast) -> str:
     """The forecast in one line. Figures are rounded, since they are estimates."""
-    asked = f"about {counted(rounded(found.questions), 'question')}"
-    looked = counted(rounded(found.searches), "search", "searches")
-    model = "" if found.calls else "no model, "
-    return f"{counted(found.documents, 'document')}, {asked}, {looked}, {model}{cost_in_words(found)}."
+    looked = [counted(rounded(found.searches), "search", "searches")] if found.searches else []
+    model = [] if found.calls else ["no model"]
+    return f"{', '.join([counted(found.documents, 'document'), *looked, *model, cost_in_words(found)])}."
 
 
 def cost_in_words(found: SynthesisForecast) -> str:
@@ -151,75 +149,53 @@ def rounded(number: int) -> int:
     return round(number / step) * step
 
 
-def _questions(brief: Brief, documents: int) -> int:
-    own = ceil(documents * brief.questions * (1 - MERGED))
-    again = ceil(documents * THIN) if documents > 1 else 0
-    return own + again + (COMPARATIVE if documents > 1 else 0)
+def _room(window: int) -> int:
+    return max(400, min(MOST, int((window or WINDOW) * SHARE)))
 
 
-def _parts(brief: Brief, lengths: Sequence[int], questions: int, small: bool) -> list[StageForecast]:
-    """Every stage in pipeline order. A small model gets one item per request and does not verify."""
-    documents, deep = len(lengths), brief.pipeline is Pipeline.synthesis
-    head = sum(min(HEAD, ceil(length / CHARACTERS)) for length in lengths) / max(1, documents)
-    evidence = ceil(questions * brief.top * KEPT)
-    items = ceil(evidence * APART) if deep and documents > 1 else evidence  # insights or, in a summary, quotations
-    drawn = _requests_for_insights(items, documents) if deep else 0  # each is judged once it is written
-    checked, judged = (0, 0) if small else (ceil(items / TOGETHER) + drawn, items * (2 if deep else 1))
-    revised = 0 if small else ceil(items * REVISED)
+def _long(tokens: Sequence[float], window: int) -> int:
+    """The documents that are too long to be read whole."""
+    return sum(each > _room(window) * PARTS for each in tokens)
+
+
+def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, window: int) -> list[StageForecast]:
+    """Every stage in pipeline order. A small model only writes, a paragraph for each document."""
+    documents = len(tokens)
+    if small:
+        return [_part("narrate", documents, documents * FEWEST_POINTS, (POINT, SENTENCE))]
+    room, deep = _room(window), brief.pipeline is Pipeline.synthesis
+    shown = [min(each, room * PARTS) for each in tokens]
+    points = sum(max(FEWEST_POINTS, min(MOST_POINTS, 2 + ceil(each * DRAWN))) for each in shown)
+    read = max(ceil(sum(shown) / room), ceil(documents / DOCUMENTS)) + (1 if searched else 0)
+    planned = ceil(points * POINT / 2 / room) if deep and documents > 1 else 0
+    relations = min(ceil(points * RELATED), RELATIONS * planned)
+    written = max(1, ceil(points * POINT / room))
+    claims = ceil(points * PER_POINT)
+    revised = ceil(claims * REVISED)
+    again = ceil(revised / TOGETHER)
+    research = searched if brief.approach is Approach.agent else 0
     return [
-        _part("describe", ceil(documents * INCOMPLETE), each=(head, 60)),
-        _part("question", documents, each=(ABSTRACT, ASKED * brief.questions)),
-        _part("comparative", ceil(documents / COMPARED) if documents > 1 else 0, documents, (ABSTRACT, ASKED)),
-        *_weighing(brief, questions, small),
-        *(_relating(items, documents, small) if deep else ()),
+        _part("read", read, points, (sum(shown) / max(1, points), NOTED)),
+        _part("research", research * ROUNDS, each=(2 * PASSAGE, RULED_ON)),
+        _part("relate", planned, points, (POINT / 2, SENTENCE / 2)),
+        _part("narrate", written, points, (POINT, SENTENCE)),
+        _part("polish", written, claims, (SENTENCE, SENTENCE)),
         _part(
-            "narrate",
-            ceil(items / (ITEMS_PER_SMALL_REQUEST if small else ITEMS_PER_REQUEST)),
-            items,
-            (QUOTED + SENTENCE, SENTENCE),
+            "check",
+            ceil(claims / TOGETHER) + ceil(relations / TOGETHER) + again,
+            claims + relations + revised,
+            (SENTENCE + PASSAGE / 2, RULED_ON),
         ),
-        _part("check", checked, judged, (SENTENCE + PASSAGE, RULED_ON)),
-        _part("revise", min(revised, 1), revised, (SENTENCE + 4 * QUOTED, SENTENCE)),
-        *_translating(brief, items, small),
+        _part("revise", again, revised, (SENTENCE + 2 * PASSAGE, SENTENCE)),
+        *_translating(brief, claims),
     ]
 
 
-def _weighing(brief: Brief, questions: int, small: bool) -> tuple[StageForecast, ...]:
-    if brief.approach is Approach.agent:
-        return (_part("research", questions * ROUNDS, each=(2 * PASSAGE, WEIGHED)),)
-    shown = brief.top * (answers.SCORED if brief.reranker == "llm" else 1)  # per question
-    calls = questions * ceil(shown / (1 if small else BATCH))
-    return (_part("weigh", calls, questions * shown, (PASSAGE, WEIGHED)),)
-
-
-def _relating(drawn: int, documents: int, small: bool) -> tuple[StageForecast, ...]:
-    """The stages that only the deep pipeline has. Pairs grow linearly with the documents."""
-    couples = min(documents * (documents - 1) // 2, documents * pairs.PARTNERS // 2)
-    compared = min(ceil(drawn * PAIRED), couples * pairs.OF_DOCUMENTS)
-    own = _requests_for_insights(drawn, documents)
-    themed = ceil(documents / themes.MOST) + 1 if documents > themes.ALONE else 0
-    parts = max(1, themed)
-    return (
-        _part("insights", drawn if small else own, drawn, (ASKED + 2 * QUOTED, SENTENCE)),
-        _part("relate", compared if small else min(couples, compared), compared, (COUPLE, 2 * SENTENCE)),
-        _part("spine", ceil(parts * (1 + TWICE)) + ceil(themed / themes.TOGETHER), documents, (3 * QUOTED, SENTENCE)),
-    )
-
-
-def _requests_for_insights(drawn: int, documents: int) -> int:
-    """Requests of a large model. Each covers one document."""
-    return documents * ceil(drawn / max(1, documents) / insights.TOGETHER)
-
-
-def _translating(brief: Brief, claims: int, small: bool) -> tuple[StageForecast, ...]:
-    """Translations. A large model also verifies what it has written."""
+def _translating(brief: Brief, claims: int) -> tuple[StageForecast, ...]:
     wanted = len(set(brief.audiences) - {EXPERT})
-    groups = ceil(claims / (rewrite.FEW if small else rewrite.TOGETHER)) * wanted
-    retold = _part("translate", groups, claims * wanted, (SENTENCE, SENTENCE))
-    if small:
-        return (retold,)
-    again = _part("recheck", ceil(groups * (1 + TWICE)), claims * wanted, (SENTENCE + QUOTED, RULED_ON))
-    return (retold, again)
+    retold = _part("translate", ceil(claims / rewrite.TOGETHER) * wanted, claims * wanted, (SENTENCE, SENTENCE))
+    judged = _part("recheck", ceil(claims / TOGETHER) * wanted, claims * wanted, (2 * SENTENCE, RULED_ON))
+    return (retold, judged)
 
 
 def _part(stage: str, calls: int, items: int = 0, each: tuple[float, float] = (0, 0)) -> StageForecast:

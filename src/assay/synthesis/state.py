@@ -1,5 +1,5 @@
-"""The state of a synthesis, computed from its events: portraits, questions, evidence, insights, relations, spine.
-Pure."""
+"""The state of a synthesis, computed from its events: portraits, questions, passages, insights, relations, plan. Pure.
+What only older versions recorded is read here too, so that their accounts can still be shown."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from assay.core.events import (
     Merged,
     Paired,
     PassagesChosen,
-    Questioned,
     Related,
+    Revised,
     SpineWritten,
     Translated,
 )
 from assay.core.run import Run
-from assay.core.types import Evidence, Quote
+from assay.core.types import Evidence, Passage
+from assay.models.ask import UNKNOWN_WINDOW
+from assay.models.llm import Role
 
 AT_ONCE = 8  # tasks that run concurrently
 
@@ -39,6 +41,18 @@ def brief(run: Run) -> Brief:
     return asked
 
 
+def is_capable(run: Run) -> bool:
+    """Whether a capable model reads, plans and writes. A small one only writes, document by document."""
+    roles = (Role.write.value, Role.check.value)
+    return run.asked.has_model and not any(each.small for each in run.asked.seats if each.role in roles)
+
+
+def window(run: Run) -> int:
+    """The smallest context window of the writing models, as recorded at the start of the run."""
+    windows = (each.window for each in run.asked.seats if each.role == Role.write.value)
+    return min(windows, default=0) or UNKNOWN_WINDOW
+
+
 def labels(run: Run) -> dict[str, str]:
     """Document → D1, D2, …: the label of a document in prompts, independent of its title."""
     return {doc: f"D{place}" for place, doc in enumerate(brief(run).documents, 1)}
@@ -48,22 +62,23 @@ def portraits(run: Run) -> dict[str, Portrait]:
     return {event.portrait.doc_id: event.portrait for event in _events_of(run, Described)}
 
 
-def questions_of_pass(run: Run, pass_: int = 1) -> dict[str, Questioned]:
-    """The questions of each document in a pass; the comparative questions are under ""."""
-    return {event.doc_id: event for event in _events_of(run, Questioned) if event.pass_ == pass_}
-
-
 def merges(run: Run) -> tuple[Merged, ...]:
     return _events_of(run, Merged)
 
 
 def questions(run: Run) -> tuple[Question, ...]:
-    """The questions of all passes."""
-    return tuple(question for event in merges(run) for question in event.questions)
+    """The questions of all passes, each once: a stage that was stopped and taken up again records them again."""
+    return tuple({question.id: question for event in merges(run) for question in event.questions}.values())
 
 
 def chosen_passages(run: Run) -> dict[str, PassagesChosen]:
-    return {event.question: event for event in _events_of(run, PassagesChosen)}
+    """What a search chose, by question."""
+    return {event.question: event for event in _events_of(run, PassagesChosen) if not event.document}
+
+
+def opened(run: Run) -> dict[str, PassagesChosen]:
+    """The passages that are read, by document."""
+    return {event.document: event for event in _events_of(run, PassagesChosen) if event.document}
 
 
 def gathered_evidence(run: Run) -> dict[str, Gathered]:
@@ -79,23 +94,39 @@ def evidence_by_question(run: Run) -> dict[str, tuple[Evidence, ...]]:
     }
 
 
-def evidence_by_document(run: Run) -> dict[str, dict[str, tuple[Evidence, ...]]]:
-    """Question → document → its evidence. Each such pair gets one insight."""
-    found: dict[str, dict[str, tuple[Evidence, ...]]] = {}
-    for question, evidence in evidence_by_question(run).items():
-        own: dict[str, tuple[Evidence, ...]] = {}
-        for each in evidence:
-            own[each.quote.doc_id] = (*own.get(each.quote.doc_id, ()), each)
-        found[question] = own
-    return found
+def answers(run: Run) -> dict[str, tuple[str, ...]]:
+    """Question → the evidence that answers it: what its insights cite, or what was weighed for it."""
+    found: dict[str, dict[str, None]] = {
+        question: dict.fromkeys(each.key for each in own) for question, own in evidence_by_question(run).items()
+    }
+    for insight in insights(run).values():
+        if insight.question:
+            found.setdefault(insight.question, {}).update(dict.fromkeys(insight.claim.cites))
+    return {question: tuple(keys) for question, keys in found.items()}
 
 
 def coverage_passes(run: Run) -> tuple[Covered, ...]:
     return _events_of(run, Covered)
 
 
-def insights_by_question(run: Run) -> dict[str, InsightsDrawn]:
-    return {event.question: event for event in _events_of(run, InsightsDrawn)}
+def readings(run: Run) -> tuple[InsightsDrawn, ...]:
+    """What was drawn from single documents, in order."""
+    return tuple(event for event in _events_of(run, InsightsDrawn) if event.doc_id)
+
+
+def read_again(run: Run) -> frozenset[str]:
+    """The documents that were read since the first pass was recorded."""
+    places = [place for place, event in enumerate(run.events) if isinstance(event, Covered)]
+    later = run.events[places[0] :] if places else ()
+    return frozenset(event.doc_id for event in later if isinstance(event, InsightsDrawn) and event.doc_id)
+
+
+def points(run: Run) -> tuple[Insight, ...]:
+    """The insights of all documents, by document."""
+    own: dict[str, dict[str, Insight]] = {}
+    for event in readings(run):
+        own.setdefault(event.doc_id, {}).update({insight.id: insight for insight in event.insights})
+    return tuple(insight for doc in brief(run).documents for insight in own.get(doc, {}).values())
 
 
 def insights(run: Run) -> dict[str, Insight]:
@@ -103,7 +134,13 @@ def insights(run: Run) -> dict[str, Insight]:
 
 
 def pairing(run: Run) -> Paired | None:
+    """What rules have compared."""
     return next(iter(_events_of(run, Paired)), None)
+
+
+def compared(run: Run) -> str:
+    """What was compared, by rule and by a model, in words."""
+    return next((event.how for event in reversed(run.events) if isinstance(event, Paired)), "")
 
 
 def related_blocks(run: Run) -> dict[int, Related]:
@@ -125,20 +162,24 @@ def spine(run: Run) -> SpineWritten | None:
 
 
 def translations(run: Run) -> dict[str, Translation]:
-    return {event.translation.audience: event.translation for event in _events_of(run, Translated)}
+    """The translations of the text as it is now: none that was made before a claim was last changed."""
+    since = max((place for place, event in enumerate(run.events) if isinstance(event, Revised)), default=0)
+    later = (event for event in run.events[since:] if isinstance(event, Translated))
+    return {event.translation.audience: event.translation for event in later}
 
 
-def evidence_key(quote: Quote) -> str:
-    """The key of a piece of evidence in a synthesis: one per span, whichever questions it answers."""
-    return digest(f"{quote.doc_id} {quote.start} {quote.end}")[:8]
-
-
-def insight_id(question: str, label: str) -> str:
-    return f"{question}-{label}"
+def evidence_key(passage: Passage) -> str:
+    """The key of a passage: the same in every request and every reading."""
+    return digest(f"{passage.doc_id} {passage.start} {passage.end}")[:8]
 
 
 def _events_of(run: Run, kind: type[E]) -> tuple[E, ...]:
     return tuple(event for event in run.events if isinstance(event, kind))
+
+
+def unrecorded(run: Run, events: Iterable[E]) -> list[E]:
+    """The events that a stage still has to record: it may have been stopped among them, and makes them all again."""
+    return [event for event in events if event not in run.events]
 
 
 def batches(items: Sequence[T], size: int) -> list[Sequence[T]]:

@@ -12,13 +12,14 @@ from typing import Any
 
 from assay.testing import replies
 from assay.testing.fill_policies import cooperative_reply
-from assay.testing.protocol import ModelOutput, Request, passages_in, role_of, schema_of, text_of
+from assay.testing.protocol import ModelOutput, Request, role_of, schema_of, text_of
 from assay.testing.script import ReplyWriter, ScriptLine
 
 Json = dict[str, Any]
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 _FENCED = re.compile(r"⟦(\w+) quoted: ([^⟧]*)⟧\n(.*?)\n⟦end \1⟧", re.DOTALL)
-_KEY = re.compile(r"key ([0-9a-f]{8})")
+_KEY = re.compile(r"key ([0-9a-f]{8}) · (D\d+)")
+_POINT = re.compile(r"^\s*(\d+) \(([^)]*(?:\(D\d+\))?[^)]*?), key ([0-9a-f]{8})\): (.*)$", re.M)
 _PLAIN = frozenset(
     "the a an of in at on to is are was were and or for with by it its that this be as from how what".split()
 )
@@ -38,126 +39,96 @@ def synthesis_model(**other: ScriptLine) -> Callable[[Request], ModelOutput]:
     return answer
 
 
-def first_sentence(words: str) -> str:
-    return next((each for each in sentences(words) if len(each.split()) > 3), words.strip())
-
-
 def sentences(words: str) -> list[str]:
     return [each.strip() for each in _SENTENCE.split(words) if each.strip()]
 
 
-def questions(text: str, schema: Any) -> Json:
-    """As many questions as requested, each about one shown sentence, in its words."""
-    shown = " ".join(match[3] for match in _FENCED.finditer(text))
-    statements = [
-        each for each in sentences(re.sub(r"^(?:Title|Abstract|Sections?):|^- ", "", shown, flags=re.M)) if each
-    ]
-    wanted = int((re.findall(r"Number of questions: (\d+)", text) or ["1"])[-1])
-    subjects = [each.rstrip(".?!") for each in statements if len(each.split()) > 3]
-    return {"questions": [f"What is known about {_subject(each)}?" for each in subjects[:wanted]]}
+def read(text: str, schema: Any) -> Json:
+    """Every sentence of every passage as a point, in its own words, and a question about the first ones."""
+    found: dict[str, list[Json]] = {}
+    for match in _FENCED.finditer(text):
+        if key := _KEY.match(match[2]):
+            own = found.setdefault(key[2], [])
+            own += [
+                {"key": key[1], "words": each, "text": each, "question": 0}
+                for each in sentences(match[3])
+                if len(each.split()) > 3
+            ]
+    wanted = int((re.findall(r"questions: (\d+) questions", text) or ["2"])[-1])
+    return {"documents": [_document(label, points, wanted) for label, points in found.items()]}
+
+
+def _document(label: str, points: list[Json], wanted: int) -> Json:
+    asked = [f"What is known about {_subject(each['words'])}?" for each in points[:wanted]]
+    numbered = [each | {"question": at if at <= len(asked) else 0} for at, each in enumerate(points, 1)]
+    empty = {"name": "", "title": "", "authors": [], "year": ""}
+    return {"document": label, **empty, "questions": asked, "points": numbered}
 
 
 def _subject(sentence: str) -> str:
-    words = sentence.split()[:12]
+    words = sentence.rstrip(".?!").split()[:12]
     return " ".join([words[0].lower() if words[0] in {"The", "A", "An", "Its", "They"} else words[0], *words[1:]])
 
 
-def weigh(text: str, schema: Any) -> Json:
-    """Each passage, quoted by the sentence with most words of the question; passages with none of them are left out."""
-    asked = _words(_question(text))
-    best = {
-        place: max(sentences(words), key=lambda each: len(asked & _words(each)))
-        for place, words in passages_in(text).items()
-    }
-    kept = [(place, words, len(asked & _words(words))) for place, words in best.items()]
-    return {
-        "passages": [
-            {"id": place, "quote": words, "score": min(10, 2 + 2 * shared), "note": "it speaks of it"}
-            for place, words, shared in kept
-            if shared
-        ]
-    }
-
-
-def _question(text: str) -> str:
-    """The question of a request: fenced if it came from a document, plain if a person asked it."""
-    fenced = [match[3] for match in _FENCED.finditer(text) if match[2] == "question"]
-    return (fenced or re.findall(r"^Question: (.+)$", text, re.M) or [""])[-1]
-
-
-def insights(text: str, schema: Any) -> Json:
-    """For each number, the first sentence of its first quotation."""
-    found: list[Json] = []
-    for part in re.split(r"^(?=Number \d+$)", text, flags=re.M)[1:]:
-        quoted = next((match for match in _FENCED.finditer(part) if _KEY.search(match[2])), None)
-        number = int(part.split()[1])
-        if quoted and (key := _KEY.search(quoted[2])):
-            asked = _words(_question(part))
-            best = max(sentences(quoted[3]), key=lambda each: len(asked & _words(each)))
-            found.append({"number": number, "text": best, "cites": [key[1]]})
-    return {"insights": found}
+def points_in(text: str) -> list[tuple[int, str, str, str]]:
+    """The points of a prompt: number, label, key and words."""
+    found: list[tuple[int, str, str, str]] = []
+    for number, name, key, said in _POINT.findall(text):
+        quoted = re.search(r"“(.*)”$", said)
+        found.append((int(number), re.findall(r"D\d+", name)[-1], key, quoted[1] if quoted else said))
+    return found
 
 
 def relate(text: str, schema: Any) -> Json:
-    """Every pair is complementary, shown by the sentences of both sides that share most words."""
-    found: list[Json] = []
-    for part in re.split(r"^(?=Pair \d+)", text, flags=re.M)[1:]:
-        number = int(re.match(r"Pair (\d+)", part)[1])  # type: ignore[index]
-        left, right = (
-            "\n".join(match[3] for match in _FENCED.finditer(each) if "question" not in match[2])
-            for each in _sides(part)
-        )
-        one, other = max(
-            ((a, b) for a in sentences(left) for b in sentences(right)),
-            key=lambda pair: len(_words(pair[0]) & _words(pair[1])),
-        )
-        kind = "contradiction" if one != other and _frame(one) == _frame(other) else "complement"
-        reason = f"{one.rstrip('.')}, and {other}"
-        found.append({"pair": number, "left": one, "right": other, "reason": reason, "type": kind})
-    return {"relations": found}
-
-
-def _sides(part: str) -> tuple[str, str]:
-    left, _, right = part.partition("\nRight, ")
-    return left, right
+    """Each point is complementary to the one of another document that shares most words with it, or contradicts it if only a
+    number differs. One paragraph for each third of the points."""
+    points = points_in(text)
+    relations: list[Json] = []
+    for at, (number, label, _, words) in enumerate(points):
+        others = [each for each in points[at + 1 :] if each[1] != label]
+        best = max(others, key=lambda each: len(_words(words) & _words(each[3])), default=None)
+        if best and len(_words(words) & _words(best[3])) > 2:
+            kind = "contradiction" if words != best[3] and _frame(words) == _frame(best[3]) else "complement"
+            reason = f"{words.rstrip('.')}, and {best[3]}"
+            relations.append({"left": number, "right": best[0], "type": kind, "reason": reason})
+    numbers = [number for number, *_ in points]
+    firsts = list({label: number for number, label, *_ in reversed(points)}.values())
+    comparisons = [{"question": f"How do the findings about {_subject(points[0][3])} compare?", "points": firsts}]
+    step = -(-len(numbers) // 3) or 1
+    paragraphs = [{"topic": "all of it", "points": firsts}]
+    paragraphs += [{"topic": "", "points": numbers[at : at + step]} for at in range(0, len(numbers), step)]
+    return {"relations": relations[:12], "comparisons": comparisons, "theme": "", "paragraphs": paragraphs}
 
 
 def _frame(words: str) -> str:
     return re.sub(r"\d+", "0", words)
 
 
-def spine(text: str, schema: Any) -> Json:
-    """One sentence per document, up to the maximum: its first finding."""
-    found: list[Json] = []
-    for match in _FENCED.finditer(text):
-        label = re.match(r"D\d+", match[2])
-        finding = re.match(r"key ([0-9a-f]{8}): (.+)", match[3])
-        if label and finding:
-            found.append({"text": f"{label[0]} says: {first_sentence(finding[2])}", "cites": [finding[1]]})
-    return {"theme": "", "sentences": found[:5]}
-
-
 def narrate(text: str, schema: Any) -> Json:
-    """One claim for each key shown, in the words it is shown with."""
-    quoted: dict[str, str] = {}
-    for match in _FENCED.finditer(text):
-        if key := _KEY.match(match[2]):
-            quoted.setdefault(key[1], first_sentence(match[3]))
-    return {"blocks": [{"claims": [{"text": words, "cites": [key]} for key, words in quoted.items()]}]}
+    """A sentence for each point, in its words, a paragraph for each entry of the plan."""
+    paragraphs: list[Json] = []
+    told: set[str] = set()
+    for part in re.split(r"^Paragraph \d+: ", text, flags=re.M):
+        own = [each for each in points_in(part) if each[3] not in told]
+        told |= {each[3] for each in own}
+        if own:
+            paragraphs.append({"sentences": [{"text": words, "cites": [key]} for _, _, key, words in own]})
+    return {"paragraphs": paragraphs}
 
 
-def themes(text: str, schema: Any) -> Json:
-    """Each group, named by the first long words of its lines."""
-    names: list[Json] = []
-    for match in re.finditer(r"quoted: (T\d+)[^⟧]*⟧\n(.*?)\n⟦end", text, re.DOTALL):
-        long = re.findall(r"[a-z]{5,}", match[2])
-        names.append({"theme": match[1], "name": " ".join(dict.fromkeys(long[:2])) or "others"})
-    return {"names": names}
+def polish(text: str, schema: Any) -> Json:
+    """The text as it is."""
+    paragraphs: list[Json] = []
+    for part in re.split(r"^Paragraph \d+$", text, flags=re.M)[1:]:
+        lines = re.findall(r"^(\d+): (.+)$", part, re.M)
+        own = [{"text": words, "sources": [int(number)], "points": []} for number, words in lines]
+        paragraphs += [{"sentences": own}] if own else []
+    return {"paragraphs": paragraphs}
 
 
 def translate(text: str, schema: Any) -> Json:
     """Every claim unchanged, one sentence each."""
-    lines = re.findall(r"^(\d+) \([^)]*\): (.+)$", text, re.M)
+    lines = re.findall(r"^(\d+): (.+)$", text, re.M)
     return {"sentences": [{"text": words, "claims": [int(number)]} for number, words in lines], "analogy": ""}
 
 
@@ -171,15 +142,10 @@ def _words(words: str) -> frozenset[str]:
 
 
 _LINES: Mapping[str, ReplyWriter] = {
-    "questions": questions,
-    "comparative": questions,
-    "followup": questions,
-    "weigh": weigh,
-    "insights": insights,
+    "read": read,
     "relate": relate,
-    "spine": spine,
     "narrate": narrate,
-    "themes": themes,
+    "polish": polish,
     "translate": translate,
     "check": check,
 }

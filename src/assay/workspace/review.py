@@ -239,7 +239,7 @@ def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
         only_flagged = bool(claim.cites) and flagged.issuperset(claim.cites)
         basis = claim_details.basis(claim, opinion=place in opinions)
         by = claim_details.judged_by(claim, judges)
-        yield DraftedClaim(place, claim, is_delivered, only_flagged, run.asked.brief is None, basis, by)
+        yield DraftedClaim(place, claim, is_delivered, only_flagged, True, basis, by)
 
 
 def _without_reasons(claim: Claim) -> Claim:
@@ -268,8 +268,6 @@ def _check_edits(draft: _Draft, decision: Decision, edits: Sequence[Edit]) -> tu
         if edits:
             raise UserError("Claims are either edited, or the answer is approved or rejected as it is.")
         return ()
-    if draft.run.asked.brief is not None:
-        raise UserError("A synthesis is approved or rejected as a whole; its claims cannot be edited.")
     if not edits:
         raise UserError("Name the claims to edit: the place of each, and its new words.")
     known = {each.place for each in _claims(draft)}

@@ -9,7 +9,7 @@ from datetime import date
 from assay.agent.forecast import errors, estimate_work
 from assay.core.account import EXPERT, Account, Brief, Pipeline
 from assay.core.errors import UserError
-from assay.core.events import Asked, RoleModel, SearchFilters, Stakes
+from assay.core.events import DECIDES_SYNTHESIS, Asked, RoleModel, SearchFilters, Stakes
 from assay.core.run import Run
 from assay.models.factory import has_model
 from assay.models.llm import Role
@@ -92,6 +92,7 @@ def _forecast(
         has_model=writer is not None,
         price=lambda tokens_in, tokens_out: price(writer.model, tokens_in, tokens_out) if writer else 0.0,
         speed=forecast.model_speed(context, writer.model if writer else ""),
+        window=writer.window if writer else 0,
     )
     past = forecasts.past_work(context.store, WorkKind.synthesise, context.principal.id, _alike(brief, writer))
     guess = Amount(expected.calls, expected.tokens_in + expected.tokens_out, expected.money, expected.seconds)
@@ -118,6 +119,7 @@ async def synthesise(context: WorkspaceContext, documents: Sequence[str], reques
         seats=model_roles.role_models(roles),
         brief=brief,
         stakes=request.stakes,
+        version=DECIDES_SYNTHESIS,
     )
     gated = request.stakes is Stakes.high or context.settings.review_always
     run = Run(records.begin(context.store, who, gated=gated), ())

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from assay.cli.view.run_view import DONE, OPEN, part, row, spent
-from assay.core.account import EXPERT, Pipeline, Relation, RelationType
+from assay.core.account import EXPERT, Pipeline, QuestionKind, Relation, RelationType
 from assay.core.events import (
     Asked,
     Checked,
@@ -19,12 +19,10 @@ from assay.core.events import (
     Described,
     Drafted,
     Event,
-    Gathered,
     InsightsDrawn,
     Merged,
     Paired,
     PassagesChosen,
-    Questioned,
     Related,
     Revised,
     SpineWritten,
@@ -77,51 +75,31 @@ def title(run: Run) -> str:
 
 def stretches(run: Run) -> list[Stretch]:
     """All stages in order; those not started have no text yet."""
-    brief = state.brief(run)
-    deep = brief.pipeline is Pipeline.synthesis
-    return [*_asking(run), *(_relating(run) if deep else ()), *_telling(run)]
+    return [*_reading(run), *_relating(run), *_telling(run)]
 
 
-def _asking(run: Run) -> list[Stretch]:
-    documents = len(state.brief(run).documents)
-    described, questioned = len(state.portraits(run)), len(state.questions_of_pass(run).keys() - {""})
-    asked, merged, covered = len(state.questions(run)), bool(state.merges(run)), state.coverage_passes(run)
-    looked, weighed = len(state.chosen_passages(run)), state.gathered_evidence(run)
-    keys = {each.key for event in weighed.values() for each in event.evidence}
-    more = f", {count_of(asked, 'question')}" if merged else ""
-    put = f"{questioned} of {documents}{more}"
-    found = f"{looked} of {asked} searched for, {len(weighed)} weighed, {count_of(len(keys), 'quotation')}"
+def _reading(run: Run) -> list[Stretch]:
+    documents, read = len(state.brief(run).documents), {event.doc_id for event in state.readings(run)}
+    described, points, covered = len(state.portraits(run)), state.points(run), state.coverage_passes(run)
+    found = f"{len(read)} of {documents}, {count_of(len(points), 'point')}" if read else ""
     if len(covered) == 1 and covered[0].thin:
-        found += f", {count_of(len(covered[0].thin), 'thin document')} asked about again"
-    whole = merged and len(weighed) == asked and bool(covered)
+        found += f", {count_of(len(covered[0].thin), 'document')} read again"
+    looked, asked = len(state.chosen_passages(run)), len(state.questions(run))
     return [
         Stretch("describe", described == documents, f"{described} of {documents}", "looking at the documents"),
-        Stretch("question", merged, put if questioned else "", "asking questions"),
-        Stretch("answer", whole, found if merged else "", "searching" if looked < asked else "weighing what was found"),
+        Stretch("read", bool(covered), found, "searching" if 0 < looked < asked else "reading"),
     ]
 
 
 def _relating(run: Run) -> list[Stretch]:
-    has_insights, insights, paired, spine = (
-        state.insights_by_question(run),
-        state.insights(run),
-        state.pairing(run),
-        state.spine(run),
-    )
-    found = state.relations(run)
+    compared, spine, found = state.pairing(run), state.spine(run), state.relations(run)
     types = Counter(str(each.type) for each in found)
-    related = f"{count_of(len(found), 'relation')} of {count_of(len(paired.pairs), 'pair')}" if paired else ""
     named = ", ".join(f"{count} {name}" for name, count in types.most_common())
-    return [
-        Stretch(
-            "insights",
-            paired is not None,
-            count_of(len(insights), "insight") if has_insights else "",
-            "drawing insights",
-        ),
-        Stretch("relate", spine is not None, f"{related}: {named}" if named else related, "comparing documents"),
-        Stretch("spine", spine is not None, spine.theme if spine else "", "finding the thread"),
-    ]
+    here = [Stretch("compare", compared is not None, named if compared else "", "comparing documents")]
+    if state.is_capable(run) and state.brief(run).pipeline is Pipeline.synthesis:
+        far = count_of(len(spine.themes), "paragraph") if spine else ""
+        here.append(Stretch("plan", spine is not None, far, "planning the text"))
+    return here
 
 
 def _telling(run: Run) -> list[Stretch]:
@@ -143,13 +121,12 @@ def _documents(run: Run, most: int) -> list[Text]:
     labels, portraits = state.labels(run), state.portraits(run)
     if not portraits:
         return []
-    keys = {each.key: each.quote.doc_id for event in state.gathered_evidence(run).values() for each in event.evidence}
-    evidence = Counter(keys.values())
-    drawn = Counter(insight.doc_id for insight in state.insights(run).values())
+    evidence = Counter(each.quote.doc_id for each in run.evidence)
+    drawn = Counter(insight.doc_id for insight in state.points(run))
     if len(labels) > max(most, 3):
         signs = "".join(_sign(doc in portraits, evidence[doc], drawn[doc]) for doc in labels)
         lines = [signs[at : at + STRIP] for at in range(0, len(signs), STRIP)]
-        legend = "Documents (· not looked at, ○ described, ◐ quoted, ● with insights)"
+        legend = "Documents (· not looked at, ○ described, ◐ quoted, ● with points)"
         return part(legend, [row(line, indent=2) for line in lines[:most]], (len(lines) - most) * STRIP)
     rows = [
         row(f"{label} ({_found(evidence[doc], drawn[doc])}) {portraits[doc].title}", indent=2)
@@ -160,8 +137,8 @@ def _documents(run: Run, most: int) -> list[Text]:
 
 
 def _found(evidence: int, insights: int) -> str:
-    quoted = count_of(evidence, "quotation")
-    return f"{quoted}, {count_of(insights, 'insight')}" if insights else quoted
+    quoted = count_of(evidence, "passage")
+    return f"{quoted}, {count_of(insights, 'point')}" if insights else quoted
 
 
 def _sign(described: bool, evidence: int, insights: int) -> str:
@@ -215,24 +192,18 @@ def line(run: Run, event: Event) -> str:
         case Described(portrait=portrait):
             why = f" ({portrait.empty})" if portrait.empty else ""
             return f"Described {len(state.portraits(run))} of {of}: {labels[portrait.doc_id]} {portrait.title}{why}"
-        case Questioned(doc_id=doc, questions=questions, pass_=pass_) if doc:
-            asked = f"{len(state.questions_of_pass(run, pass_).keys() - {''})} of {of}" if pass_ == 1 else "again"
-            return f"Asked about {asked}: {labels.get(doc, '')} ({count_of(len(questions), 'question')})"
-        case Merged(questions=questions):
-            return f"{count_of(len(questions), 'question')} to answer."
-        case PassagesChosen() if len(state.chosen_passages(run)) % EVERY == 0:
+        case Merged(questions=questions) if questions and questions[0].kind is QuestionKind.comparative:
+            return f"{count_of(len(questions), 'comparative question')}."
+        case PassagesChosen(document=document) if not document and len(state.chosen_passages(run)) % EVERY == 0:
             return f"Searched for {len(state.chosen_passages(run))} of {len(state.questions(run))}"
-        case Gathered(question=question, evidence=evidence) if question:
-            texts = {each.id: each.text for each in state.questions(run)}
-            found = count_of(len(evidence), "quotation") if evidence else "nothing found"
-            return f"Answered {len(state.gathered_evidence(run))} of {len(texts)}: {texts.get(question, question)} ({found})"
+        case InsightsDrawn(doc_id=doc, insights=insights) if doc:
+            read = len({each.doc_id for each in state.readings(run)})
+            return f"Read {read} of {of}: {labels.get(doc, '')} ({count_of(len(insights), 'point')})"
         case Covered(rows=rows, thin=thin):
             seen = f"{sum(each.evidence > 0 for each in rows)} of {of} documents have evidence"
-            return f"{seen}; {', '.join(labels[doc] for doc in thin)} asked about again." if thin else f"{seen}."
-        case InsightsDrawn() if len(state.insights_by_question(run)) % EVERY == 0:
-            return f"Insights of {len(state.insights_by_question(run))} questions: {len(state.insights(run))}"
-        case Paired(pairs=pairs, how=how):
-            return how or f"{count_of(len(pairs), 'pair')} of insights to compare."
+            return f"{seen}; {', '.join(labels[doc] for doc in thin)} read again." if thin else f"{seen}."
+        case Paired(how=how):
+            return how
         case Related(relations=relations) if relations:
             return "\n".join(f"  {related(each, labels)}" for each in relations)
         case SpineWritten(theme=theme):

@@ -343,17 +343,21 @@ def _synthesis_line(
             return _parts(count_of(len(questions), "question"), *pass_note(event.pass_), asked)
         case PassagesChosen():
             others = ", ".join(event.others)
-            selected = f"{len(event.found)} of {count_of(event.considered, 'passage')} chosen"
-            return _parts(event.question, selected, f"compared with {others}" if others else "", by=_by(event))
+            verb = "read" if event.document else "chosen"
+            selected = f"{len(event.found)} of {count_of(event.considered, 'passage')} {verb}"
+            return _parts(
+                event.question or event.document, selected, f"compared with {others}" if others else "", by=_by(event)
+            )
         case Covered(rows=rows, thin=thin):
             found = f"{sum(row.evidence > 0 for row in rows)} of {count_of(len(rows), 'document')} with evidence"
             return _parts(found, *pass_note(event.pass_), f"{len(thin)} asked about again" if thin else "")
         case InsightsDrawn():
             missing = f"{len(event.missing)} quoted instead" if event.missing else ""
-            return _parts(event.question, count_of(len(event.insights), "insight"), missing, by=_by(event))
+            of = event.question or event.doc_id
+            return _parts(of, count_of(len(event.insights), "insight"), missing, by=_by(event))
         case Paired():
             left = f"{event.left:,} left out" if event.left else ""
-            return _parts(f"{count_of(len(event.pairs), 'pair')} compared", left, event.how)
+            return _parts(f"{count_of(len(event.pairs), 'pair')} compared" if event.pairs else "", left, event.how)
         case Related():
             types = ", ".join(f"{each.left.doc_id} {each.type} {each.right.doc_id}" for each in event.relations)
             dropped = f"{len(event.dropped)} dropped" if event.dropped else ""
@@ -361,7 +365,12 @@ def _synthesis_line(
             return _parts(found, types, dropped, by=_by(event))
         case SpineWritten():
             themes = count_of(len(event.themes), "theme") if len(event.themes) > 1 else ""
-            return _parts(event.theme, count_of(len(event.spine), "sentence"), themes, by=_by(event))
+            told = (
+                count_of(len(event.spine), "sentence")
+                if event.spine or not any(t.insights for t in event.themes)
+                else ""
+            )
+            return _parts(event.theme, told, themes, by=_by(event))
         case Translated(translation=done):
             grade = f"grade {done.before.grade:.0f} before, {done.after.grade:.0f} after"
             return _parts(f"for {done.audience}", count_of(len(done.paragraphs), "paragraph"), grade, by=done.by)

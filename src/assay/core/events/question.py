@@ -29,9 +29,10 @@ from assay.core.types import (
     omitted_when_empty,
 )
 
-# The version of the decision code. Raise it when a change makes recorded runs come out differently: replay then takes
-# the conclusions of older runs as recorded. Runs without a version have version 0.
-DECIDES = 5
+# The versions of the decision code: of questions, and of syntheses. Raise one when a change makes recorded runs of its
+# kind come out differently: replay then takes the conclusions of older runs as recorded. Runs without a version have
+# version 0.
+DECIDES, DECIDES_SYNTHESIS = 5, 6
 
 
 class Mode(StrEnum):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.core.account import Coverage, Insight, Pair, Portrait, Question, Relation, SpineSentence, Theme, Translation
 from assay.core.events.maker import RULES, Fallbacks
-from assay.core.types import Passage, Searched
+from assay.core.types import Passage, Searched, omitted_when_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class Merged:
 @dataclass(frozen=True, slots=True)
 class PassagesChosen:
     """The retrieval result for one question: of `considered` passages this reranker chose these. `others` are the
-    choices of other rerankers, by passage id; `searched` lists what an agent tried."""
+    choices of other rerankers, by passage id; `searched` lists what an agent tried. With `document` set there is no
+    question: these are the passages of that document that are read."""
 
     question: str
     found: tuple[Found, ...]
@@ -59,6 +60,7 @@ class PassagesChosen:
     by: str
     others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     searched: tuple[Searched, ...] = ()
+    document: str = omitted_when_empty("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +74,21 @@ class Covered:
 
 @dataclass(frozen=True, slots=True)
 class InsightsDrawn:
-    """Insights for one question: one for each document that answers it. `missing` are documents the model omitted
-    even when asked again; the document's own words are used for them."""
+    """The insights of a reading of one document (`doc_id`), or of several documents on one question. `missing` is
+    recorded only by older versions."""
 
     question: str
     insights: tuple[Insight, ...]
     missing: tuple[str, ...] = ()
     by: str = RULES
     fallback: Fallbacks = None
+    doc_id: str = omitted_when_empty("")
 
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """The pairs of insights to compare, how they were selected, and how many pairs were left out."""
+    """What was compared, in words. `pairs` and `left`, the pairs that were left out, are recorded only by older
+    versions."""
 
     pairs: tuple[Pair, ...]
     how: str
@@ -105,7 +109,8 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class SpineWritten:
-    """The overall theme, the spine that names every document, and the grouping of documents into themes."""
+    """The overall theme and the plan of the text: its paragraphs. `spine` is recorded only by older versions; today the
+    first paragraph of the text is the spine."""
 
     theme: str
     spine: tuple[SpineSentence, ...]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
-from assay.core.account import Account, Pipeline, Relation
-from assay.core.events import fallbacks
+from assay.core.account import Account, Relation, SpineSentence
+from assay.core.events import Gathered, fallbacks
 from assay.core.run import Run
-from assay.core.types import Document
+from assay.core.types import Answer, Document
 from assay.evidence.quotation import stands
+from assay.language.injection import is_suspicious
 from assay.synthesis import state
 from assay.synthesis.output import diagnostics
 from assay.synthesis.stages.coverage import ledger
+from assay.synthesis.stages.read import unseen_passages
 from assay.synthesis.writing import rewrite
 from assay.synthesis.writing.readability import readability
 
@@ -31,7 +34,7 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
     document = cache(document)
     answer = run.answer
     assert answer is not None, "a synthesis that is not delivered has no account"
-    brief, spine, paired = state.brief(run), state.spine(run), state.pairing(run)
+    brief, spine = state.brief(run), state.spine(run)
     known = state.portraits(run)
     words = "\n\n".join(claim.words for claim in answer.claims)
     return Account(
@@ -42,15 +45,13 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
         models=tuple(dict.fromkeys(role_model.model for role_model in run.asked.seats)),
         documents=tuple(known[doc] for doc in brief.documents if doc in known),
         questions=state.questions(run),
-        answers={
-            question: tuple(each.key for each in own) for question, own in state.evidence_by_question(run).items()
-        },
+        answers=state.answers(run),
         evidence=run.evidence,
         insights=tuple(state.insights(run).values()),
         relations=tuple(each for each in state.relations(run) if is_quoted_on_both_sides(each, document)),
-        pairing=paired.how if paired else "",
+        pairing=state.compared(run),
         theme=spine.theme if spine else "",
-        spine=spine.spine if spine else (),
+        spine=_spine(run, answer),
         themes=spine.themes if spine else (),
         narrative=answer,
         readability=readability(words),
@@ -59,7 +60,44 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
         diagnostics=diagnostics.diagnostics(run),
         notes=notes(run),
         usage=run.usage,
+        left_out=left_out(run, answer),
     )
+
+
+def _spine(run: Run, answer: Answer) -> tuple[SpineSentence, ...]:
+    """The sentences that carry the text: its first paragraph, if it was planned; in older runs those recorded."""
+    spine = state.spine(run)
+    if spine is None or spine.spine:
+        return spine.spine if spine else ()
+    where = {each.key: each.quote.doc_id for each in run.evidence}
+    first = answer.blocks[0].claims if answer.blocks else ()
+    return tuple(SpineSentence(claim, tuple(dict.fromkeys(where[key] for key in claim.cites))) for claim in first)
+
+
+def left_out(run: Run, answer: Answer) -> tuple[str, ...]:
+    """What was not read, what was not shown to a model, and which points the text does not tell, each with the reason."""
+    labels = state.labels(run)
+    found: list[str] = []
+    for doc, event in state.opened(run).items():
+        odd = sum(is_suspicious(each.passage.text) for each in event.found)
+        if len(event.found) < event.considered:
+            more = len(unseen_passages(run).get(doc, ()))
+            found.append(
+                f"{labels[doc]} was too long to be read whole: {len(event.found) + more:,} of {event.considered:,} passages "
+                "were read, its beginning, its end, the beginnings of its sections and what searches found."
+            )
+        if odd and run.asked.has_model:
+            found.append(
+                f"{labels[doc]}: {odd:,} passages read like an instruction to a model and were not shown to it."
+            )
+    cited = {key for claim in answer.claims for key in claim.cites}
+    untold = Counter(point.doc_id for point in state.points(run) if not cited & set(point.claim.cites))
+    found += [
+        f"{labels[doc]}: {count:,} noted {'point is' if count == 1 else 'points are'} not in the text: the writer left "
+        f"{'it' if count == 1 else 'them'} out, or what was written did not hold."
+        for doc, count in untold.items()
+    ]
+    return tuple(found)
 
 
 def is_quoted_on_both_sides(relation: Relation, document: Callable[[str], Document | None]) -> bool:
@@ -73,15 +111,16 @@ def notes(run: Run) -> tuple[str, ...]:
     notes: list[str] = []
     if not run.asked.has_model:
         notes.append(
-            "Made without a language model: what stands here are quotations, chosen and ordered by rule. "
-            + (
-                "Of relations only contradictions, close parallels and shared subjects are recognised."
-                if _deep(run)
-                else ""
-            )
+            "Made without a language model: a digest of the documents' own sentences, chosen by rule. Of relations only "
+            "contradictions and shared names are recognised."
         )
         if set(brief.audiences) != {"expert"}:
             notes.append("Texts for other readers need a model; they hold the same quotations.")
+    elif not state.is_capable(run):
+        notes.append(
+            "The model is small: sentences were chosen by rule, and of what it wrote only what nearly repeats a sentence of "
+            "its document stands."
+        )
     for why in sorted({why for event in run.events for why in fallbacks(event)}):
         what = OF_WHAT.get(why, "")
         notes.append(
@@ -89,13 +128,9 @@ def notes(run: Run) -> tuple[str, ...]:
             if what
             else "Some replies of the model could not be used: there it went by rule."
         )
-    inexact = sum(len(event.inexact) for event in state.gathered_evidence(run).values())
+    inexact = sum(len(event.inexact) for event in run.events if isinstance(event, Gathered))
     if inexact:
         notes.append(
             f"{inexact} quotations that a model gave were not in the passage; its best sentence stands instead."
         )
     return tuple(each.strip() for each in notes)
-
-
-def _deep(run: Run) -> bool:
-    return state.brief(run).pipeline is Pipeline.synthesis

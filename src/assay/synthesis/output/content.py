@@ -25,7 +25,7 @@ from assay.core.account import (
 from assay.core.types import Block, Claim, Shape
 from assay.synthesis.output.footnotes import Footnotes, printable
 
-MANY = 12  # above this many documents, a question that only one of them answers gets no row in the comparison
+MANY = 12  # above this many documents, the comparison is too wide for paper
 QUESTION_KINDS = {
     QuestionKind.theme: "broad theme",
     QuestionKind.workings: "inner workings",
@@ -162,8 +162,7 @@ def comparison(notes: Footnotes) -> ComparisonTable:
             drawn.setdefault(question, {}).setdefault(cite.document, quoted)
     asked = sorted(account.questions, key=lambda each: each.kind is not QuestionKind.comparative)
     rows = [(question, drawn[question.id]) for question in asked if drawn.get(question.id)]
-    many = len(account.brief.documents) > MANY
-    shown_rows = [row for row in rows if not many or len(row[1]) > 1 or row[0].kind is QuestionKind.comparative]
+    shown_rows = [row for row in rows if len(row[1]) > 1 or row[0].kind is QuestionKind.comparative]
     documents = [doc for doc in account.brief.documents if any(doc in cells for _, cells in shown_rows)]
     return ComparisonTable(tuple(shown_rows), documents, len(rows) - len(shown_rows))
 
@@ -187,8 +186,8 @@ def method(account: Account) -> list[tuple[str, str]]:
     brief, usage = account.brief, account.usage
     by = Counter(printable(each.by) or "rules" for each in account.relations)
     rerankers = (
-        f"{APPROACHES[brief.approach]}; of at most {plural(brief.pool, 'passage')} that differ as much as they can, "
-        f"{brief.top} chosen by the reranker “{printable(brief.reranker)}”, weighed and quoted"
+        f"{APPROACHES[brief.approach]}, in documents too long to be read whole; of at most {plural(brief.pool, 'passage')} "
+        f"that differ as much as they can, {brief.top} chosen by the reranker “{printable(brief.reranker)}”"
     )
     money = f"${usage.money:.4f}" if usage.money else "no price known"
     spent = (
@@ -201,11 +200,11 @@ def method(account: Account) -> list[tuple[str, str]]:
         ("Made by", made_by(account)),
         (
             "Questions",
-            f"{brief.questions} for each document, {len(account.questions)} asked after merging near-duplicates",
+            f"{len(account.questions)}, {brief.questions} for each document at most" if account.models else "",
         ),
-        ("Search", rerankers),
+        ("Search", rerankers if account.models else ""),
         ("Quotations", "each stands word for word in its document; each claim was checked against what it cites"),
-        ("Pairs compared", printable(account.pairing)),
+        ("Compared", printable(account.pairing)),
         ("Relations told by", "; ".join(f"{who}: {count}" for who, count in sorted(by.items()))),
         ("Cost", f"{spent}; {usage.seconds:,.0f} seconds"),
         ("Run", printable(account.run)),

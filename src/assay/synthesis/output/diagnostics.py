@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 
 from assay.core.account import Diagnostics, Pipeline, RelationType, RerankerComparison
-from assay.core.events import RULES
 from assay.core.run import Run
 from assay.synthesis import state
 
@@ -27,40 +26,29 @@ def diagnostics(run: Run) -> Diagnostics:
 
 
 def _reading(run: Run, counts: Counter[RelationType]) -> str:
-    """What the distribution of types means, for a user who may ask again."""
+    """What was compared, and what the distribution of types means, for a user who may ask again."""
+    return " ".join(part for part in (state.compared(run), _on_types(run, counts)) if part)
+
+
+def _on_types(run: Run, counts: Counter[RelationType]) -> str:
     total = counts.total()
-    by_rule = all(event.by == RULES for event in state.related_blocks(run).values())
     if state.brief(run).pipeline is Pipeline.summary:
-        return "A summary looks for no relations; the synthesis pipeline does."
-    if not total:
-        return _why_none(run, by_rule=by_rule)
-    limit = (
-        " By rule only contradictions, parallels and shared subjects are recognised; a model tells the others apart."
-        if by_rule
-        else ""
-    )
+        return "A summary tells contradictions and looks for no other relations; the synthesis pipeline does."
+    limit = "" if state.is_capable(run) else "By rule only contradictions and shared names are recognised."
     torn, alike = counts[RelationType.contradiction], counts[RelationType.complement] + counts[RelationType.parallel]
-    if total < FEW:
-        return f"{_several(total, 'relation')}: too few to say anything about their mix.{limit}"
+    if not total:
+        return f"No relation was found. {limit}".strip()
+    if total < FEW or limit:
+        return f"{_several(total, 'relation')}. {limit}".strip()
     if torn >= TORN * total:
-        return f"{torn} of {_several(total, 'relation')} are contradictions: look at those first.{limit}"
-    if by_rule:
-        return f"{_several(total, 'relation')}.{limit}"
+        return f"{torn} of {_several(total, 'relation')} are contradictions: look at those first."
     if alike >= ALIKE * total:
         return (
-            f"{alike} of {_several(total, 'relation')} are complementary or parallel: the questions were too general to "
-            "bring out how the documents differ. Ask more specific ones (--focus), or more of them (--questions)."
+            f"{alike} of {_several(total, 'relation')} are complementary or parallel: what was noted is too general to "
+            "bring out how the documents differ. Say what you want to know (--focus), or ask more of them (--questions)."
         )
     kinds = sum(count > 0 for count in counts.values())
     return f"A healthy mix: {_several(total, 'relation')} of {_several(kinds, 'type')}."
-
-
-def _why_none(run: Run, *, by_rule: bool) -> str:
-    pairs = state.pairing(run)
-    if pairs is None or not pairs.pairs:
-        return "There was nothing to compare: no two documents say something that bears on the other."
-    found = f"Of {_several(len(pairs.pairs), 'pair')} of statements compared, none turned out to be related."
-    return f"{found} By rule only contradictions, parallels and shared subjects are recognised." if by_rule else found
 
 
 def _on_dropped(count: int) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from assay.answer.render import Citation, one_line
-from assay.core.account import Account, Insight, Portrait, Question, Relation, RelationSide
+from assay.answer.render import Citation, one_line, quotes_of
+from assay.core.account import Account, Insight, Portrait, Question, Relation, RelationSide, TranslatedSentence
 from assay.core.types import Claim, Evidence, Quote
 from assay.language.clean import clean_text
 
@@ -31,9 +31,14 @@ class Footnotes:
     cited: Cited
 
     def of_claim(self, claim: Claim) -> list[Citation]:
-        """The citations of a claim: its own words if it is a quotation, otherwise the words of its evidence."""
-        starts = ((key, claim.quote or self.evidence[key].quote) for key in claim.cites if key in self.evidence)
-        return self._found((key, quote.start) for key, quote in starts)
+        """The citations of a claim: its own words if it is a quotation, otherwise the words that carry it."""
+        return self._found((key, quote.start) for key, quote in quotes_of(claim, self.evidence))
+
+    def of_told(self, sentence: TranslatedSentence) -> list[Citation]:
+        """The citations of a sentence for an audience: those of the claims that it tells."""
+        claims = self.account.narrative.claims
+        told = [claims[place] for place in sentence.claims if 0 <= place < len(claims)]
+        return in_order(each for claim in told for each in self.of_claim(claim)) or self.of_keys(sentence.cites)
 
     def of_keys(self, keys: Iterable[str]) -> list[Citation]:
         return self._found((key, self.evidence[key].quote.start) for key in keys if key in self.evidence)
@@ -140,16 +145,12 @@ def _numbered(
 def _in_order(account: Account, evidence: Mapping[str, Evidence]):
     claims = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
     for claim in claims:
-        yield from _quoted(claim, evidence)
+        yield from quotes_of(claim, evidence)
     for relation in account.relations:
         yield from ((side.key, side.quote) for side in (relation.left, relation.right))
     for insight in account.insights:
-        yield from _quoted(insight.claim, evidence)
+        yield from quotes_of(insight.claim, evidence)
     retold = (text for each in account.translations for part in each.paragraphs for text in part.sentences)
     for key in (*(key for text in retold for key in text.cites), *(k for own in account.answers.values() for k in own)):
         if key in evidence:
             yield key, evidence[key].quote
-
-
-def _quoted(claim: Claim, evidence: Mapping[str, Evidence]):
-    return ((key, claim.quote or evidence[key].quote) for key in claim.cites if key in evidence)

@@ -101,7 +101,8 @@ def _headings(notes: Footnotes, values: dict[str, Any], others: int) -> dict[str
         id: heading
         for id, heading, present in (
             ("account", "The account", True),
-            ("spine", "Theme and spine", account.theme or account.spine or values["named_themes"]),
+            ("spine", "Theme and plan", account.theme or values["named_themes"]),
+            ("left-out", "Left out", account.left_out),
             ("coverage", "Coverage", account.ledger),
             ("map", "Map of relations", deep),
             ("comparison", "Comparison", values["comparison"].rows),

@@ -1,10 +1,11 @@
-"""Finds likely disagreements before questions are asked: sentences of different documents that are similar in
-meaning and differ in a number, a date, a name or a negation. Each yields a question that retrieves both sides."""
+"""Finds contradictions by rule: sentences of different documents that are similar in meaning and differ in a number, a
+date, a name or a negation."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,46 +13,70 @@ import numpy as np
 
 from assay.agent.context import RunContext
 from assay.answer.conflicts.dispute import Dispute, Statement, between
-from assay.core.types import Document
+from assay.core.types import Document, Quote
 from assay.language.injection import is_suspicious
 from assay.language.negation import count_negations
-from assay.language.particulars import CLAUSE
 from assay.language.sentences import is_statement, is_table_row, split_sentences
 from assay.language.terms import content_terms, fold_case
-from assay.synthesis.relating.classify import are_same_template
 
 OF_ONE, OF_ALL = 40, 4000  # sentences to compare, per document and in total
 LONGEST = 40  # maximum words of such a sentence
 NEAR = 0.6  # cosine similarity
-MOST = 5  # questions
+MOST, OF_PAIR = 24, 3  # contradictions, in all and of two documents
+MOULD = 0.6  # share of the smaller passage's words above which two passages follow one template
 BESIDE, COMPARED = 3, 2000  # candidate pairs, per sentence and in total
-SHARED = 10  # words of a question that come from both sides
 BLOCK = 512  # sentences compared with all others at a time
 
 
 @dataclass(frozen=True, slots=True)
 class DisputableSentence:
-    """A sentence that could be disputed, with its document."""
+    """A sentence that could be disputed, and where it stands."""
 
-    doc_id: str
+    quote: Quote
     statement: Statement
     around: str
 
 
-async def questions(context: RunContext, documents: Sequence[str], most: int = MOST) -> tuple[str, ...]:
-    """One question for each of the clearest disputes, at most one per pair of documents."""
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two sentences of different documents, and what they disagree about: "30 days / 90 days", or a negated word."""
+
+    left: Quote
+    right: Quote
+    about: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The contradictions that were found, and how many sentences and pairs of them were looked at."""
+
+    found: tuple[Contradiction, ...]
+    sentences: int = 0
+    pairs: int = 0
+
+
+async def contradictions(context: RunContext, documents: Sequence[Document], most: int = MOST) -> Comparison:
+    """The clearest contradictions, at most `OF_PAIR` for two documents."""
     each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
-    sentences = [
-        one for doc in documents if (found := context.document(doc)) for one in disputable_sentences(found, each)
-    ]
-    if len({one.doc_id for one in sentences}) < 2:
-        return ()
+    sentences = [one for document in documents for one in disputable_sentences(document, each)]
+    if len({one.quote.doc_id for one in sentences}) < 2:
+        return Comparison((), len(sentences))
     vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in sentences])
-    questions: dict[frozenset[str], str] = {}
-    found = await asyncio.to_thread(lambda: list(_disputes(sentences, vectors)))
-    for left, right, dispute in sorted(found, key=lambda each: -each[2].weight):
-        questions.setdefault(frozenset((left.doc_id, right.doc_id)), question_about(dispute))
-    return tuple(dict.fromkeys(questions.values()))[:most]
+    pairs = nearest([one.quote.doc_id for one in sentences], vectors)
+    found = await asyncio.to_thread(lambda: list(_disputes(sentences, pairs)))
+    kept: list[Contradiction] = []
+    couples: Counter[frozenset[str]] = Counter()
+    for left, right, dispute in sorted(found, key=lambda one: -one[2].weight):
+        couple = frozenset((left.quote.doc_id, right.quote.doc_id))
+        if couples[couple] < OF_PAIR and not any(_same(left.quote, right.quote, one) for one in kept):
+            couples[couple] += 1
+            kept.append(Contradiction(left.quote, right.quote, dispute.about, dispute.kind))
+    return Comparison(tuple(kept[:most]), len(sentences), len(pairs))
+
+
+def _same(left: Quote, right: Quote, other: Contradiction) -> bool:
+    return bool({left, right} & {other.left, other.right})
 
 
 def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
@@ -59,7 +84,9 @@ def disputable_sentences(document: Document, most: int) -> list[DisputableSenten
     title = fold_case(document.text[:200]).split("\n")[0]  # the title in the text itself, whatever label is stored
     found = [
         DisputableSentence(
-            document.id, Statement(" ".join(words.split()), "", title), document.text[max(0, start - 400) : end + 400]
+            Quote(document.id, start, end, words),
+            Statement(" ".join(words.split()), "", title),
+            document.text[max(0, start - 400) : end + 400],
         )
         for start, end in split_sentences(document.text)
         if _disputable(words := document.text[start:end])
@@ -77,9 +104,9 @@ def _disputable(words: str) -> bool:
 
 
 def _disputes(
-    sentences: Sequence[DisputableSentence], vectors: np.ndarray
+    sentences: Sequence[DisputableSentence], pairs: Sequence[tuple[int, int, float]]
 ) -> Iterable[tuple[DisputableSentence, DisputableSentence, Dispute]]:
-    for one, other, alike in nearest([one.doc_id for one in sentences], vectors):
+    for one, other, alike in pairs:
         found = between(sentences[one].statement, sentences[other].statement, alike)
         if found is not None and not are_same_template(sentences[one].around, sentences[other].around):
             yield sentences[one], sentences[other], found
@@ -104,10 +131,8 @@ def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, 
     return [(one, other, near) for (one, other), near in ranked]
 
 
-def question_about(dispute: Dispute) -> str:
-    """A question that retrieves both sides. It uses only words that both have, so that no single document controls
-    its wording."""
-    theirs = frozenset(content_terms(dispute.right.words))
-    words = re.findall(r"[^\W\d_][\w'-]*", CLAUSE.sub("", dispute.left.words))
-    shared = [word for word in words if (own := content_terms(word)) and theirs.issuperset(own)]
-    return f"How do the facts and figures given for {' '.join(dict.fromkeys(shared[:SHARED]))} compare?"
+def are_same_template(ours: str, theirs: str) -> bool:
+    """Whether two passages are nearly the same throughout. Then a difference may be due to their subject (two towns,
+    each with its census). Independently written texts that share one sentence are about the same thing there."""
+    mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
+    return len(mine & other) > MOULD * max(1, min(len(mine), len(other)))

@@ -1,5 +1,5 @@
-"""Translates the narrative for other audiences: the same claims and citations in other words, with readability
-scores. A model rewrites a few claims at a time; `rewrite.py` decides which of its sentences are kept."""
+"""Translates the text for other audiences: the same claims and citations in other words, with readability scores. A
+capable model retells it, and each sentence is judged by the claims it tells; without one the claims keep their words."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.agent.context import RunContext, mark
-from assay.answer.checking.model_rulings import JudgeRequest
-from assay.core.account import EXECUTIVE, EXPERT, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
-from assay.core.events import RULES, Event, Translated
+from assay.agent.steps.check import judge_window
+from assay.answer.checking.model_rulings import JudgeRequest, batches
+from assay.answer.evidence_text import Sources
+from assay.core.account import EXECUTIVE, EXPERT, TranslatedParagraph, TranslatedSentence, Translation
+from assay.core.events import Event, Translated
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
-from assay.core.types import Claim
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.synthesis import state
 from assay.synthesis.writing import rewrite
+from assay.synthesis.writing.material import document_names
 from assay.synthesis.writing.readability import readability
 from assay.synthesis.writing.rewrite import Tried, VerifiedNarrative
 
-NO_MODEL = "there is no model to write it anew"
-CHECKED = 6  # sentences that are checked in one request
+NO_MODEL = "there is no capable model to write it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,13 @@ async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield one translation for each audience that has none yet, in the requested order."""
     done = state.translations(run)
     wanted = [each for each in dict.fromkeys(state.brief(run).audiences) if each != EXPERT and each not in done]
-    narrative = rewrite.verified_narrative(run, context.sources(run))
+    narrative = rewrite.verified_narrative(run, document_names(run))
     async for event in state.run_in_order(_translated(run, context, narrative, audience) for audience in wanted):
         yield event
 
 
 async def _translated(run: Run, context: RunContext, narrative: VerifiedNarrative, audience: str) -> Translated:
-    cut = list(rewrite.groups(narrative, small=context.small(Role.write)))
+    cut = rewrite.groups(narrative)
     parts = [
         each
         async for each in state.run_in_order(
@@ -79,84 +80,47 @@ def _text(sentences: Iterable[str]) -> str:
 async def _translate_group(
     run: Run, context: RunContext, narrative: VerifiedNarrative, audience: str, group: Sequence[int]
 ) -> TranslatedGroup:
-    """Rewrite one group. If the plain text is harder to read than the original, it is requested once more."""
-    if not run.asked.has_model:
+    if not state.is_capable(run):
         return TranslatedGroup(tuple(rewrite.keep_claim(narrative, place, NO_MODEL) for place in group))
-    first = await _rewrite_group(run, context, narrative, audience, group)
-    if audience != PLAIN or context.small(Role.write) or first.maker.by == RULES:
-        return first
-    before = readability(_text(narrative.claims[place].words for place in group)).grade
-    after = _grade(first)
-    if after <= before:
-        return first
-    note = f"Your last text was harder to read (grade {after}) than the claims (grade {before}): shorter sentences, please."
-    second = await _rewrite_group(run, context, narrative, audience, group, note)
-    return second if _grade(second) < after and _kept_count(second) <= _kept_count(first) else first
-
-
-def _grade(part: TranslatedGroup) -> float:
-    return readability(_text(each.text for each in part.sentences)).grade
-
-
-def _kept_count(part: TranslatedGroup) -> int:
-    return sum(each.kept for each in part.sentences)
-
-
-async def _rewrite_group(
-    run: Run, context: RunContext, narrative: VerifiedNarrative, audience: str, group: Sequence[int], note: str = ""
-) -> TranslatedGroup:
     spares = audience == EXECUTIVE
     reply = await context.ask(
         Role.write,
         "translate",
         rewrite.TranslationReply,
-        lambda room: rewrite.build_prompt(narrative, audience, group, mark(run), room, note),
+        lambda room: rewrite.build_prompt(narrative, audience, group, mark(run), room),
         schema=rewrite.schema(len(group), spares=spares),
         documents=_cited_documents(narrative, group),
-        max_tokens=150 + 110 * len(group),
+        max_tokens=min(150 + 90 * len(group), max(500, state.window(run) // 3)),
     )
     if isinstance(reply, NoReply):
         why = f"it could not be written anew ({reply.why})"
         return TranslatedGroup(
             tuple(rewrite.keep_claim(narrative, place, why) for place in group), maker=stand_in(reply.why)
         )
-    reply_value, by = reply
-    ruled = await _judge_sentences(run, context, narrative, rewrite.read(reply_value, narrative, group))
-    analogy = "" if spares else rewrite.analogy(reply_value.analogy)
+    retold, by = reply
+    ruled = await _judge_sentences(run, context, narrative, rewrite.read(retold, group))
+    analogy = "" if spares else rewrite.analogy(retold.analogy)
     return TranslatedGroup(rewrite.settle_group(ruled, narrative, group, spares=spares), analogy, Maker(by))
 
 
 async def _judge_sentences(
     run: Run, context: RunContext, narrative: VerifiedNarrative, tried: Sequence[Tried]
 ) -> list[Tried]:
-    """Each sentence with its verdict: by rule, and by a model where the rules leave it open, unless the model is
-    small."""
-    ruled = [(rewrite.judge_by_rule(each, narrative), each[1]) for each in tried]
-    asks = not context.small(Role.check)
-    open_ = [at for at, (claim, _) in enumerate(ruled) if asks and context.judge.needs_model(claim)]
-    for batch in state.batches(open_, CHECKED):
-        for at, claim in zip(
-            batch, await _judge_by_model(run, context, narrative, [ruled[at] for at in batch]), strict=True
-        ):
+    """Each sentence with its verdict: by the judge of all claims, with the claims that it tells as its sources."""
+    evidence = tuple(narrative.sources.values())
+    ruled = [(context.judge.by_rule(claim, evidence), places) for claim, places in tried]
+    open_ = [at for at, (claim, _) in enumerate(ruled) if context.judge.needs_model(claim)]
+    asked = [ruled[at][0] for at in open_]
+    for batch in batches(asked, evidence, judge_window(run)):
+        own = open_[batch.start : batch.stop]
+        documents = _cited_documents(narrative, {place for at in own for place in ruled[at][1]})
+        request = JudgeRequest(tuple(ruled[at][0] for at in own))
+        judgement = await context.judge.by_model(
+            request, evidence, Sources(), context.ask, mark=mark(run), documents=documents
+        )
+        for at, claim in zip(own, judgement.claims, strict=True):
             ruled[at] = claim, ruled[at][1]
     return ruled
-
-
-async def _judge_by_model(
-    run: Run, context: RunContext, narrative: VerifiedNarrative, batch: Sequence[Tried]
-) -> Sequence[Claim]:
-    claims = [claim for claim, _ in batch]
-    places = sorted({place for _, own in batch for place in own})
-    shown = [narrative.pieces[place] for place in places]
-    judgement = await context.judge.by_model(
-        JudgeRequest(tuple(claims)),
-        shown,
-        narrative.sources,
-        context.ask,
-        mark=mark(run),
-        documents=_cited_documents(narrative, places),
-    )
-    return judgement.claims
 
 
 def _cited_documents(narrative: VerifiedNarrative, places: Iterable[int]) -> list[str]:

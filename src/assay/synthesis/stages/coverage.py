@@ -1,10 +1,9 @@
-"""Coverage: how much each document contributes to the synthesis. Documents with little evidence get follow-up
-questions once."""
+"""Coverage: how much each document contributes to the synthesis. Documents that gave little are read once more."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from assay.agent.context import RunContext
 from assay.core.account import Coverage
@@ -13,27 +12,33 @@ from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.language.injection import is_suspicious
 from assay.synthesis import state
+from assay.synthesis.stages.read import unseen_passages
 
-THIN = 2  # a readable document with fewer pieces of evidence gets follow-up questions
-NOT_FOUND = "nothing in it was found to bear on the questions"
+THIN = 2  # a readable document with fewer insights is read once more
+NOT_FOUND = "no sentence of it could be quoted"
 ORDERS = "what was found in it reads like an instruction to a model"
 NO_CLAIM_HELD = "what it says could not be told in words that hold"
 
 
 async def cover(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Record the coverage of a pass. After the first pass, readable documents with fewer than `THIN` pieces of
-    evidence are marked thin."""
+    """Record the coverage of a pass. After the first pass of a capable model, documents with fewer than `THIN` insights
+    are marked thin, and those of which searches found more than was read."""
     pass_ = len(state.coverage_passes(run)) + 1
     rows = ledger(run)
-    portraits = state.portraits(run)
-    thin = tuple(row.doc_id for row in rows if row.evidence < THIN and not portraits[row.doc_id].empty)
-    yield Covered(rows, thin if pass_ == 1 else (), pass_)
+    again = unseen_passages(run)
+    thin = tuple(row.doc_id for row in rows if row.doc_id in state.opened(run) and _is_thin(row, again))
+    yield Covered(rows, thin if pass_ == 1 and state.is_capable(run) else (), pass_)
+
+
+def _is_thin(row: Coverage, again: Mapping[str, object]) -> bool:
+    return row.insights < THIN or row.doc_id in again
 
 
 def ledger(run: Run) -> tuple[Coverage, ...]:
     """One row per document, in label order. A claim counts for every document it cites."""
     evidence = {each.key: each.quote.doc_id for each in run.evidence}
     asked = Counter(doc for question in state.questions(run) for doc in question.documents)
+    noted = Counter(insight.doc_id for insight in state.points(run))
     gathered = Counter(evidence.values())
     drawn = Counter(insight.doc_id for insight in state.insights(run).values())
     related = Counter(side.doc_id for each in state.relations(run) for side in (each.left, each.right))
@@ -46,7 +51,7 @@ def ledger(run: Run) -> tuple[Coverage, ...]:
             doc,
             asked[doc],
             gathered[doc],
-            drawn[doc],
+            noted[doc] or drawn[doc],
             claims_per_document[doc],
             related[doc],
             _reason(run, doc, gathered[doc], claims_per_document[doc]),

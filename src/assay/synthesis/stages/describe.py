@@ -1,36 +1,31 @@
-"""First stage: a portrait of each document. Title, authors and year come from ingestion; a model fills gaps, only
-with words found in the document. A missing abstract is extracted from the document's sentences."""
+"""First stage: a portrait of each document. Title, authors and year come from ingestion; the model that reads the document
+fills gaps, only with words found in it. A missing abstract is extracted from the document's sentences."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext
+from assay.answer.claims import STATES
 from assay.core.account import Portrait
 from assay.core.events import Described, Event
-from assay.core.events.maker import stand_in
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import locate_quote, stands
 from assay.ingest.metadata.authors import is_name, is_organisation
+from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row
-from assay.models.llm import Role
-from assay.models.meter import NoReply
-from assay.models.token_estimate import fit_to_tokens
-from assay.prompts.fence import fence
 from assay.synthesis import state
-from assay.synthesis.questioning import abstracts
+from assay.synthesis.reading import abstracts
 
 AT_ONCE = 8  # documents in memory at a time
 BEGINNING = 4000  # characters at the start of a document in which it identifies itself
-SHOWN, SHOWN_SMALL = 900, 450  # tokens of the beginning that a prompt shows
+NAME, NAME_WORDS = 60, 7  # characters and words of the name of a document
 AUTHORS = 12
 GONE = "it can no longer be read"
 SILENT = "it has no sentences that can be read"
@@ -43,17 +38,16 @@ BYLINE = (
     re.compile(r"[\s*†‡\d]{0,40}(?:\n|$|[,;&(.<]|and\b)"),
 )
 
-Short = Annotated[str, Field(max_length=300)]
+LABEL = re.compile(r"\bD[1-9][0-9]{0,3}\b")
 
 
-class IdentityReply(BaseModel):
+class Identity(Protocol):
     """What a document says of itself, as a model reads it; empty where it does not say."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    title: Short = ""
-    authors: list[Short] = Field(default_factory=list, max_length=40)
-    year: Annotated[str, Field(max_length=20)] = ""
+    name: str
+    title: str
+    authors: list[str]
+    year: str
 
 
 async def describe(run: Run, context: RunContext) -> AsyncIterator[Event]:
@@ -69,10 +63,7 @@ async def _describe_document(run: Run, context: RunContext, doc_id: str) -> Desc
     document = context.document(doc_id)
     if document is None:
         return Described(Portrait(doc_id, "", empty=GONE))
-    described = Described(portrait_by_rule(document))
-    if run.asked.has_model and is_incomplete(described.portrait, document):
-        described = await _fill_by_model(run, context, document, described.portrait)
-    return replace(described, portrait=await _with_abstract(context, document, described.portrait))
+    return Described(await _with_abstract(context, document, portrait_by_rule(document)))
 
 
 async def _with_abstract(context: RunContext, document: Document, portrait: Portrait) -> Portrait:
@@ -105,10 +96,6 @@ def portrait_by_rule(document: Document) -> Portrait:
     )
 
 
-def is_incomplete(portrait: Portrait, document: Document) -> bool:
-    return _has_no_title(document) or not portrait.authors or not portrait.year
-
-
 def _has_no_title(document: Document) -> bool:
     """Whether the title is only the file name."""
     return document.title.strip() in ("", _file_name(document), PurePosixPath(_file_name(document)).stem)
@@ -118,42 +105,9 @@ def _file_name(document: Document) -> str:
     return re.split(r"[/\\]", document.uri.rstrip("/\\"))[-1] or document.uri
 
 
-async def _fill_by_model(run: Run, context: RunContext, document: Document, portrait: Portrait) -> Described:
-    most = SHOWN_SMALL if context.small(Role.judge) else SHOWN
-    label = state.labels(run)[document.id]
-    reply = await context.ask(
-        Role.judge,
-        "describe",
-        IdentityReply,
-        lambda room: build_prompt(document, label, mark(run), min(room, most)),
-        schema=schema(),
-        documents=[document.id],
-        max_tokens=200,
-    )
-    if isinstance(reply, NoReply):
-        maker = stand_in(reply.why)
-        return Described(replace(portrait, by=maker.label), maker.fallback)
-    return Described(fill_from_reply(*reply, document, portrait))
-
-
-def build_prompt(document: Document, label: str, mark: str, room: int) -> Mapping[str, str]:
-    """The values of the prompt `describe`: the beginning of the document."""
-    frame = 60  # tokens of the fence around it
-    return {
-        "beginning": fence(
-            mark, f"{label}, how it begins", fit_to_tokens(document.text[:BEGINNING], max(8, room - frame))
-        )
-    }
-
-
-def schema() -> dict[str, Any]:
-    text = {"type": "string"}
-    properties = {"title": text, "authors": {"type": "array", "items": text, "maxItems": AUTHORS}, "year": text}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def fill_from_reply(identity: IdentityReply, by: str, document: Document, portrait: Portrait) -> Portrait:
-    """The portrait with its gaps filled, as far as the values occur in the beginning of the document."""
+def fill_identity(identity: Identity, by: str, document: Document, portrait: Portrait) -> Portrait:
+    """The portrait with its gaps filled from a model's reading, as far as the values occur in the beginning of the
+    document, and with the name that sentences call it by."""
     beginning = document.text[:BEGINNING]
     title, authors, year = "", (), ""
     if _has_no_title(document):
@@ -163,6 +117,7 @@ def fill_from_reply(identity: IdentityReply, by: str, document: Document, portra
         authors = tuple(dict.fromkeys(each for each in named if is_name(each) or is_organisation(each)))
     if not portrait.year and (found := YEAR.fullmatch(identity.year.strip())):
         year = found[0] if re.search(rf"(?<!\d){found[0]}(?!\d)", beginning) else ""
+    portrait = replace(portrait, name=_usable_name(identity.name))
     if not (title or authors or year):
         return portrait
     return replace(
@@ -172,6 +127,13 @@ def fill_from_reply(identity: IdentityReply, by: str, document: Document, portra
         year=year or portrait.year,
         by=by,
     )
+
+
+def _usable_name(words: str) -> str:
+    """The name, if it only names: a few words without a verb, and no instruction."""
+    name = " ".join(clean_text(words).split()).strip("“”\"' .")
+    long = len(name) > NAME or len(name.split()) > NAME_WORDS
+    return "" if long or STATES.search(name) or LABEL.search(name) or is_suspicious(name) else name
 
 
 def _find_in_document(words: str, beginning: str, where: tuple[re.Pattern[str], re.Pattern[str]]) -> str:

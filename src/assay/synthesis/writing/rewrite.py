@@ -1,12 +1,10 @@
-"""Rewrites claims for another audience: the prompt, the schema of the reply, and which sentences are supported. Pure.
-
-A sentence must follow from the verified claims it covers. Otherwise these claims are kept in their own words.
-"""
+"""Retells the checked claims of a text for another audience: the prompt, the schema of the reply, and which sentences are
+kept. Pure. A sentence must follow from the claims it tells, as its judge says; otherwise these claims keep their words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +12,6 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims as stating
 from assay.answer import compose
-from assay.answer.checking.judge import JUDGE
-from assay.answer.checking.source import instruction_terms, share
-from assay.answer.evidence_text import Sources
 from assay.core.account import EXECUTIVE, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
 from assay.core.run import Run
 from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
@@ -26,28 +21,20 @@ from assay.language.dates import dates
 from assay.language.injection import is_suspicious
 from assay.language.quantities import numbers
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, fold_case, stem_word
+from assay.language.terms import stem_word
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
-from assay.synthesis import state
-from assay.synthesis import titles as naming
 
-TOGETHER, FEW = 8, 4  # claims per request; for a small model
-SHOWN, LITTLE = 1200, 500  # tokens of those claims
+TOGETHER, SHOWN = 40, 6000  # claims per request, and their tokens
 SENTENCES = 3  # maximum sentences per claim
 DESCRIBED = 300  # characters of the description of an audience
 ANALOGY = 300  # characters
 READER_GUIDANCE = {
-    PLAIN: "has no background. Keep the order of the argument. Short sentences of one thought each, in the active voice "
-    "and in everyday words; explain what is abstract by what the claims say of it. One analogy may help.",
+    PLAIN: "has no background. Keep the order of the argument and each document distinguishable. Short sentences of one "
+    "thought each, in the active voice and in everyday words; explain what is abstract. One analogy may help.",
     EXECUTIVE: "has to decide. Say briefly what matters for a decision. Claims may be merged, and those that make no "
     "difference left out. No analogy.",
 }
-# Words that express uncertainty. "May" with a capital is the month.
-OPEN = re.compile(
-    r"\b(?:[Ss]uggest\w*|may|might|could|[Pp]erhaps|[Pp]ossibl[ey]|[Ss]eems?|[Aa]ppears? to|[Ll]ikely|[Hh]ints?)\b"
-)
-LABEL = re.compile(r"\bD[1-9]\d*\b")
 COMPARES = re.compile(
     r"\b(?:like|as if|as though|imagine|think of|picture|similar to|much as|just as|resembles?)\b", re.I
 )
@@ -75,26 +62,17 @@ class TranslationReply(_StrictReply):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedNarrative:
-    """The verified narrative: its claims by position, each as a source against which sentences are checked."""
+    """The checked text: its claims by position, each also as a source that sentences are judged by."""
 
     blocks: tuple[tuple[int, ...], ...]
     claims: Mapping[int, Claim]
     documents: Mapping[int, tuple[str, ...]]  # documents that a claim cites
-    pieces: Mapping[int, Evidence]
-    commands: tuple[Evidence, ...]  # evidence that contains instructions to a model
-    ordinary: frozenset[str]  # stems that the documents write in lower case: not names, even at the start of a sentence
-    titles: Mapping[str, tuple[str, ...]]  # the names of a document; the first is the one to use
-    labels: Mapping[str, str]
+    sources: Mapping[int, Evidence]
     conflicts: tuple[Conflict, ...]
 
-    @property
-    def sources(self) -> Sources:
-        return Sources({doc: names[0] for doc, names in self.titles.items() if names})
 
-
-def verified_narrative(run: Run, sources: Sources) -> VerifiedNarrative:
-    """The narrative for the expert audience. Opinions are labelled there and are not rewritten."""
-    blocks = run.draft.blocks if run.draft else ()
+def verified_narrative(run: Run, names: Mapping[str, str]) -> VerifiedNarrative:
+    """The text for the expert audience. Opinions are labelled there and are not retold. `names` are those of documents."""
     opinions = compose.opinions(run)
     good = {
         place: claim
@@ -103,40 +81,27 @@ def verified_narrative(run: Run, sources: Sources) -> VerifiedNarrative:
     }
     parts: list[tuple[int, ...]] = []
     first = 0
-    for block in blocks:
+    for block in run.draft.blocks if run.draft else ():
         parts.append(tuple(place for place in range(first, first + len(block.claims)) if place in good))
         first += len(block.claims)
-    evidence = run.evidence
-    by_key = {each.key: each for each in evidence}
+    by_key = {each.key: each for each in run.evidence}
     cited = {place: [by_key[key] for key in claim.cites if key in by_key] for place, claim in good.items()}
     documents = {place: tuple(dict.fromkeys(each.quote.doc_id for each in own)) for place, own in cited.items()}
-    read, called = state.portraits(run), naming.document_titles(run, sources.titles)
-    titles: dict[str, tuple[str, ...]] = {}
-    for doc in dict.fromkeys(doc for own in documents.values() for doc in own):
-        names = (called.get(doc, ""), read[doc].title if doc in read else "", sources.titles.get(doc, ""))
-        titles[doc] = tuple(dict.fromkeys(name for name in names if name.strip()))
     return VerifiedNarrative(
         tuple(part for part in parts if part),
         good,
         documents,
-        {place: _piece(place, claim, cited[place], titles) for place, claim in good.items()},
-        tuple(each for each in evidence if instruction_terms(each.passage.text)),
-        facts.lowercase_stems("\n".join(each.passage.text for each in evidence)),
-        titles,
-        state.labels(run),
+        {place: _source(place, claim, cited[place], names) for place, claim in good.items()},
         run.draft.conflicts if run.draft else (),
     )
 
 
-def _piece(place: int, claim: Claim, cited: Sequence[Evidence], titles: Mapping[str, tuple[str, ...]]) -> Evidence:
-    """A verified claim with its quotations as one source. The claim's words count too, because plain words may not
-    occur in the documents. The titles of its documents are prefixed, as everywhere."""
+def _source(place: int, claim: Claim, cited: Sequence[Evidence], names: Mapping[str, str]) -> Evidence:
+    """A checked claim as a source, under the names of the documents it cites."""
     words = claim.words.strip()
-    body = "\n\n".join(dict.fromkeys((words, *(each.quote.text for each in cited))))
-    names = [name for each in cited for name in titles[each.quote.doc_id]]
-    above = dict.fromkeys(part for part in (*names, *(each.passage.above for each in cited)) if part)
     doc = cited[0].quote.doc_id if cited else ""
-    passage = Passage(_key(place), doc, body, 0, len(body), " · ".join(above))
+    above = ", ".join(dict.fromkeys(names.get(each.quote.doc_id, "") for each in cited))
+    passage = Passage(_key(place), doc, words, 0, len(words), above)
     flagged = any(each.flagged for each in cited)
     return Evidence(_key(place), passage, Quote(doc, 0, len(words), words), 10.0, "", flagged=flagged)
 
@@ -145,20 +110,18 @@ def _key(place: int) -> str:
     return f"told-{place}"
 
 
-def groups(narrative: VerifiedNarrative, *, small: bool) -> Iterator[tuple[int, ...]]:
-    """Claims that share a request: of one block, limited in number and length. The split is deterministic."""
-    most, room = (FEW, LITTLE) if small else (TOGETHER, SHOWN)
-    for block in narrative.blocks:
-        group: list[int] = []
-        used = 0
-        for place in block:
-            cost = estimate_tokens(narrative.claims[place].words)
-            if group and (len(group) == most or used + cost > room):
-                yield tuple(group)
-                group, used = [], 0
-            group.append(place)
-            used += cost
-        yield tuple(group)
+def groups(narrative: VerifiedNarrative) -> list[tuple[int, ...]]:
+    """Claims that share a request: all, if they fit; otherwise whole blocks as far as possible."""
+    found: list[list[int]] = []
+    used = 0
+    for place in (place for block in narrative.blocks for place in block):
+        cost = estimate_tokens(narrative.claims[place].words)
+        if not found or len(found[-1]) == TOGETHER or used + cost > SHOWN:
+            found.append([])
+            used = 0
+        found[-1].append(place)
+        used += cost
+    return [tuple(group) for group in found]
 
 
 # --- prompt ---------------------------------------------------------------------------------------------------------
@@ -167,10 +130,12 @@ def groups(narrative: VerifiedNarrative, *, small: bool) -> Iterator[tuple[int, 
 def schema(count: int, *, spares: bool) -> dict[str, Any]:
     """JSON schema of a reply about `count` claims; no other claim can be referenced."""
     number = {"type": "integer", "enum": list(range(1, count + 1))}
-    numbers = {"type": "array", "items": number, "minItems": 1, "maxItems": count}
     sentence = {
         "type": "object",
-        "properties": {"text": {"type": "string"}, "claims": numbers},
+        "properties": {
+            "text": {"type": "string"},
+            "claims": {"type": "array", "items": number, "minItems": 1, "maxItems": count},
+        },
         "required": ["text", "claims"],
         "additionalProperties": False,
     }
@@ -184,119 +149,47 @@ def schema(count: int, *, spares: bool) -> dict[str, Any]:
 
 
 def build_prompt(
-    narrative: VerifiedNarrative, audience: str, group: Sequence[int], mark: str, room: int, note: str = ""
+    narrative: VerifiedNarrative, audience: str, group: Sequence[int], mark: str, room: int
 ) -> dict[str, str]:
-    """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, one per line. The
-    description of the audience is user input, so it is fenced and limited to `DESCRIBED` characters."""
+    """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, by paragraph. The description
+    of the audience is user input, so it is fenced and limited to `DESCRIBED` characters."""
     described = " ".join(clean_text(audience).split())[:DESCRIBED]
     reader = READER_GUIDANCE.get(audience) or "\n" + fence(mark, "who the reader is", described)
-    note = f"\n{note}" if note else ""
-    left = room - estimate_tokens(reader) - estimate_tokens(note) - 40
-    each = max(left // len(group) - 12, 8)
-    shown = _labelled(narrative, group)
-    lines = [
-        f"{number}{_from(narrative, place, shown)}: {fit_to_tokens(' '.join(narrative.claims[place].words.split()), each)}"
-        for number, place in enumerate(group, 1)
-    ]
-    return {"claims": fence(mark, "claims", "\n".join(lines)), "reader": reader, "note": note}
-
-
-def _labelled(narrative: VerifiedNarrative, group: Sequence[int]) -> dict[str, str]:
-    """Label → title of the documents behind these claims. Labels that occur in the claims themselves are not used
-    (vitamin D3)."""
-    words = " ".join(narrative.pieces[place].passage.text for place in group)
-    docs = dict.fromkeys(doc for place in group for doc in narrative.documents[place])
-    titles = {
-        narrative.labels[doc]: narrative.titles[doc][0]
-        for doc in docs
-        if doc in narrative.labels and narrative.titles[doc]
-    }
-    return {own: name for own, name in titles.items() if not re.search(rf"\b{own}\b", words)}
-
-
-def _from(narrative: VerifiedNarrative, place: int, shown: Mapping[str, str]) -> str:
-    own = [narrative.labels[doc] for doc in narrative.documents[place] if narrative.labels.get(doc) in shown]
-    return f" ({', '.join(own)})" if own else ""
+    each = max((room - estimate_tokens(reader) - 40) // len(group) - 12, 8)
+    firsts = {block[0] for block in narrative.blocks}
+    lines: list[str] = []
+    for number, place in enumerate(group, 1):
+        lines += [""] if place in firsts and lines else []
+        lines.append(f"{number}: {fit_to_tokens(' '.join(narrative.claims[place].words.split()), each)}")
+    return {"claims": fence(mark, "claims", "\n".join(lines)), "reader": reader}
 
 
 # --- reply ----------------------------------------------------------------------------------------------------------
 
-Tried = tuple[Claim, tuple[int, ...]]  # a sentence as a claim, and the positions of the claims it covers
+Tried = tuple[Claim, tuple[int, ...]]  # a sentence as a claim, and the positions of the claims it tells
 
 
-def read(reply: TranslationReply, narrative: VerifiedNarrative, group: Sequence[int]) -> tuple[Tried, ...]:
-    """The sentences, each citing the claims it covers. A sentence that covers none is dropped, and a claim counts as
-    covered only if the sentence shares a word with it. Labels are replaced by titles."""
-    titles = _labelled(narrative, group)
+def read(reply: TranslationReply, group: Sequence[int]) -> tuple[Tried, ...]:
+    """The sentences, each citing the claims it tells. A sentence that tells none is dropped."""
     found: dict[str, Tried] = {}
     for sentence in reply.sentences[: SENTENCES * len(group)]:
-        named = sorted({group[number - 1] for number in sentence.claims if 0 < number <= len(group)})
-        for claim in stating.split_claims(sentence.text, (), ())[0]:
-            places = _claims_in(claim.text, named, narrative)
-            own = {narrative.labels.get(doc, "") for place in places for doc in narrative.documents[place]}
-            words = _in_titles(claim.text, {label: title for label, title in titles.items() if label in own})
-            if places:
-                found.setdefault(words, (Claim(words, tuple(map(_key, places))), places))
+        places = tuple(sorted({group[number - 1] for number in sentence.claims if 0 < number <= len(group)}))
+        for claim in stating.split_claims(sentence.text, (), ())[0] if places else ():
+            found.setdefault(claim.text, (Claim(claim.text, tuple(map(_key, places))), places))
     return tuple(found.values())
-
-
-def _in_titles(words: str, titles: Mapping[str, str]) -> str:
-    """Replace all labels by titles in one pass, since a title may contain what looks like another document's label."""
-    plain = re.sub(r"\b[Dd]ocument (?=D[1-9])", "", words)
-    return re.sub(
-        r"[“\"]?\b(D[1-9]\d*)\b[”\"]?",
-        lambda found: f"“{titles[found[1]]}”" if found[1] in titles else found[0],
-        plain,
-    )
-
-
-def _claims_in(words: str, named: Sequence[int], narrative: VerifiedNarrative) -> tuple[int, ...]:
-    """Of the claims that a sentence refers to, those with which it shares a word that the others lack."""
-    terms = {place: frozenset(content_terms(narrative.claims[place].words)) for place in named}
-    there = frozenset(content_terms(words))
-    found: list[int] = []
-    for place in named:
-        others = frozenset(term for other in named if other != place for term in terms[other])
-        if share(terms[place] - others or terms[place], there) > 0:
-            found.append(place)
-    return tuple(found)
-
-
-def judge_by_rule(tried: Tried, narrative: VerifiedNarrative) -> Claim:
-    """The sentence with its verdict: grounded in the verified claims like any claim. It must not name another document,
-    nor drop the uncertainty of its claims."""
-    claim, places = tried
-    first = re.match(r"[^\W\d_]+", claim.text)
-    opens = first is not None and first[0].istitle() and stem_word(fold_case(first[0])) in narrative.ordinary
-    words = claim.text[:1].lower() + claim.text[1:] if opens else claim.text
-    evidence = (*narrative.pieces.values(), *narrative.commands)
-    ruled = replace(JUDGE.by_rule(replace(claim, text=words), evidence, narrative.sources), text=claim.text)
-    labels = set(LABEL.findall(claim.text)) & set(narrative.labels.values())
-    if labels - set(LABEL.findall(" ".join(narrative.pieces[place].passage.text for place in places))):
-        return replace(ruled, verdict=Verdict.unsupported, why="it names a document that its claims do not cite")
-    doubtful = any(OPEN.search(narrative.claims[place].words) for place in places)
-    if ruled.verdict in (Verdict.supported, Verdict.partial) and doubtful and not OPEN.search(claim.text):
-        return replace(ruled, verdict=Verdict.unsupported, why="it states what the claim leaves open")
-    return ruled
 
 
 def settle_group(
     ruled: Sequence[Tried], narrative: VerifiedNarrative, group: Sequence[int], *, spares: bool
 ) -> tuple[TranslatedSentence, ...]:
-    """The translation of a group: the supported sentences, and the original words of each claim that they do not
-    cover. With `spares`, claims that no sentence tried to cover are omitted. A document that the claims name must be
-    named where it first occurs."""
+    """The translation of a group: the supported sentences, and the original words of each claim that they do not tell.
+    With `spares`, claims that no sentence tried to tell are left out."""
     sentences: list[TranslatedSentence] = []
     failed: dict[int, str] = {}
-    named: set[str] = set()
     for claim, places in ruled:
-        titles = {title for place in places for title in _titles_in(narrative, place)}
-        lost = sorted(title for title in titles - named if title not in claim.text)
-        if claim.verdict is not Verdict.supported or lost:
-            why = claim.why if claim.verdict is not Verdict.supported else f"it no longer names “{lost[0]}”"
-            failed |= {place: why for place in places if place not in failed}
+        if claim.verdict is not Verdict.supported:
+            failed |= {place: claim.why for place in places if place not in failed}
             continue
-        named |= titles
         cites = dict.fromkeys(key for place in places for key in narrative.claims[place].cites)
         sentences.append(TranslatedSentence(claim.text, places, tuple(cites)))
     heard = {place for each in sentences for place in each.claims}
@@ -304,12 +197,6 @@ def settle_group(
         if place not in heard and (place in failed or not spares):
             sentences.append(keep_claim(narrative, place, failed.get(place, "what was written does not tell it")))
     return tuple(sentences)
-
-
-def _titles_in(narrative: VerifiedNarrative, place: int) -> list[str]:
-    """The titles of its documents that a claim mentions."""
-    titles = (title for doc in narrative.documents[place] for title in narrative.titles[doc])
-    return [title for title in titles if f"“{title}”" in narrative.claims[place].words]
 
 
 def keep_claim(narrative: VerifiedNarrative, place: int, why: str) -> TranslatedSentence:
@@ -320,8 +207,7 @@ def keep_claim(narrative: VerifiedNarrative, place: int, why: str) -> Translated
 
 
 def owed_sentences(narrative: VerifiedNarrative, heard: frozenset[int]) -> tuple[TranslatedSentence, ...]:
-    """Claims that are never omitted: one of each document, and the other side of a conflict whose first side is
-    included."""
+    """Claims that are never left out: one of each document, and the other side of a conflict whose first side is told."""
     more: dict[int, str] = {}
     known = {doc for place in heard for doc in narrative.documents[place]}
     for place, docs in narrative.documents.items():
@@ -353,8 +239,8 @@ def analogy(words: str) -> str:
 
 
 def align_with_answer(made: Translation, run: Run) -> Translation:
-    """A translation aligned with the delivered narrative: positions are changed from those of the draft to those of
-    the answer. Sentences about claims that were not delivered are dropped."""
+    """A translation aligned with the delivered text: positions are changed from those of the draft to those of the
+    answer. Sentences about claims that were not delivered are dropped."""
     delivered = run.answer.claims if run.answer else ()
     at: dict[int, int] = {}
     for place, claim in sorted(run.checked.items()):

@@ -193,7 +193,7 @@ def spread(spans: Sequence[Span], most: int) -> list[Span]:
 def make_abstract(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> tuple[Quote, ...]:
     """Three to five sentences, verbatim and in reading order: close to the topic of the whole document, early,
     self-contained, and different from each other. `vectors` are those of the sentences."""
-    worth = _scores(document, spans, vectors)
+    worth = scores(document, spans, vectors)
     under = [document.heading_at(start) for start, _ in spans]
     wanted = min(MOST, max(FEWEST, len(spans) // 4))
     left = list(range(len(spans)))
@@ -215,7 +215,8 @@ def _is_row(document: Document, span: Span) -> bool:
     return is_table_row(document.text[slice(*span)])
 
 
-def _scores(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> list[float]:
+def scores(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> list[float]:
+    """What sentences are worth by their nearness to the whole document, their place and their form."""
     middle = vectors.mean(axis=0)
     central = vectors @ (middle / (float((middle**2).sum()) ** 0.5 or 1.0))
     return [

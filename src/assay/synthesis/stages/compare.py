@@ -1,0 +1,209 @@
+"""What rules find between documents: sentences that contradict each other, and, without a capable model, sentences about
+the same name. Both are quoted; nothing is said in their place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from assay.agent.context import RunContext
+from assay.core.account import Insight, Question, QuestionKind, Relation, RelationSide, RelationType
+from assay.core.events import Event, Gathered, InsightsDrawn, Merged, Paired, Related
+from assay.core.run import Run
+from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
+from assay.evidence.quotation import lies_in, stands
+from assay.language.injection import is_suspicious
+from assay.language.names import find_names
+from assay.language.sentences import split_sentences
+from assay.language.terms import fold_case
+from assay.synthesis import state
+from assay.synthesis.reading import abstracts
+from assay.synthesis.relating import disputes
+from assay.synthesis.relating.disputes import Comparison, Contradiction
+from assay.synthesis.stages.read import SCORE, readable
+
+NAMES = 6  # names with a row in the comparison
+COMMON = 0.7  # share of many documents in which a name says nothing about any of them
+SENTENCES = 400  # of a document that are searched for names
+
+
+async def compare(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Yield the contradictions, with both sentences as evidence and insights; then, without a capable model, what two or
+    more documents say of the same name; and what was compared, in words."""
+    documents = [found for doc in readable(run) if (found := context.document(doc)) is not None]
+    compared = await disputes.contradictions(context, documents)
+    book = _Book(run, {each.id: each for each in documents})
+    relations: list[Relation] = []
+    for each in compared.found:
+        sides = [await book.side(context, words) for words in (each.left, each.right)]
+        if sides[0] is not None and sides[1] is not None:
+            reason = contradiction_reason(each, state.labels(run))
+            kind = RelationType.contradiction
+            relations.append(Relation(sides[0], sides[1], kind, reason, about=each.about))
+    rows: list[NameRow] = []
+    if not state.is_capable(run):
+        for name, own in shared_names(documents):
+            placed = {doc: await book.side(context, words, drawn=False) for doc, words in own.items()}
+            sides = {doc: side for doc, side in placed.items() if side is not None}
+            rows += [NameRow(name, sides)] if len(sides) > 1 else []
+    related = Related(0, (*relations, *_name_relations(run, rows, relations)))
+    for event in state.unrecorded(run, (*book.events(), *_name_rows(run, rows), related)):
+        yield event
+    yield Paired((), describe(compared, len(documents), [row.name for row in rows]))
+
+
+@dataclass(frozen=True, slots=True)
+class NameRow:
+    """A name, and a sentence about it in each document that has one."""
+
+    name: str
+    sides: Mapping[str, RelationSide]
+
+
+class _Book:
+    """What the comparison adds to the run: evidence, and insights for sentences that were not noted yet."""
+
+    def __init__(self, run: Run, documents: Mapping[str, Document]):
+        self.run = run
+        self.documents = documents
+        self.points = list(state.points(run))
+        self.known = {each.key: each for each in run.evidence}
+        self.passages = {each.passage.id: each.passage for each in run.found}
+        self.evidence: dict[str, Evidence] = {}
+        self.drawn: dict[str, list[Insight]] = {}
+
+    async def place(self, context: RunContext, words: Quote) -> str:
+        """The key of a passage that has these words, as evidence of this run; empty if there is none."""
+        passage = next((each for each in self.passages.values() if lies_in(words, each)), None)
+        if passage is None:
+            hits = await context.tool_context.passages(words.doc_id)
+            passage = next((hit.passage for hit in hits if lies_in(words, hit.passage)), None)
+        if passage is None or not stands(words, self.documents[words.doc_id]):
+            return ""
+        return self._keep(passage, words)
+
+    def _keep(self, passage: Passage, words: Quote) -> str:
+        key = state.evidence_key(passage)
+        if key not in self.known:
+            flagged = is_suspicious(passage.text)
+            self.evidence.setdefault(key, Evidence(key, passage, words, SCORE, "", flagged=flagged))
+        return key
+
+    async def side(self, context: RunContext, words: Quote, *, drawn: bool = True) -> RelationSide | None:
+        """A sentence as a side of a relation: with the insight that quotes it; if there is none, one is `drawn`."""
+        key = await self.place(context, words)
+        if not key:
+            return None
+        own = [each for each in self.points if each.doc_id == words.doc_id]
+        insight = next((each for each in own if each.claim.quote and _covers(each.claim.quote, words)), None)
+        if insight is None and drawn:
+            label = state.labels(self.run)[words.doc_id]
+            insight = Insight(f"{label}-{len(own) + 1}", "", words.doc_id, _quotation(key, words))
+            self.points.append(insight)
+            self.drawn.setdefault(words.doc_id, []).append(insight)
+        return RelationSide(insight.id if insight else "", words.doc_id, key, words)
+
+    def events(self) -> list[Event]:
+        gathered = [Gathered(tuple(self.evidence.values()))] if self.evidence else []
+        return [*gathered, *(InsightsDrawn("", tuple(own), doc_id=doc) for doc, own in self.drawn.items())]
+
+
+def _covers(one: Quote, other: Quote) -> bool:
+    return one.start <= other.start and other.end <= one.end
+
+
+def contradiction_reason(found: Contradiction, labels: Mapping[str, str]) -> str:
+    """What two sentences disagree about, in their own words."""
+    ours, theirs = labels[found.left.doc_id], labels[found.right.doc_id]
+    mine, parted, other = found.about.partition(" / ")
+    if parted:
+        return f"{ours} says {mine}, {theirs} says {other}."
+    return f"One of {ours} and {theirs} denies what the other says."
+
+
+def describe(compared: Comparison, documents: int, names: Sequence[str]) -> str:
+    """What was compared, in words."""
+    if documents < 2:
+        return "Nothing was compared: fewer than two documents could be read."
+    parts = [
+        (
+            f"{compared.sentences:,} sentences of {documents:,} documents that have a figure, a date or a negation were held "
+            f"against each other by rule: {compared.pairs:,} pairs that are near in meaning, of which {len(compared.found):,} "
+            "contradict each other."
+        )
+    ]
+    if names:
+        parts.append(f"Names that two or more documents speak of: {', '.join(names)}.")
+    return " ".join(parts)
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def shared_names(documents: Sequence[Document]) -> list[tuple[str, Mapping[str, Quote]]]:
+    """The names that two or more documents speak of, those of most documents first, each with the first sentence about it
+    in each document. A name that nearly all of many documents have says nothing about any of them."""
+    spelled: dict[str, str] = {}
+    found: dict[str, dict[str, Quote]] = {}
+    for document in documents:
+        for words in _key_sentences(document):
+            for name in find_names(words.text):
+                folded = fold_case(name.text)
+                if len(folded) > 2:
+                    spelled.setdefault(folded, name.text)
+                    found.setdefault(folded, {}).setdefault(document.id, words)
+    most = len(documents) if len(documents) < 6 else COMMON * len(documents)
+    shared = {name: own for name, own in found.items() if 2 <= len(own) <= most}
+    ranked = sorted(shared, key=lambda name: (-len(shared[name]), -len(name.split()), name))
+    kept: list[str] = []
+    for name in ranked:  # "Brackwell" beside "Brackwell reservoir" would only repeat its sentences
+        if not any(set(shared[name].values()) <= set(shared[other].values()) for other in kept):
+            kept.append(name)
+    return [(spelled[name], shared[name]) for name in kept[:NAMES]]
+
+
+def _key_sentences(document: Document) -> list[Quote]:
+    spans = split_sentences(document.text)[:SENTENCES]
+    quotes = (Quote(document.id, start, end, document.text[start:end]) for start, end in spans)
+    return [each for each in quotes if abstracts.is_sentence(each.text) and not abstracts.DANGLING.match(each.text)]
+
+
+def _name_rows(run: Run, rows: Sequence[NameRow]) -> list[Event]:
+    """The rows of the comparison: a question for each name, and the sentences about it as insights."""
+    first = sum(each.kind is not QuestionKind.comparative for each in state.questions(run))
+    labels = state.labels(run)
+    questions = [
+        Question(f"q{first + number}", f"What is said of {row.name}?", QuestionKind.comparative, tuple(row.sides))
+        for number, row in enumerate(rows, 1)
+    ]
+    drawn = [
+        InsightsDrawn(
+            asked.id,
+            tuple(
+                Insight(f"{asked.id}-{labels[doc]}", asked.id, doc, _quotation(side.key, side.quote))
+                for doc, side in row.sides.items()
+            ),
+        )
+        for asked, row in zip(questions, rows, strict=True)
+    ]
+    return [Merged(tuple(questions)), *drawn] if questions else []
+
+
+def _quotation(key: str, words: Quote) -> Claim:
+    return Claim("", (key,), Verdict.supported, "found word for word in the document", words)
+
+
+def _name_relations(run: Run, rows: Sequence[NameRow], known: Sequence[Relation]) -> list[Relation]:
+    """One relation for every two documents that speak of the same name and are not related otherwise."""
+    labels = state.labels(run)
+    related = {frozenset((each.left.doc_id, each.right.doc_id)) for each in known}
+    found: list[Relation] = []
+    for row in rows:
+        for left, right in combinations(row.sides.values(), 2):
+            couple = frozenset((left.doc_id, right.doc_id))
+            if couple not in related:
+                related.add(couple)
+                reason = f"{labels[left.doc_id]} and {labels[right.doc_id]} both speak of {row.name}."
+                found.append(Relation(left, right, RelationType.complement, reason))
+    return found

@@ -1,0 +1,87 @@
+"""What rules find between documents: contradictions with their two sentences, and names that documents share."""
+
+from __future__ import annotations
+
+import pytest
+from wharf import DOCS, INSTRUCTION, KEPT_A, KEPT_B, Model, carried, context, document, key, opened, was_read
+
+from assay.core.account import Relation, RelationType
+from assay.core.events import Covered
+from assay.core.run import Run
+from assay.core.types import Document
+from assay.synthesis import state
+from assay.synthesis.stages import compare
+
+
+async def compared(*documents: Document, model: bool = False, small: bool = False) -> Run:
+    run = opened(documents, model=model or small, small=small)
+    able = context(documents, run, Model() if model or small else None)
+    return await was_read(run, able)
+
+
+def contradictions(run: Run) -> list[Relation]:
+    return [each for each in state.relations(run) if each.type is RelationType.contradiction]
+
+
+@pytest.mark.parametrize(("model", "small"), [(False, False), (True, False), (False, True)])
+async def test_a_contradiction_is_found_by_rule_with_its_two_sentences_whatever_model_there_is(
+    model: bool, small: bool
+):
+    run = await compared(*DOCS, model=model, small=small)
+    (found,) = contradictions(run)
+    assert (found.left.quote.text, found.right.quote.text, found.by) == (KEPT_A, KEPT_B, "rules")
+    assert found.about == "30 days / 90 days" and found.reason == "D1 says 30 days, D2 says 90 days."
+    known = {each.key for each in run.evidence}
+    assert {found.left.key, found.right.key} <= known
+    points = {each.id: each for each in state.points(run)}
+    for side in (found.left, found.right):
+        assert side.quote.text in points[side.insight].claim.words
+
+
+async def test_a_side_that_no_reading_noted_becomes_a_point():
+    run = opened(DOCS[:2]).then(Covered(()))
+    run = await carried(run, context(DOCS[:2], run), compare.compare)
+    assert {each.claim.words for each in state.points(run)} == {KEPT_A, KEPT_B}
+    assert {each.key for each in run.evidence} == {key(DOCS[0]), key(DOCS[1])}
+
+
+async def test_passages_made_from_one_mould_are_not_held_against_each_other():
+    towns = [document(name, f"The town of {name} has {count} houses. It was founded in {count + 900}. "
+                      f"The mayor of {name} is elected every {count % 7 + 2} years. The mill of {name} has two wheels.")
+             for name, count in (("Ashby", 300), ("Birkdale", 410))]  # fmt: skip
+    assert contradictions(await compared(*towns)) == []
+
+
+async def test_what_instructs_a_model_is_no_side_of_anything():
+    odd = document("odd", f"{KEPT_B} {INSTRUCTION}")
+    run = await compared(DOCS[0], odd)
+    assert not any("Ignore" in side.quote.text for each in state.relations(run) for side in (each.left, each.right))
+
+
+async def test_what_was_compared_is_said():
+    run = await compared(*DOCS)
+    assert "sentences of 3 documents" in state.compared(run) and "1 contradict each other" in state.compared(run)
+    one = await compared(DOCS[0])
+    assert state.compared(one).startswith("Nothing was compared")
+
+
+NAMED = [
+    document("m", "The crane at Marrow Quay was built by the harbour board in a year of storms."),
+    document("n", "The board decided that the crane at Marrow Quay gets a new hook of steel next year."),
+    document("o", "The tide tables are computed from nineteen years of readings by the clerks."),
+]
+
+
+async def test_without_a_capable_model_names_that_documents_share_are_compared_by_their_sentences():
+    run = await compared(*NAMED)
+    (question,) = state.questions(run)
+    assert question.text == "What is said of Marrow Quay?" and question.documents == ("m", "n")
+    cells = [each for each in state.insights(run).values() if each.question == question.id]
+    assert [each.claim.words for each in cells] == [each.text for each in NAMED[:2]]
+    (shared,) = state.relations(run)
+    assert shared.type is RelationType.complement and shared.reason == "D1 and D2 both speak of Marrow Quay."
+
+
+async def test_with_a_capable_model_names_are_left_to_it():
+    run = await compared(*NAMED, model=True)
+    assert not any("both speak of" in each.reason for each in state.relations(run))

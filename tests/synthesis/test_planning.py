@@ -1,0 +1,119 @@
+"""How points are related and ordered: by a model, whose reasons are judged and whose names are only names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wharf import DOCS, INSTRUCTION, KEPT_A, Model, carried, context, document, opened, was_read
+
+from assay.core.account import QuestionKind, RelationType
+from assay.core.events import Related
+from assay.core.run import Run
+from assay.synthesis import state
+from assay.synthesis.stages import plan
+from assay.testing import verdicts
+
+LIFTS = "The crane of D1 lifts containers with a hook, that of D2 with two hooks and a beam."
+
+
+def planning(**parts: Any) -> Any:
+    given = {"relations": [], "comparisons": [], "theme": "", "paragraphs": []} | parts
+    return lambda text, schema: given
+
+
+async def planned(line: Any, *documents: Any, window: int = 8192, **model: Any) -> tuple[Run, Model]:
+    chosen = documents or DOCS
+    run = opened(chosen, window=window)
+    own = Model({"relate": line}, **model)
+    able = context(chosen, run, own)
+    return await carried(await was_read(run, able), able, plan.plan), own
+
+
+def related(run: Run) -> Related:
+    return state.related_blocks(run)[1]
+
+
+async def test_a_relation_is_kept_with_the_words_of_both_points_if_its_reason_is_judged_to_follow():
+    made = {"left": 2, "right": 5, "type": "complement", "reason": LIFTS}
+    run, model = await planned(planning(relations=[made]))
+    (found,) = related(run).relations
+    assert (found.type, found.reason, found.by) == (RelationType.complement, LIFTS, "relate@model")
+    assert (found.left.doc_id, found.right.doc_id) == ("a", "b")
+    assert LIFTS in model.asked("check")[0] and "D2" in model.asked("check")[0]
+
+
+async def test_a_reason_that_does_not_follow_is_dropped_and_said():
+    made = {"left": 2, "right": 5, "type": "improvement", "reason": LIFTS}
+    run, _ = await planned(planning(relations=[made]), judges=verdicts("unsupported", why="nothing says so"))
+    assert related(run).relations == () and "nothing says so" in related(run).dropped[0]
+
+
+async def test_no_judge_lifts_a_reason_with_a_figure_that_is_in_no_passage():
+    made = {"left": 2, "right": 5, "type": "parallel", "reason": "Both cranes lift 4,711 containers."}
+    run, _ = await planned(planning(relations=[made]))
+    assert related(run).relations == () and "4,711" in related(run).dropped[0]
+
+
+async def test_points_that_were_not_shown_or_are_of_one_document_are_no_relation():
+    made = [{"left": 1, "right": 99, "type": "parallel", "reason": LIFTS},
+            {"left": 1, "right": 2, "type": "parallel", "reason": LIFTS}]  # fmt: skip
+    run, _ = await planned(planning(relations=made))
+    assert related(run).relations == () and len(related(run).dropped) == 2
+
+
+async def test_a_contradiction_that_rules_have_found_is_shown_to_the_model_and_not_told_twice():
+    made = {"left": 1, "right": 4, "type": "contradiction", "reason": "They differ about the crane log of the wharf."}
+    run, model = await planned(planning(relations=[made]))
+    assert "contradict each other: 1 and 4" in model.asked("relate")[0]
+    assert [each.by for each in state.relations(run) if each.type is RelationType.contradiction] == ["rules"]
+
+
+async def test_every_point_has_a_place_also_what_the_plan_leaves_out():
+    run, _ = await planned(planning(paragraphs=[{"topic": "the crane", "points": [2, 5, 77]}]))
+    spine = state.spine(run)
+    assert spine and [theme.name for theme in spine.themes] == ["the crane", ""]
+    told = [id for theme in spine.themes for id in theme.insights]
+    assert sorted(told) == sorted(each.id for each in state.points(run))
+
+
+async def test_a_topic_or_theme_that_brings_a_name_of_its_own_or_an_instruction_is_dropped():
+    paragraphs = [{"topic": "what Umberto Vance said in 1871", "points": [1]}, {"topic": INSTRUCTION, "points": [2]}]
+    run, _ = await planned(planning(paragraphs=paragraphs, theme="The wharf of Umberto Vance"))
+    spine = state.spine(run)
+    assert spine and spine.theme == "" and not any(theme.name for theme in spine.themes)
+
+
+async def test_a_comparison_needs_two_documents_and_a_question_that_stands_alone():
+    asked = "How are containers lifted by the cranes of the wharf?"
+    comparisons = [
+        {"question": asked, "points": [2, 5]},
+        {"question": "How is the crane log of the wharf kept?", "points": [1, 2]},
+        {"question": "What do these documents say?", "points": [1, 4]},
+    ]
+    run, _ = await planned(planning(comparisons=comparisons))
+    (question,) = [each for each in state.questions(run) if each.kind is QuestionKind.comparative]
+    assert question.text == asked and question.documents == ("a", "b")
+
+
+async def test_a_plan_that_nobody_makes_leaves_every_point_in_one_paragraph():
+    run, _ = await planned(lambda text, schema: {"wrong": 1})
+    spine = state.spine(run)
+    assert spine and len(spine.themes) == 1 and len(spine.themes[0].insights) == len(state.points(run))
+    assert spine.fallback and related(run).relations == ()
+
+
+async def test_many_documents_are_planned_in_groups_and_no_request_is_too_long():
+    many = [
+        document(f"d{n:02}", f"The crane of berth {n} lifts {n + 3} containers an hour. {KEPT_A}") for n in range(40)
+    ]
+    run, model = await planned(_plain, *many, window=4096)
+    assert len(model.asked("relate")) > 1 and model.largest() <= 4096
+    spine = state.spine(run)
+    assert spine and {doc for theme in spine.themes for doc in theme.documents} == {each.id for each in many}
+    assert f"in {len(model.asked('relate'))} requests" in state.compared(run)
+
+
+def _plain(text: str, schema: Any) -> Any:
+    from assay.testing.synthesis_replies import relate
+
+    return relate(text, schema) | {"relations": []}
