@@ -66,11 +66,11 @@ def claim(doc: str, verdict: Verdict | None = Verdict.supported) -> Claim:
 
 
 def insight(doc: str, label: str) -> Insight:
-    return Insight(f"q1-{label}", "q1", doc, claim(doc))
+    return Insight(f"{label}-1", "q1", doc, claim(doc))
 
 
 QUESTION = Question("q1", "How often is the boiler inspected?", QuestionKind.workings, ("d1", "d2"))
-LEFT, RIGHT = RelationSide("q1-D1", "d1", "k-d1", quote("d1")), RelationSide("q1-D2", "d2", "k-d2", quote("d2"))
+LEFT, RIGHT = RelationSide("D1-1", "d1", "k-d1", quote("d1")), RelationSide("D2-1", "d2", "k-d2", quote("d2"))
 CONTRADICTION = Relation(LEFT, RIGHT, RelationType.contradiction, "weekly against yearly", "relate@large")
 HARD, EASY = Readability(40, 20.0, 40.0, 12.0), Readability(44, 11.0, 70.0, 7.0)
 TOLD = Translation(
@@ -82,34 +82,41 @@ EVENTS: tuple[Event, ...] = (
     Asked("the boiler", "me", "2026-01-01", seats=ROLE_MODELS, brief=BRIEF),
     ModelReplied("judge", "describe", "large", "r1", "{}", usage=Usage(1, 1_200, 300, 0.0123, 2.5)),
     *(Described(Portrait(doc, title, ("A. Writer",), "2020", made=doc == "d2")) for doc, title in TITLES.items()),
-    Questioned(("How often is the boiler inspected?", "Who inspects it?"), "d1", by="questions@large"),
-    Questioned(("How often is the boiler looked at?",), "d2", by="questions@large"),
-    Questioned(("How do they differ?",), by="comparative@large"),
+    *(PassagesChosen("", (Found(evidence(doc).passage, 1, 0.0),), 4, "read in part", document=doc) for doc in WORDS),
     Merged((QUESTION, Question("q2", "Who inspects it?", QuestionKind.workings, ("d1",)))),
+    Gathered((evidence("d1"),), by="read@large"),
+    InsightsDrawn("", (insight("d1", "D1"),), by="read@large", doc_id="d1"),
+    Gathered((evidence("d2"),), by="read@large"),
+    InsightsDrawn("", (insight("d2", "D2"),), by="read@large", doc_id="d2"),
     PassagesChosen(
         "q1", tuple(Found(evidence(doc).passage, 1, 1.0) for doc in WORDS), 100, "late", {"none": ("p-d1",)}
     ),
     PassagesChosen("q2", (), 100, "late"),
-    Gathered((evidence("d1"), evidence("d2")), by="weigh@large", question="q1"),
-    Gathered((), ("p-d1",), "weigh@large", question="q2"),
-    Covered((Coverage("d1", 2, 1, 0, 0), Coverage("d2", 1, 1, 0, 0)), ("d2",)),
-    Questioned(("Who wrote the handbook?",), "d2", 2, "follow_up@large"),
-    Merged((Question("q3", "Who wrote the handbook?", QuestionKind.follow_up, ("d2",)),), 2),
-    PassagesChosen("q3", (), 40, "late"),
-    Gathered((), question="q3"),
-    Covered((Coverage("d1", 2, 1, 0, 0), Coverage("d2", 2, 1, 0, 0)), pass_=2),
-    InsightsDrawn("q1", (insight("d1", "D1"), insight("d2", "D2")), ("q1-D2",), "insights@large"),
-    Paired((Pair("q1-D1", "q1-D2", PairReason.same),), "of each question", 3),
-    Related(0, (CONTRADICTION,), ("q1-D1 and q2-D1: no quotation",), "relate@large"),
-    SpineWritten(
-        "How the boiler is kept", (SpineSentence(claim("d1"), ("d1",)),), (Theme("", ("d1", "d2")),), "spine@large"
-    ),
+    Covered((Coverage("d1", 2, 1, 1, 0), Coverage("d2", 1, 1, 1, 0)), ("d2",)),
+    InsightsDrawn("", (), by="read@large", doc_id="d2"),
+    Covered((Coverage("d1", 2, 1, 1, 0), Coverage("d2", 2, 1, 1, 0)), pass_=2),
+    Related(0, (), ()),
+    Paired((), "2 sentences were held against each other by rule."),
+    Related(1, (CONTRADICTION,), ("parallel between 1 and 2: no",), "relate@large"),
+    Merged((Question("q3", "How often is a boiler inspected?", QuestionKind.comparative, ("d1", "d2")),)),
+    Paired((), "2 sentences were held against each other by rule. 2 points were compared by a model."),
+    SpineWritten("How the boiler is kept", (), (Theme("its care", ("d1", "d2"), ("D1-1", "D2-1")),), "relate@large"),
     Drafted((Block((claim("d1", None), claim("d2", None), FAILS)),), Shape.prose, by="narrate@large"),
     Checked(0, claim("d1")),
     Checked(1, claim("d2")),
     Checked(2, FAILS, "check@large"),
     Translated(TOLD),
     Answered(ANSWER),
+)
+
+# What only earlier versions recorded.
+EARLIER: tuple[Event, ...] = (
+    Questioned(("How often is the boiler inspected?", "Who inspects it?"), "d1", by="questions@large"),
+    InsightsDrawn("q1", (insight("d1", "D1"), insight("d2", "D2")), ("q1-D2",), "insights@large"),
+    Paired((Pair("q1-D1", "q1-D2", PairReason.same),), "of each question", 3),
+    SpineWritten(
+        "How the boiler is kept", (SpineSentence(claim("d1"), ("d1",)),), (Theme("", ("d1", "d2")),), "spine@large"
+    ),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-from synthesised import BRIEF, CONTRADICTION, EVENTS, WHOLE, evidence, upto
+from synthesised import BRIEF, CONTRADICTION, EARLIER, EVENTS, WHOLE, evidence, upto
 
 from assay.cli.view.run_view import ROWS, rows_for
 from assay.cli.view.synthesis_view import doing, line, view
@@ -21,10 +21,8 @@ from assay.core.events import (
     Event,
     Gathered,
     InsightsDrawn,
-    Merged,
     Paired,
     PassagesChosen,
-    Questioned,
     Related,
     SpineWritten,
     Translated,
@@ -42,23 +40,23 @@ def shown(run: Run, width: int = 100, rows: int = ROWS) -> str:
 def test_every_stage_says_how_far_it_is():
     drawn = shown(upto(Described))
     assert "Synthesis of 2 documents: the boiler" in drawn
-    assert "✓ describe: 2 of 2" in drawn and "· question" in drawn and "· translate" in drawn
+    assert "✓ describe: 2 of 2" in drawn and "· read" in drawn and "· translate" in drawn
     drawn = shown(upto(Covered))
-    assert "✓ question: 2 of 2, 3 questions" in drawn
-    assert "✓ answer: 3 of 3 searched for, 3 weighed, 2 quotations" in drawn
-    assert "✓ relate: 1 relation of 1 pair: 1 contradiction" in shown(upto(SpineWritten))
+    assert "✓ read: 2 of 2, 2 points" in drawn
+    drawn = shown(upto(SpineWritten))
+    assert "✓ compare: 1 contradiction" in drawn and "✓ plan: 1 paragraph" in drawn
     assert "2 of 3 hold" in shown(upto(Checked))
 
 
-def test_a_summary_has_no_stages_of_relations():
+def test_a_summary_has_no_plan():
     brief = replace(BRIEF, pipeline=Pipeline.summary)
     drawn = shown(Run("r1", (Asked("?", "me", "2026-01-01", brief=brief), *EVENTS[2:4])))
-    assert "Summary of 2 documents" in drawn and "relate" not in drawn and "narrate" in drawn
+    assert "Summary of 2 documents" in drawn and "plan" not in drawn and "narrate" in drawn
 
 
 def test_every_document_has_a_line_with_what_was_found_in_it():
     drawn = shown(upto(InsightsDrawn))
-    assert "D1 (1 quotation, 1 insight) Log of the boiler house" in drawn and "D2 (1 quotation, 1 insight)" in drawn
+    assert "D1 (1 passage, 1 point) Log of the boiler house" in drawn and "D2 (1 passage, 1 point)" in drawn
 
 
 def test_many_documents_have_a_sign_each():
@@ -77,16 +75,12 @@ def test_relations_are_shown_with_their_labels_and_contradictions_first():
 
 
 def test_the_last_line_says_what_is_going_on_and_what_it_took():
-    assert shown(upto(Described)).splitlines()[-1] == "asking questions · 1 request · 1,500 tokens · $0.0123 · 12 s"
-    order = [
-        doing(upto(kind)) for kind in (Described, Merged, PassagesChosen, InsightsDrawn, Paired, SpineWritten, Checked)
-    ]
+    assert shown(upto(Described)).splitlines()[-1] == "reading · 1 request · 1,500 tokens · $0.0123 · 12 s"
+    order = [doing(upto(kind)) for kind in (Described, Covered, Paired, SpineWritten, Checked)]
     assert order == [
-        "asking questions",
-        "searching",
-        "weighing what was found",
-        "drawing insights",
+        "reading",
         "comparing documents",
+        "planning the text",
         "writing",
         "telling it for other readers",
     ]
@@ -130,11 +124,9 @@ def said(kind: type) -> str:
     [
         (Asked, "Synthesis of 2 documents: the boiler."),
         (Described, "Described 1 of 2: D1 Log of the boiler house"),
-        (Questioned, "Asked about 1 of 2: D1 (2 questions)"),
-        (Merged, "2 questions to answer."),
-        (Gathered, "Answered 1 of 2: How often is the boiler inspected? (2 quotations)"),
-        (Covered, "2 of 2 documents have evidence; D2 asked about again."),
-        (Related, "  contradiction D1–D2: weekly against yearly"),
+        (InsightsDrawn, "Read 1 of 2: D1 (1 point)"),
+        (Covered, "2 of 2 documents have evidence; D2 read again."),
+        (Paired, "2 sentences were held against each other by rule."),
         (SpineWritten, "Theme: How the boiler is kept"),
         (Translated, "Told for plain: grade 12 before, 7 after."),
     ],
@@ -153,13 +145,11 @@ def test_a_claim_that_holds_needs_no_line_and_one_that_does_not_has_one():
     [
         (Asked, "the boiler · synthesis of 2 documents · for expert, plain · large"),
         (Described, "d1 · Log of the boiler house · A. Writer · 2020 · rules"),
-        (Questioned, "d1 · How often is the boiler inspected?; Who inspects it? · questions@large"),
-        (PassagesChosen, "q1 · 2 of 100 passages chosen · compared with none · late"),
+        (PassagesChosen, "d1 · 1 of 4 passages read · read in part"),
         (Covered, "2 of 2 documents with evidence · 1 asked about again"),
-        (InsightsDrawn, "q1 · 2 insights · 1 quoted instead · insights@large"),
-        (Paired, "1 pair compared · 3 left out · of each question"),
-        (Related, "block 0: 1 relation · d1 contradiction d2 · 1 dropped · relate@large"),
-        (SpineWritten, "How the boiler is kept · 1 sentence · spine@large"),
+        (InsightsDrawn, "d1 · 1 insight · read@large"),
+        (Paired, "2 sentences were held against each other by rule."),
+        (SpineWritten, "How the boiler is kept · relate@large"),
         (Translated, "for plain · 1 paragraph · grade 12 before, 7 after · rules"),
     ],
 )
@@ -167,11 +157,20 @@ def test_every_event_of_a_synthesis_has_a_line_in_the_record(kind: type, words: 
     assert record_line(next(event for event in EVENTS if isinstance(event, kind))) == words
 
 
+def test_what_earlier_versions_recorded_has_a_line_too():
+    assert [record_line(event) for event in EARLIER] == [
+        "d1 · How often is the boiler inspected?; Who inspects it? · questions@large",
+        "q1 · 2 insights · 1 quoted instead · insights@large",
+        "1 pair compared · 3 left out · of each question",
+        "How the boiler is kept · 1 sentence · spine@large",
+    ]
+
+
 def test_no_kind_of_event_is_without_a_line():
     from test_live import EVENTS as OTHERS
     from test_live import TRUST
 
-    every: tuple[Event, ...] = (*EVENTS, *OTHERS, *TRUST)
+    every: tuple[Event, ...] = (*EVENTS, *EARLIER, *OTHERS, *TRUST)
     assert {type(event).__name__ for event in every} == KINDS.keys()
     assert all(record_line(event) and "\n" not in record_line(event) for event in every)
 
@@ -180,6 +179,6 @@ def test_every_kind_of_event_has_a_title_and_a_family():
     from test_live import EVENTS as OTHERS
     from test_live import TRUST
 
-    for event in (*EVENTS, *OTHERS, *TRUST):
+    for event in (*EVENTS, *EARLIER, *OTHERS, *TRUST):
         described = describe(event)
         assert described.title and described.line == record_line(event) and described.family in Family

@@ -258,7 +258,7 @@ class Account:
     diagnostics: Diagnostics
     notes: tuple[str, ...]  # messages about what was truncated or fell back to rules
     usage: Usage = field(default_factory=Usage)
-    left_out: tuple[str, ...] = ()  # what was not read, or is not told in the text, and why
+    left_out: tuple[str, ...] = omitted_when_empty(())  # what was not read, or is not told in the text, and why
 
     @property
     def labels(self) -> dict[str, str]:
