@@ -156,7 +156,7 @@ def test_an_unfinished_synthesis_is_finished_by_the_stages_of_today(label: str, 
     done = finish(folder, run, told["how"], synthesis_model() if told["replies"] is not None else None)
     assert done["delivered"] and done["answer"]
     assert typed(folder, "verify", run, "--copy", str(folder / SECOND_PLACE))["code"] == 0
-    assert typed(folder, "replay", run, "--quiet")["code"] == 0
+    assert typed(folder, "replay", run, "--quiet")["code"] in (0, 3)  # 3: some of it was made by rule
 
 
 def test_a_run_is_finished_with_an_index_that_is_built_again(tmp_path: Path):

@@ -104,6 +104,33 @@ async def test_an_answer_is_held_edited_held_again_approved_and_delivered(stocke
         assert [each.state for each in (reviews.latest(mine.store, run.id),) if each] == [reviews.ReviewState.delivered]
 
 
+async def test_an_account_is_held_edited_checked_again_with_its_translations_and_delivered(stocked: Path):
+    from assay.synthesis import state
+    from assay.testing import synthesis_model
+    from assay.workspace.types import SynthesisRequest
+
+    with ChatServer(synthesis_model()) as served, team(stocked, served) as mine:
+        documents = [entry.id for entry in mine.sources()]
+        steps = mine.synthesise(documents, SynthesisRequest(audiences=("plain",)))
+        run = [run async for run, _ in steps][-1]
+        assert run.held and not run.delivered
+        first = bench(mine).sheet(run.id)
+        assert all(each.editable for each in first.claims)
+        place = next(each.place for each in first.claims if each.claim.words == TALL)
+        words = "At Carrow Point the tower of the lighthouse is 31 metres tall."
+        bench(mine).decide(run.id, Decision.edit, first.seal, edits=[Edit(place, words)])
+        again = await carried(bench(mine), run.id)
+        second = bench(mine).sheet(run.id)
+        assert again.held and second.seal != first.seal
+        edited = next(each.claim for each in second.claims if each.place == place)
+        assert (edited.words, edited.edited, edited.verdict) == (words, "reviewer", Verdict.supported)
+        retold = [each.text for part in state.translations(again)["plain"].paragraphs for each in part.sentences]
+        assert words in retold and TALL not in retold
+        bench(mine).decide(run.id, Decision.approve, second.seal)
+        done = await carried(bench(mine), run.id)
+        assert done.answer and words in [claim.words for claim in done.answer.claims]
+
+
 async def test_without_a_model_a_reviewers_own_words_stand_if_nothing_speaks_against_them(stocked: Path):
     with team(stocked) as mine:
         run = await asked(mine)

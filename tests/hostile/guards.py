@@ -39,6 +39,7 @@ RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
 JOBS, SETUP, FEEDBACK = "tests/serve/test_jobs.py", "tests/serve/test_setup.py", "tests/serve/test_feedback.py"
+SYNTHESIS = "tests/synthesis"
 GUARDS = (
     Guard(
         "the fence escapes its own marks",
@@ -822,6 +823,49 @@ GUARDS = (
         "if notes := notes_about(connection, places_by_run, gone):",
         "if notes := ():",
         f"{FEEDBACK}::test_feedback_is_erased_with_what_it_is_about",
+    ),
+    Guard(
+        "a synthesis shows its model no passage that reads like an instruction",
+        "synthesis/stages/read.py",
+        "return [each for each in own if not is_suspicious(each.text)]",
+        "return own",
+        f"{SYNTHESIS}/test_reading.py::test_a_passage_that_instructs_a_model_is_not_shown_and_its_words_are_no_point",
+    ),
+    Guard(
+        "a point of a synthesis needs words of a passage",
+        "synthesis/stages/read.py",
+        "return (nearest, False) if nearest and _is_quotable(nearest.words) else None",
+        'return Claim("", (key,), quote=own.quote), False',
+        f"{SYNTHESIS}/test_reading.py::test_a_point_whose_words_stand_nowhere_is_not_taken",
+    ),
+    Guard(
+        "the reason of a relation is judged",
+        "synthesis/stages/plan.py",
+        "if verdict.verdict is Verdict.supported:",
+        "if verdict:",
+        f"{SYNTHESIS}/test_planning.py::test_a_reason_that_does_not_follow_is_dropped_and_said",
+    ),
+    Guard(
+        "a topic brings no name, number or instruction of its own",
+        "synthesis/stages/plan.py",
+        'return "" if len(text) > most or strange or is_suspicious(text) else text',
+        "return text",
+        f"{SYNTHESIS}/test_planning.py::"
+        "test_a_topic_or_theme_that_brings_a_name_of_its_own_or_an_instruction_is_dropped",
+    ),
+    Guard(
+        "the pass for flow adds no name, number or date",
+        "synthesis/writing/polish.py",
+        "if facts.missing_facts(text, known, facts.lowercase_stems(known)):",
+        "if not text:",
+        f"{SYNTHESIS}/test_narrating.py::test_the_pass_adds_no_name_number_or_date",
+    ),
+    Guard(
+        "a sentence of a synthesis cites only evidence of its run",
+        "synthesis/stages/narrate.py",
+        "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], of.known.keys())",
+        "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], sentence.cites)",
+        f"{SYNTHESIS}/test_narrating.py::test_keys_that_this_run_does_not_know_are_cited_by_nothing",
     ),
 )
 

@@ -227,9 +227,9 @@ async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(
             whole = [text_of(each) for each in server.requests]
             assert all(text.count("⟦end ") == text.count(" quoted: ") for text in whole)
     named = {path.stem for path in Path(prompts.__file__).parent.glob("*.md")}
-    # What is not from the documents sees none; follow-up questions are for documents that said too little.
+    # What is not from the documents sees none of them.
     parts = {"calculations", "check_answer"}  # of other prompts
-    assert named - seen - parts <= {"direct", "followup", "comparative", "themes", "describe"}, sorted(named - seen)
+    assert named - seen - parts <= {"direct"}, sorted(named - seen)
 
 
 def test_a_description_of_a_knowledge_base_is_its_owners_and_not_ours():
