@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from assay.cli.options import Json, print_json, wait_for
+from assay.cli.options import Json, Workspace, plain, print_json, wait_for
+from assay.core.errors import UserError
+
+if TYPE_CHECKING:
+    from assay.evaluate.grading import Estimate, Graded
+    from assay.workspace.types import AskOptions
 
 app = typer.Typer(help="Measure on labelled questions.", no_args_is_help=True)
 
@@ -132,6 +138,125 @@ def claims(
     from assay.evaluate.claims import JudgeKind, load, measure
 
     _print(data.name, wait_for(measure(load(data), JudgeKind(judge), workspace, limit, _say)), json=json)
+
+
+CaseFile = Annotated[
+    Path,
+    typer.Argument(
+        help="Cases as JSON lines, CSV or XLSX: `question`, and `answer`, `points`, `documents`, `pages` or `abstain`."
+    ),
+]
+Out = Annotated[Path | None, typer.Option(help="Where results are kept; an evaluation is carried on from there.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a report as one HTML file.")]
+FailUnder = Annotated[
+    list[str] | None,
+    typer.Option("--fail-under", metavar="METRIC=VALUE", help="Exit with 1 if a metric is lower. May be repeated."),
+]
+
+
+@app.command("run")
+def run_cases(
+    cases: CaseFile,
+    workspace: Workspace = None,
+    out: Out = None,
+    report: ReportFile = None,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Also answer by one search, and compare: is the agent worth its cost?")
+    ] = False,
+    mode: Annotated[Literal["quick", "balanced", "thorough"], typer.Option(help="How thoroughly to search.")] = (
+        "balanced"
+    ),
+    no_model: Annotated[bool, typer.Option("--no-model", help="Answer without a model.")] = False,
+    at_once: Annotated[int, typer.Option("--parallel", min=1, max=32, help="Questions at the same time.")] = 1,
+    fail_under: FailUnder = None,
+    json: Json = False,
+) -> None:
+    """Ask your own questions of your own documents: right or not, evidence, citations, abstention, cost.
+
+    Each figure comes with a 95 % interval. Results are kept in CASES.results.jsonl, and what is there is not asked again.
+    """
+    from assay.cli.setup import consent
+    from assay.core.events import Mode, Route
+    from assay.evaluate.cases import load_cases
+    from assay.evaluate.grading import summarise
+    from assay.evaluate.user_cases import evaluate_cases, load_results
+    from assay.workspace.facade import open_workspace
+    from assay.workspace.types import AskOptions
+
+    loaded, place = load_cases(cases), out or cases.with_suffix(".results.jsonl")
+    sides = [("assay", AskOptions(mode=Mode(mode), model=not no_model), place)]
+    if baseline:
+        if no_model:
+            raise UserError("The baseline puts the results of one search before a model: it needs one.")
+        plain_rag = AskOptions(mode=Mode(mode), route=Route.one_shot)
+        sides.insert(0, ("one search", plain_rag, place.with_suffix(".one-search.jsonl")))
+    results: list[tuple[str, str, Sequence[Graded]]] = []
+    with open_workspace(workspace) as opened:
+        consent.settle(opened, model=not no_model)
+        for name, how, kept in sides:
+            known = load_results(kept) if kept.is_file() else ()
+            asked = evaluate_cases(opened, loaded, kept, how, known, at_once=at_once, report=_say)
+            results.append((name, _describe(how), wait_for(asked)))
+    _show(cases.name, results, report, json=json)
+    _check_limits(summarise(results[-1][2]), fail_under or ())
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="Results of `assay evaluate run`.")],
+    second: Annotated[Path, typer.Argument(help="Other results of the same cases.")],
+    report: ReportFile = None,
+    json: Json = False,
+) -> None:
+    """Two evaluations of the same cases: paired differences and a verdict in plain words."""
+    from assay.evaluate.user_cases import load_results
+
+    sides = [(each.name.removesuffix(".jsonl"), str(each), load_results(each)) for each in (first, second)]
+    _show(f"{first.name} and {second.name}", sides, report, json=json)
+
+
+def _describe(how: AskOptions) -> str:
+    return f"{how.mode} mode, {'no model' if not how.model else 'route ' + (how.route or 'chosen by the model')}"
+
+
+def _show(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]], report: Path | None, *, json: bool) -> None:
+    from assay.core.codec import to_json
+    from assay.evaluate.grading import compare, summarise, verdict
+    from assay.evaluate.html_report import WORDS, format_estimate, render_report
+
+    found = {name: summarise(graded) for name, _, graded in sides}
+    compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
+    if compared is not None and not compared.n:
+        raise UserError("The two have no case in common.")
+    words = verdict(compared, sides[0][0], sides[1][0]) if compared else ""
+    if report:
+        report.write_text(render_report(title, sides), encoding="utf-8")
+    if json:
+        both = {"comparison": to_json(compared), "verdict": words} if compared else {}
+        print_json({name: to_json(each) for name, each in found.items()} | both, indent=None)
+        return
+    for name, each in found.items():
+        typer.echo(plain(f"{name}, {max(value.n for value in each.values())} questions"))
+        for metric, value in each.items():
+            typer.echo(f"  {WORDS[metric]:<20}{format_estimate(metric, value)}")
+    if words:
+        typer.echo(plain(words))
+    if report:
+        typer.echo(plain(f"Report: {report}"))
+
+
+def _check_limits(found: Mapping[str, Estimate], limits: Sequence[str]) -> None:
+    """Exit with 1 if a metric is under its limit."""
+    missed: list[str] = []
+    for each in limits:
+        name, _, value = each.partition("=")
+        if name not in found or not value.replace(".", "", 1).isdigit():
+            raise UserError(f"--fail-under takes METRIC=VALUE with one of {', '.join(found)}, not {each!r}.")
+        if found[name].mean < float(value):
+            missed.append(f"{name} is {found[name].mean:.3f}, under {value}")
+    if missed:
+        typer.echo(f"assay: {'; '.join(missed)}.", err=True)
+        raise typer.Exit(1)
 
 
 def _folder(cache: Path | None) -> Path:

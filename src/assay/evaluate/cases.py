@@ -1,0 +1,124 @@
+"""A user's own questions with what is expected of the answers: JSON lines, or a spreadsheet with the same columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from assay.core.codec import digest, dumps, to_json
+from assay.core.errors import UserError
+
+COLUMNS = ("question", "answer", "points", "documents", "pages", "abstain", "tags", "follow_ups")
+LISTS = ("points", "documents", "pages", "tags")
+YES = frozenset({"1", "true", "yes", "x"})
+SPREADSHEETS = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question and what its answer must say.
+
+    answer: accepted if the answer contains it, or its numbers within their rounding
+    points: statements that the answer must cover
+    documents, pages: where the evidence is; a page is written NAME:12
+    abstain: whether the documents have no answer
+    follow_ups: further cases of the same conversation
+    """
+
+    question: str
+    answer: str = ""
+    points: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
+    abstain: bool = False
+    tags: tuple[str, ...] = ()
+    follow_ups: tuple[Case, ...] = field(default=())
+
+    @property
+    def id(self) -> str:
+        return digest(dumps(to_json(self)))[:16]
+
+    def with_follow_ups(self) -> list[Case]:
+        return [self, *(each for one in self.follow_ups for each in one.with_follow_ups())]
+
+
+def load_cases(file: Path) -> list[Case]:
+    """The cases of a file. A spreadsheet's cells that hold a list separate its items by semicolons."""
+    if not file.is_file():
+        raise UserError(f"There is no file {str(file)!r}.")
+    cases: list[Case] = []
+    for number, row in _rows(file):
+        try:
+            cases.append(_case(row))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UserError(f"{file.name}, line {number} is not a case: {error}.") from None
+    if not cases:
+        raise UserError(f"{file.name} has no questions.")
+    return cases
+
+
+def _rows(file: Path) -> Iterable[tuple[int, Mapping[str, Any]]]:
+    if file.suffix.lower() == ".xlsx":
+        return _sheet_rows(file)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file.name} cannot be read as text: {error}.") from error
+    if separator := SPREADSHEETS.get(file.suffix.lower()):
+        return enumerate(csv.DictReader(io.StringIO(text), delimiter=separator), 2)
+    return [(number, _json(file, number, line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+def _json(file: Path, number: int, line: str) -> Mapping[str, Any]:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{file.name}, line {number} is not JSON: {error}.") from error
+
+
+def _sheet_rows(file: Path) -> Iterable[tuple[int, Mapping[str, Any]]]:
+    """The rows of the first sheet, by the names in its first row."""
+    try:
+        import openpyxl  # pyright: ignore[reportMissingModuleSource]
+    except ImportError as error:
+        raise UserError("Reading .xlsx needs the package `openpyxl`. Or save the sheet as CSV.") from error
+    sheet = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets[0]
+    header, *rows = sheet.iter_rows(values_only=True)
+    names = [str(each or "").strip().lower() for each in header]
+    filled = ((number, row) for number, row in enumerate(rows, 2) if any(cell is not None for cell in row))
+    return [(number, dict(zip(names, row, strict=False))) for number, row in filled]
+
+
+def _case(row: Mapping[str, Any]) -> Case:
+    given = {str(name).strip().lower(): value for name, value in row.items() if value not in (None, "")}
+    if not str(given.get("question", "")).strip():
+        raise ValueError("it has no question")
+    if unknown := sorted(given.keys() - set(COLUMNS)):
+        raise ValueError(f"it has the unknown column {unknown[0]!r}; known are {', '.join(COLUMNS)}")
+    lists = {name: _items(given.get(name, ())) for name in LISTS}
+    abstain = given.get("abstain", False)
+    case = Case(
+        str(given["question"]).strip(),
+        str(given.get("answer", "")).strip(),
+        abstain=abstain if isinstance(abstain, bool) else str(abstain).strip().lower() in YES,
+        follow_ups=tuple(map(_follow_up, _items(given.get("follow_ups", ())))),
+        **{name: tuple(str(each).strip() for each in items) for name, items in lists.items()},
+    )
+    if not (case.answer or case.points or case.documents or case.pages or case.abstain):
+        raise ValueError("it says nothing about the answer: give `answer`, `points`, `documents`, `pages` or `abstain`")
+    return case
+
+
+def _follow_up(value: Any) -> Case:
+    return _case(value if isinstance(value, Mapping) else {"question": value, "documents": "?"})
+
+
+def _items(value: Any) -> Sequence[Any]:
+    if isinstance(value, str):
+        return [each for each in (part.strip() for part in value.split(";")) if each]
+    return list(value) if isinstance(value, Sequence) else [value]

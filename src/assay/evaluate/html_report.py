@@ -1,0 +1,124 @@
+"""The report of an evaluation as one HTML file, without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from assay.evaluate.grading import COST, QUALITY, Estimate, Graded, compare, summarise, verdict
+
+WORDS = {
+    "right": "right",
+    "token_f1": "token F1",
+    "points": "points covered",
+    "evidence_recall": "evidence recall",
+    "citation_precision": "citation precision",
+    "citation_recall": "citation recall",
+    "support": "claims supported",
+    "label": "completeness label",
+    "abstention": "abstention",
+    "rounds": "search rounds",
+    "requests": "requests",
+    "tokens": "tokens",
+    "money": "money",
+    "seconds": "seconds",
+}
+COLOURS = ("a", "b")
+WORST = 10  # cases shown
+LEFT, WIDTH = 180, 400  # of the bars
+
+
+def format_metric(name: str, value: float) -> str:
+    """A share in per cent, anything else as a number."""
+    return f"{100 * value:.0f} %" if name not in COST else f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def format_estimate(name: str, found: Estimate | None) -> str:
+    if found is None or not found.n:
+        return "–"
+    low, high = format_metric(name, found.low), format_metric(name, found.high)
+    return f"{format_metric(name, found.mean)} ({low} to {high})"
+
+
+def render_report(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]]) -> str:
+    """`sides` are one or two evaluations of the same cases: name, description, results."""
+    found = [summarise(graded) for _, _, graded in sides]
+    names = [name for name in WORDS if any(name in each for each in found)]
+    compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
+    differences = compared.differences if compared else {}
+    environment = Environment(
+        loader=PackageLoader("assay.evaluate"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    last = sides[-1][2]
+    return environment.get_template("report.html").render(
+        title=title,
+        count=len(last),
+        sides=[{"name": name, "description": description} for name, description, _ in sides],
+        verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else "",
+        bars=[_bar(name, found) for name in names if name in (*QUALITY, "abstention")],
+        rows=[
+            {
+                "name": WORDS[name],
+                "cells": [format_estimate(name, each.get(name)) for each in found],
+                "difference": format_estimate(name, differences.get(name)),
+            }
+            for name in names
+        ],
+        differences=bool(compared),
+        **_scatter(sides, found),
+        tags=_tags(sides),
+        worst=sorted((each for each in last if not each.metrics.get("right", 1.0)), key=_value)[:WORST],
+    )
+
+
+def _value(each: Graded) -> tuple[float, str]:
+    return each.metrics.get("token_f1", 0.0) + each.metrics.get("points", 0.0), each.question
+
+
+def _bar(name: str, found: Sequence[dict[str, Estimate]]) -> dict[str, Any]:
+    shown = [(place, each[name]) for place, each in enumerate(found) if name in each]
+    return {
+        "name": WORDS[name],
+        "sides": [
+            {
+                "colour": COLOURS[place],
+                "top": 2 + 11 * place,
+                "width": round(WIDTH * each.mean, 1),
+                "low": round(LEFT + WIDTH * each.low, 1),
+                "high": round(LEFT + WIDTH * each.high, 1),
+                "words": format_metric(name, each.mean),
+            }
+            for place, each in shown
+        ],
+    }
+
+
+def _scatter(
+    sides: Sequence[tuple[str, str, Sequence[Graded]]], found: Sequence[dict[str, Estimate]]
+) -> dict[str, Any]:
+    name = "tokens" if any(each.get("tokens") and each["tokens"].mean for each in found) else "seconds"
+    most = max((each[name].mean for each in found if name in each), default=0.0) or 1.0
+    points = [
+        {
+            "name": side,
+            "colour": COLOURS[place],
+            "x": round(60 + 400 * each[name].mean / most),
+            "y": round(220 - 200 * each["right"].mean),
+            "words": f"{format_metric('right', each['right'].mean)} at {format_metric(name, each[name].mean)}",
+        }
+        for place, ((side, _, _), each) in enumerate(zip(sides, found, strict=True))
+        if name in each and "right" in each
+    ]
+    return {"points": points, "cost_name": WORDS[name]}
+
+
+def _tags(sides: Sequence[tuple[str, str, Sequence[Graded]]]) -> list[dict[str, Any]]:
+    tags = sorted({tag for _, _, graded in sides for each in graded for tag in each.tags})
+    rows: list[dict[str, Any]] = []
+    for tag in tags:
+        of_tag = [[each for each in graded if tag in each.tags] for _, _, graded in sides]
+        cells = [format_estimate("right", summarise(each).get("right")) for each in of_tag]
+        rows.append({"tag": tag, "count": len(of_tag[-1]), "cells": cells})
+    return rows

@@ -1,0 +1,140 @@
+"""A user's own questions: cases read from files, answers graded, evaluations compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assay.core.errors import UserError
+from assay.evaluate.cases import Case, load_cases
+from assay.evaluate.grading import (
+    Comparison,
+    Estimate,
+    Graded,
+    compare,
+    covers,
+    estimate,
+    numbers_match,
+    summarise,
+    token_f1,
+    verdict,
+)
+from assay.evaluate.html_report import render_report
+from assay.evaluate.user_cases import evaluate_cases, load_results
+from assay.workspace.facade import open_workspace
+from assay.workspace.types import AskOptions
+
+TABLE = (
+    "question,answer,documents,abstain,tags\nHow tall is it?,31 metres,a.md;b.md,,tall; easy\nWho lives there?,,,yes,\n"
+)
+
+
+def test_lines_and_a_spreadsheet_make_the_same_cases(tmp_path: Path):
+    (tmp_path / "c.csv").write_text(TABLE)
+    (tmp_path / "c.jsonl").write_text(
+        '{"question": "How tall is it?", "answer": "31 metres", "documents": ["a.md", "b.md"], "tags": ["tall", "easy"]}\n'
+        '{"question": "Who lives there?", "abstain": true}\n'
+    )
+    assert load_cases(tmp_path / "c.csv") == load_cases(tmp_path / "c.jsonl")
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    book = openpyxl.Workbook()
+    for line in TABLE.splitlines():
+        book.active.append([cell or None for cell in line.split(",")])
+    book.save(tmp_path / "c.xlsx")
+    assert load_cases(tmp_path / "c.xlsx") == load_cases(tmp_path / "c.csv")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"answer": "31"}', "it has no question"),
+        ('{"question": "How tall?"}', "it says nothing about the answer"),
+        ('{"question": "How tall?", "anwser": "31"}', "the unknown column 'anwser'"),
+        ("{", "is not JSON"),
+        ("[1]", "is not a case"),
+        ("", "has no questions"),
+    ],
+)
+def test_what_is_no_case_is_said_with_its_line(tmp_path: Path, line: str, why: str):
+    (tmp_path / "c.jsonl").write_text(line)
+    with pytest.raises(UserError, match=why):
+        load_cases(tmp_path / "c.jsonl")
+
+
+def test_numbers_match_within_the_rounding_of_the_less_exact():
+    assert numbers_match("It grew by 3.27 per cent to 1,228.", "3.3 %")
+    assert numbers_match("It was 1,228 million.", "1228")
+    assert not numbers_match("It grew by 3.4 per cent.", "3.3 %")
+    assert not numbers_match("It grew.", "3.3 %")
+
+
+def test_a_point_is_covered_by_its_words_and_its_numbers():
+    point = "The contract with Norrvane ends on 30 September 2026"
+    assert covers("Norrvane's framework contract ends on 30 September 2026.", point)
+    assert not covers("The contract with Norrvane ends on 30 September 2025.", point)
+    assert not covers("Nothing is said.", point)
+    assert token_f1("red tower", "red tower") == 1.0 and token_f1("blue", "red") == 0.0
+
+
+def graded(case: str, right: float, tokens: float = 100.0, tags: tuple[str, ...] = ()) -> Graded:
+    return Graded(
+        case, f"Question {case}?", tags, "r1", "answered", "It is so.", "so", {"right": right, "tokens": tokens}
+    )
+
+
+def test_an_interval_holds_the_mean_and_narrows_with_more_cases():
+    few, many = estimate([0.0, 1.0] * 4), estimate([0.0, 1.0] * 100)
+    assert few.low <= 0.5 <= few.high and many.high - many.low < few.high - few.low
+    assert estimate([]) == Estimate(0.0, 0.0, 0.0, 0) and estimate([1.0] * 5) == Estimate(1.0, 1.0, 1.0, 5)
+
+
+def test_the_verdict_says_whether_the_second_is_worth_its_cost():
+    easy = compare([graded(str(n), 1.0) for n in range(20)], [graded(str(n), 1.0, 310.0) for n in range(20)])
+    words = verdict(easy, "one search", "the agent")
+    assert (
+        "For 100 % of your questions" in words and "3.1 times the tokens" in words and "not shown to be worth" in words
+    )
+    hard = compare(
+        [graded(str(n), float(n < 5)) for n in range(20)], [graded(str(n), float(n < 17), 200.0) for n in range(20)]
+    )
+    words = verdict(hard, "one search", "the agent")
+    assert "the agent is right more often, by 60 points" in words and "worth" not in words
+    assert len(hard.better) == 12 and not hard.worse and hard.same == 8
+    lost = compare([graded(str(n), 1.0) for n in range(20)], [graded(str(n), 0.0) for n in range(20)])
+    assert "one search is right more often, by 100 points (100 to 100)" in verdict(lost, "one search", "the agent")
+    assert "no verdict" in verdict(Comparison(0, {}, {}, {}, (), (), 0), "a", "b")
+
+
+def test_a_report_escapes_what_was_asked_and_answered():
+    shown = render_report("<b>", [("a", "as it is", [graded("<script>", 0.0, tags=("<i>",))])])
+    assert "<script>" not in shown and "&lt;script&gt;" in shown and "assay trace r1" in shown and "&lt;i&gt;" in shown
+
+
+async def test_cases_are_asked_graded_and_carried_on(tmp_path: Path):
+    note = tmp_path / "tower.md"
+    note.write_text("# The tower\n\nThe tower at Carrow Point is 31 metres tall. Ines Tallow tends the beacon.\n")
+    tall = Case("How tall is the tower at Carrow Point?", "31 metres", documents=("tower.md",), tags=("tall",))
+    cases = [tall, Case("What is the price of copper in Lima?", abstain=True)]
+    out = tmp_path / "results.jsonl"
+    with open_workspace(tmp_path / "w", create=True) as opened:
+        await opened.add([note])
+        how = AskOptions(model=False)
+        first = await evaluate_cases(opened, cases[:1], out, how)
+        again: list[str] = []
+        both = await evaluate_cases(opened, cases, out, how, load_results(out), report=again.append)
+    assert both[0] == first[0] and len(again) == 1 and load_results(out) == both
+    assert [each.metrics["right"] for each in both] == [1.0, 1.0]
+    assert both[0].metrics["evidence_recall"] == both[0].metrics["citation_recall"] == both[0].metrics["support"] == 1.0
+    assert summarise(both)["right"].n == 2 and out.stat().st_mode & 0o077 == 0
+    out.write_text("{}\n")
+    with pytest.raises(UserError, match="is not a file of results"):
+        load_results(out)
+
+
+def test_follow_ups_belong_to_their_case(tmp_path: Path):
+    follow = {"question": "And its keeper?", "answer": "Ines"}
+    (tmp_path / "c.jsonl").write_text(json.dumps({"question": "How tall?", "answer": "31", "follow_ups": [follow]}))
+    (case,) = load_cases(tmp_path / "c.jsonl")
+    assert [each.question for each in case.with_follow_ups()] == ["How tall?", "And its keeper?"]
