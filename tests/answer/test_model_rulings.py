@@ -94,8 +94,11 @@ def test_a_hedged_claim_says_no_more_than_what_is_partly_there():
 
 
 def test_no_model_removes_the_taint():
-    tainted = replace(OPEN, why=f"{claim_rules.OPEN}; {TAINT_REASON}")
-    assert TAINT_REASON in judged(tainted, ruling("supported", DAM, why="all is well")).why
+    flagged = [replace(each, flagged=True) for each in EVIDENCE]
+    said = ruling("supported", DAM, why="all is well")
+    assert TAINT_REASON in judged(OPEN, said, flagged).why, "whatever its reason said before"
+    only_said = replace(OPEN, why=f"{claim_rules.OPEN}; {TAINT_REASON}")
+    assert TAINT_REASON not in judged(only_said, said).why, "the evidence decides, not the sentence"
 
 
 # --- the words that carry a claim -----------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ GUARDS = (
     Guard(
         "no model takes the taint away",
         "answer/checking/model_rulings.py",
-        'kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in reason else ""',
+        'kept = f"; {TAINT_REASON}" if is_tainted(claim, evidence) and TAINT_REASON not in reason else ""',
         'kept = ""',
         f"{INJECTION}::test_no_model_takes_the_taint_from_a_claim",
     ),

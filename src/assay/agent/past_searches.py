@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from assay.agent.context import RunContext
 from assay.agent.hops.scoring import Lead, PastSearch
+from assay.agent.toolbox.follow import follow
 from assay.agent.toolbox.recall import recall
 from assay.core.events import Call, Decided
 from assay.core.run import Run
@@ -21,7 +22,7 @@ def build_calls(run: Run, leads: Sequence[Lead]) -> tuple[Call, ...]:
 
 def _call(number: str, lead: Lead) -> Call:
     if lead.source:
-        return Call(number, "follow", {"passage": lead.source, "name": lead.name, "query": lead.query, "k": lead.k})
+        return Call(number, follow.name, {"passage": lead.source, "name": lead.name, "query": lead.query, "k": lead.k})
     return Call(number, "search", {"query": lead.query, "k": lead.k})
 
 

@@ -23,7 +23,7 @@ from assay.core.codec import digest
 from assay.core.errors import UserError
 from assay.core.events import RoleModel
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
-from assay.language.injection import TAINT_REASON, is_suspicious
+from assay.language.injection import is_suspicious, is_tainted
 from assay.models.ask import ask as ask_meter
 from assay.models.capability import probe
 from assay.models.factory import has_model, llm_for, models_by_role
@@ -243,7 +243,7 @@ def fate(case: ClaimCase, claim: Claim) -> Fate:
         return Fate.lost
     if claim.text.startswith(HEDGE):
         return Fate.hedged
-    return Fate.marked if claim.disputed or TAINT_REASON in claim.why else Fate.kept
+    return Fate.marked if claim.disputed or is_tainted(claim, case.evidence) else Fate.kept
 
 
 def figures(judged: Sequence[JudgedClaim], judge: JudgeKind) -> dict[str, Any]:

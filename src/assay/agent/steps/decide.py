@@ -15,6 +15,7 @@ from assay.agent.past_searches import build_calls, past_searches
 from assay.agent.steps.sentences import FIRST, is_split, joined_parts, second_question, second_search
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.catalogue import catalogue
+from assay.agent.toolbox.follow import follow
 from assay.agent.toolbox.read_rest import read_rest
 from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.toolbox.recall import recall
@@ -232,7 +233,7 @@ def second_call(run: Run) -> Call | None:
     bound = run.bound[FIRST]
     source = next((each.passage.id for each in run.evidence if each.key in bound.cites), "")
     arguments = {"passage": source, "name": bound.value, "query": question, "k": WIDTH}
-    return Call(f"c{len(run.calls) + 1}", "follow", arguments) if source else None
+    return Call(f"c{len(run.calls) + 1}", follow.name, arguments) if source else None
 
 
 def table_documents(found: Sequence[Found], context: RunContext) -> list[Document]:

@@ -13,6 +13,7 @@ from assay.agent.context import RunContext
 from assay.agent.hops import scoring
 from assay.agent.hops.split import split_question
 from assay.agent.past_searches import past_searches
+from assay.agent.toolbox.follow import follow
 from assay.answer.extractive import extract
 from assay.answer.extractive.selection import Candidate, best_places, field
 from assay.core.events import Call, StepAnswered
@@ -114,5 +115,5 @@ def second_question(run: Run) -> str:
 def second_search(run: Run) -> Call | None:
     """The search for the second question, if it has been made."""
     question = second_question(run)
-    done = (call for call in run.calls if call.id in run.results and call.tool == "follow")
+    done = (call for call in run.calls if call.id in run.results and call.tool == follow.name)
     return next((call for call in done if question and call.arguments.get("query") == question), None)

@@ -17,7 +17,7 @@ from assay.core.types import Claim, Evidence, Quote, Verdict
 from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
 from assay.language.dates import with_weekday
-from assay.language.injection import TAINT_REASON
+from assay.language.injection import TAINT_REASON, is_tainted
 from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
@@ -192,7 +192,7 @@ def combine(
         "it follows from the words shown" if verdict is Verdict.supported else claim.why
     )
     # No model removes the taint.
-    kept = f"; {TAINT_REASON}" if TAINT_REASON in claim.why and TAINT_REASON not in reason else ""
+    kept = f"; {TAINT_REASON}" if is_tainted(claim, evidence) and TAINT_REASON not in reason else ""
     judged = replace(claim, verdict=verdict, why=f"{reason}{kept}", by=by)
     if verdict is not Verdict.supported:
         return judged
