@@ -57,7 +57,13 @@ def config(url: str, *, every_way: bool, headers: dict[str, str] | None = None) 
             "base-url": url,
             "headers": headers or {},
             "request-timeout": 60,
-            "generation": {"max-examples": 1, "deterministic": True, "no-shrink": True, "database": "none"},
+            "generation": {
+                "max-examples": 1,
+                "deterministic": True,
+                "no-shrink": True,
+                "database": "none",
+                "with-security-parameters": False,  # the key of the headers is used; made-up ones are tested elsewhere
+            },
             "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 400, 401, 403, 404, 409, 429]}},
             "phases": {
                 "examples": unlearned,
