@@ -17,7 +17,7 @@ from assay.core.account import Pipeline, Relation, RelationType, Theme
 from assay.core.events import Drafted, Event
 from assay.core.events.maker import Maker, combine_makers, stand_in
 from assay.core.run import Run
-from assay.core.types import Block, Claim, Conflict, Shape
+from assay.core.types import Block, Claim, Conflict, Quote, Shape
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.schemas import list_schema, object_schema
@@ -274,7 +274,7 @@ def _is_told(each: Relation, blocks: Sequence[Block]) -> bool:
     return False
 
 
-def _quotation(key: str, words: Any) -> Claim:
+def _quotation(key: str, words: Quote) -> Claim:
     return Claim("", (key,), quote=words)
 
 
