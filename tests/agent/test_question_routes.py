@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 
+from assay.agent.hops.leads import is_unit
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import Limits
-from assay.agent.steps.hop import is_unit
+from assay.agent.steps.sentences import is_within
 from assay.core.errors import UserError
 from assay.core.events import (
     OTHER_WORDS,
@@ -34,7 +35,7 @@ from assay.core.events import (
     ToolRan,
 )
 from assay.core.run import Run
-from assay.core.types import Outcome
+from assay.core.types import Document, Outcome
 from assay.evidence.assess import Weight
 from assay.language import dates
 from assay.testing import (
@@ -286,6 +287,15 @@ async def test_two_rounds_of_thinking_do_not_end_a_run(folder: Path):
 def test_a_date_limits_the_thing_it_is_said_of(question: str, thing: str):
     days = dates.find_date_range(question, TODAY)
     assert days is not None and dates.limited_thing(question, days[1]) == thing
+
+
+@pytest.mark.parametrize(
+    ("dated", "within"),
+    [("2025-04-04", True), ("2025-04", True), ("2025", True), ("2025-03-31", False), ("2024", False), (None, False)],
+)
+def test_a_document_is_read_if_it_may_be_dated_within_the_days_of_the_question(dated: str | None, within: bool):
+    document = Document("d", "b", "report.md", "", "Report", "Text.", date=dated)
+    assert is_within(document, dates.DateRange("2025-04-01")) is within
 
 
 def test_since_last_year_includes_this_year():

@@ -209,3 +209,11 @@ def test_the_weights_of_the_question_add_up_to_one():
 def test_questions_that_are_joined_become_steps_that_run_side_by_side(question: str, parts: list[str]):
     planned = plan.plan_by_rule(question, "2026-05-04")
     assert [step.question for step in planned.steps] == parts and not any(step.needs for step in planned.steps)
+
+
+def test_the_unit_of_a_figure_is_not_followed():
+    body = "The sluice at the mill lets water of 50 NTU pass, and 20 NTU in winter. The mill is near Oak Hill."
+    passage = Hit(Passage("a", "a", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, "Mills")
+    question = "Who keeps the sluice at the mill?"
+    found = leads.next_searches(question, [PastSearch(Lead(question, "", 5), vector(question), (passage,))])
+    assert [lead.name for lead in found.leads] == ["Oak Hill"]

@@ -25,6 +25,8 @@ def decided(question: str, sentence: str, label: str = "") -> Derivation | None:
         ("Is the harbour open to visitors?", "The aim of the visit is a harbour open to visitors.", "", None),
         ("The old harbour: is it open to visitors?", "The old harbour is open to visitors.", "", Derivation.yes),
         ("Is the harbour open to visitors?", "The lighthouse keeper is called Bo.", "", None),
+        ("Is the harbour as deep as the lake?", "The lake is not deep, and the harbour is open.", "", None),
+        ("Is the harbour as deep as the lake?", "The harbour is not as deep as the lake.", "", Derivation.no),
         (
             "Does the drift study want the probes cleaned as often as the rules do?",
             "A clean alarm would not have been raised.",

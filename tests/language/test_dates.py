@@ -26,8 +26,22 @@ def test_relative_dates_count_from_the_day_of_asking(words: str, since: str, unt
 
 
 @pytest.mark.parametrize(
+    ("words", "since", "until", "named"),
+    [
+        ("in the reports issued since 1 April 2025", "2025-04-01", None, "since 1 April 2025"),
+        ("letters sent after May 2024", "2024-06-01", None, "after May 2024"),
+        ("papers published before 2020", None, "2019-12-31", "before 2020"),
+        ("notes dated until 2024-02", None, "2024-02-29", "until 2024-02"),
+    ],
+)
+def test_a_written_date_limits_what_is_published(words: str, since: str | None, until: str | None, named: str):
+    assert find_date_range(words, TODAY) == (DateRange(since, until), named)
+
+
+@pytest.mark.parametrize(
     "words",
     [
+        "What happened after 2020?",
         "How long is the wire?",
         "the last chapter",
         "this is it",

@@ -31,6 +31,9 @@ def said(question: str) -> list[str]:
         ("Which ferry's contract ends first?", ["Petrel", "2025-12-31"]),
         ("Which ferry has the largest capacity?", ["Tern", "210"]),
         ("Which ferries have a capacity of more than 100 cars?", ["Gannet", "Tern"]),
+        ("Which ferries have a speed lower than 20?", ["Gannet", "Skua"]),
+        ("Which ferries were built later than 2000?", ["Petrel", "Tern"]),
+        ("How many Skelby ferries are there?", ["2"]),  # what limits them stands before them
         ("What is the total capacity in cars?", ["455"]),
     ],
 )
@@ -76,3 +79,38 @@ def test_a_code_or_a_text_is_no_number(cell: str):
 def test_dates_are_read_in_several_forms():
     assert (as_date("2025-12-31"), as_date("1987"), as_date("12/20/24")) == ("2025-12-31", "1987", "2024-12-20")
     assert as_date("890") is None
+
+
+STAFF = b"""Port,2023,2024
+Skelby,41,47
+Ostrey,12,16
+Marl Quay,9,11
+"""
+
+
+def test_a_number_that_a_table_gives_comes_before_the_number_of_its_rows():
+    found = look_up("How many staff did Ostrey have in 2024?", [document(STAFF, "staff.csv", "Staff by port")])
+    assert found is not None and [cell.text for cell in found.cells] == ["16"]
+
+
+def test_the_one_row_that_a_question_names_is_not_counted():
+    assert look_up("How many staff did Ostrey lease?", [document(STAFF, "staff.csv", "Staff by port")]) is None
+
+
+HISTORY = b"""Year,Total assets,Employees,All employees by place
+2021,300,40,40 in Skelby
+2022,340,44,44 in Skelby
+2023,360,47,30 in Skelby and 17 in Ostrey
+"""
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What are the total assets of the Petrel company?",  # a column of totals is not summed
+        "How many employees does the Petrel company have?",  # years are not employees
+        "How many places does the Petrel company have?",
+    ],
+)
+def test_the_rows_of_a_history_are_neither_summed_nor_counted(question: str):
+    assert look_up(question, [document(HISTORY, "history.csv", "Petrel company")]) is None

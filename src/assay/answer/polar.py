@@ -23,6 +23,7 @@ OPEN = re.compile(
     r"|\?\W*$",
     re.I,
 )
+COMPARES = re.compile(r"\bas \w+ as\b|\b(?:more|less|fewer|\w+er) (?:\w+ )?than\b|\bthe same\b", re.I)
 WORD = re.compile(r"[^\W_]+")
 ABOUT = 0.7  # share of the words of a statement that a sentence must have to deny it
 SAME = 0.9  # the same to state it
@@ -87,7 +88,7 @@ def chosen_alternative(polar: Polar, sentence: str) -> tuple[int, int] | None:
 def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") -> Derivation | None:
     """Yes if a sentence has the facts and nearly all words of the statement, no if it has them turned round.
     `label` is the title and headings above the sentence; `before` may name what it is about, but not what it says of it."""
-    if OPEN.search(sentence.text):
+    if OPEN.search(sentence.text) or (COMPARES.search(polar.statement) and not COMPARES.search(sentence.text)):
         return None
     *subject, predicate = content_terms(polar.statement) or ["", ""]
     own = frozenset(content_terms(sentence.text))

@@ -43,6 +43,7 @@ class Format:
     libraries: tuple[str, ...] = ()  # what the parser imports while it reads
     aliases: tuple[str, ...] = ()  # other names for it in a search by type, besides its name and suffixes
     nouns: tuple[str, ...] = ()  # what people call such documents; if they name two formats, the earlier entry counts
+    program: str = ""  # the program that people name such files after
 
 
 _ARCHIVE = ("encodings.cp437", "encodings.utf_16_le", "lxml.etree", "gzip")
@@ -59,7 +60,8 @@ FORMATS = (
     ),
     Format(
         "xlsx", "assay.ingest.formats.ooxml.xlsx:parse", (".xlsx", ".xlsm"), member="xl/workbook.xml", binary=True,
-        rows=True, has_title=False, text_share=0.6, nouns=("spreadsheet", "workbook"), libraries=_ARCHIVE,
+        rows=True, has_title=False, text_share=0.6, nouns=("spreadsheet", "workbook"), program="excel",
+        libraries=_ARCHIVE,
     ),
     Format(
         "csv", "assay.ingest.formats.delimited:parse", (".csv", ".tsv"),
@@ -68,7 +70,7 @@ FORMATS = (
     Format(
         "pptx", "assay.ingest.formats.ooxml.pptx:parse", (".pptx", ".pptm", ".ppsx"), member="ppt/presentation.xml",
         binary=True, paged=True, authored_by_program=True, text_share=0.03, nouns=("presentation", "slide deck"),
-        libraries=_ARCHIVE,
+        program="powerpoint", libraries=_ARCHIVE,
     ),
     Format(
         "html", "assay.ingest.formats.html:parse", (".html", ".htm", ".xhtml"),
@@ -82,7 +84,7 @@ FORMATS = (
     ),
     Format(
         "docx", "assay.ingest.formats.ooxml.docx:parse", (".docx", ".docm", ".dotx"), member="word/document", binary=True,
-        title_source=TitleSource.first_heading, authored_by_program=True, text_share=0.15, nouns=("word document",),
+        title_source=TitleSource.first_heading, authored_by_program=True, text_share=0.15, program="word",
         libraries=_ARCHIVE,
     ),
     Format(
@@ -125,6 +127,13 @@ def formats_by_noun() -> dict[str, tuple[str, ...]]:
     """What people call documents, with the names of the formats that it may be."""
     nouns = dict.fromkeys(noun for each in FORMATS for noun in each.nouns)
     return {noun: tuple(each.name for each in FORMATS if noun in each.nouns) for noun in nouns}
+
+
+def formats_by_label() -> dict[str, tuple[str, ...]]:
+    """What may stand before "file" or "document", with the name of the format: "docx", "Word", "Markdown"."""
+    return {label: (each.name,) for label, each in _BY_TYPE.items()} | {
+        each.program: (each.name,) for each in FORMATS if each.program
+    }
 
 
 PAGED_FORMATS = tuple(sorted(each.name for each in FORMATS if each.paged))

@@ -39,6 +39,12 @@ PUBLISHED = (
     r"(?:(?:that|which) (?:was|were|has been|have been) )?"
     r"(?:published|issued|dated|sent|received|released|written|posted|filed|announced)(?: (?:in|on|during|within))?"
 )
+# A written date that documents are limited to: "the reports issued since 1 April 2025".
+WRITTEN = re.compile(
+    rf"\b(?:published|issued|dated|sent|released|written|posted|filed) (?P<side>since|after|before|until) "
+    rf"(?P<day>\d{{4}}(?:-\d{{1,2}}){{0,2}}|(?:\d{{1,2}} )?(?:{_name}),? \d{{4}})\b",
+    re.I,
+)
 DAY = re.compile(r"\b(today|yesterday)\b", re.I)
 
 
@@ -55,7 +61,18 @@ def find_date_range(text: str, today: str) -> tuple[DateRange, str] | None:
         return days, match[0]
     if match := THIS.search(text):
         return DateRange(_begin(match[1].lower(), day).isoformat(), today), match[0]
+    if (match := WRITTEN.search(text)) and (days := parse_written_date(match["day"])):
+        return _beside(match["side"].lower(), *days), match[0][match.start("side") - match.start() :]
     return None
+
+
+def _beside(side: str, first: str, last: str) -> DateRange:
+    """The days since, after, before or until a written date, or those that it names."""
+    day = {"after": last, "before": first}.get(side, first)
+    next_to = date.fromisoformat(day) + timedelta(days={"after": 1, "before": -1}.get(side, 0))
+    if side in {"since", "after"}:
+        return DateRange(next_to.isoformat())
+    return DateRange(None, next_to.isoformat() if side == "before" else last)
 
 
 def limited_thing(text: str, words: str) -> str:

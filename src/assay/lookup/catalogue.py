@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from assay.core.formats import formats_by_noun
+from assay.core.formats import formats_by_label, formats_by_noun
 from assay.language.dates import MONTHS
 from assay.language.terms import content_terms, fold_case
 
@@ -59,9 +59,12 @@ class Listed:
     kind: str
 
 
-KINDS = formats_by_noun()  # a word that names a format selects it
+KINDS, LABELS = formats_by_noun(), formats_by_label()  # words that name a format select it
 PLAIN = "document|file|source|text|paper|article|item|publication|record"
-NOUN = rf"(?P<noun>(?:pdf |word |text )?(?:{PLAIN})|{'|'.join(map(re.escape, KINDS))})s?"
+NOUN = (
+    rf"(?:(?P<label>{'|'.join(map(re.escape, LABELS))}) (?={PLAIN}|{'|'.join(map(re.escape, KINDS))}))?"
+    rf"(?P<noun>{PLAIN}|{'|'.join(map(re.escape, KINDS))})s?"
+)
 PLACE = (
     r"(?: (?:are|is|were)(?: there| here| available| indexed| stored| known)?"
     r"| (?:do|can|did) (?:you|we|i) (?:have|know|see|hold)| have (?:you|we|i)(?: got)?| exist)?"
@@ -80,6 +83,9 @@ CREATED = r"(?:(?:were|was|are|is|have been) )?(?:written|authored|sent|publishe
 YEAR = r"(?P<day>(?:[a-z]+ )?(?:19|20)\d\d(?:-\d\d(?:-\d\d)?)?)"
 THIS = r"(?:the |that |this |our |my )?(?P<about>.+)"
 WRITE = r"(?:written|published|issued|dated|sent|created|released|prepared)"
+
+
+CALLED = re.compile(rf"\b{NOUN}\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,7 @@ def parse(question: str) -> CatalogueQuestion | None:
             continue
         if form.limit in {Limit.mention, Limit.about} and re.search(r"\b(?:and|or|but|not|which|that|who)\b", words):
             continue  # more than one condition
-        return CatalogueQuestion(form.wanted, form.limit, words, _kinds(parts.get("noun") or ""))
+        return CatalogueQuestion(form.wanted, form.limit, words, _kinds(match))
     return None
 
 
@@ -163,9 +169,10 @@ def _names_something(words: str) -> bool:
     return bool(content_terms(words)) and fold_case(words) not in PRONOUNS
 
 
-def _kinds(noun: str) -> tuple[str, ...]:
-    plain = fold_case(noun)
-    return next((kinds for word, kinds in KINDS.items() if plain.startswith(word)), ())
+def _kinds(match: re.Match[str]) -> tuple[str, ...]:
+    """The formats that a noun, or the label before it, names; empty if it may be any."""
+    parts = {name: fold_case(words or "") for name, words in match.groupdict().items()}
+    return LABELS.get(parts.get("label", "")) or KINDS.get(parts.get("noun", ""), ())
 
 
 # --- selecting ------------------------------------------------------------------------------------------------------
@@ -196,8 +203,8 @@ def select(asked: CatalogueQuestion, documents: Sequence[Listed], mentioning: Se
 
 def _named(asked: CatalogueQuestion, documents: Sequence[Listed]) -> list[Listed]:
     """The one document that the words name by its title and file name, best of all; empty if two fit as well."""
-    kinds = next((found for word, found in KINDS.items() if re.search(rf"\b{word}s?\b", asked.words, re.I)), ())
-    plain = re.sub(rf"\b(?:{PLAIN}|{'|'.join(map(re.escape, KINDS))})s?\b", " ", asked.words, flags=re.I)
+    kinds = next((found for match in CALLED.finditer(asked.words) if (found := _kinds(match))), ())
+    plain = CALLED.sub(" ", asked.words)
     wanted = set(
         content_terms(re.sub(r"\b(?:about|entitled|titled|called|named|with the (?:title|subject))\b", " ", plain))
     )

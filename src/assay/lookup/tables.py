@@ -19,6 +19,7 @@ from assay.language.terms import asking_stems, fold_case, stem_word
 from assay.lookup.table_question import (
     DETERMINING,
     MEASURES,
+    TOTAL,
     Operation,
     TableQuestion,
     Word,
@@ -190,9 +191,14 @@ def look_up(question: str, documents: Sequence[Document]) -> TableAnswer | None:
             if not grid.rows or len(table.columns) < 2:
                 continue
             for found in interpretations(asked, grid):
-                if not _repeats(question, found) and (best is None or found.score > best.score):
+                if not _repeats(question, found) and (best is None or _rank(found) > _rank(best)):
                     best = found
     return best
+
+
+def _rank(found: TableAnswer) -> tuple[bool, float]:
+    """A number that a table gives comes before the number of its rows."""
+    return found.operation is not Operation.counted, found.score
 
 
 def _repeats(question: str, found: TableAnswer) -> bool:
@@ -216,6 +222,8 @@ def interpretations(asked: TableQuestion, grid: Grid) -> Iterable[TableAnswer]:
             readings = [_cell, _total]
         case _:
             readings = [_cell]
+    if COMPARED.search(asked.text):  # it describes rows, and names none
+        readings = [each for each in readings if each is not _cell]
     for reading in readings:
         if found := reading(asked, grid):
             yield found
@@ -370,11 +378,12 @@ def _worded(grid: Grid, column: int, word: Word, negated: bool) -> Callable[[Tab
 
 
 COMPARED = re.compile(
-    r"\b(more than|over|above|greater than|longer than|at least|less than|under|below|fewer than|at most"
-    r"|before|after|later than|earlier than|since)\s+([$€£]?\d[\d.,/-]*)",
+    r"\b(more than|over|above|at least|less than|under|below|at most|before|after|since"
+    r"|(?:great|long|larg|high|new|young|lat|few|low|small|short|old|earli|cheap)er than)\s+([$€£]?\d[\d.,/-]*)",
     re.I,
 )
-ABOVE = frozenset("more than|over|above|greater than|longer than|at least|after|later than|since".split("|"))
+ABOVE = re.compile(r"more|over|above|at least|after|since|(?:great|long|larg|high|new|young|lat)er", re.I)
+OF_DAYS = re.compile(r"before|after|since|(?:lat|earli|old|new|young)er", re.I)
 INCLUSIVE = frozenset({"at least", "at most", "since"})
 
 
@@ -383,7 +392,7 @@ def compared(asked: TableQuestion, grid: Grid) -> Condition | None:
     match = COMPARED.search(asked.text)
     if match is None:
         return None
-    day = as_date(match[2]) if match[1].lower() in {"before", "after", "later than", "earlier than", "since"} else None
+    day = as_date(match[2]) if OF_DAYS.match(match[1]) else None
     kind = "date" if day else "number"
     fitting = [column for column, type_ in enumerate(grid.types) if type_ == kind]
     spoken = [column for column in fitting if covered(asked.words, grid.heads[column])] or fitting
@@ -398,20 +407,17 @@ def compared(asked: TableQuestion, grid: Grid) -> Condition | None:
             return False
         if sign in INCLUSIVE and value == bound:
             return True
-        return (value > bound) == (sign in ABOVE) and value != bound  # type: ignore[operator]
+        return (value > bound) == bool(ABOVE.match(sign)) and value != bound  # type: ignore[operator]
 
-    matched = frozenset(word.place for word in asked.words if word.text in tokens(match[2]))
+    matched = frozenset(word.place for word in asked.words if word.text in tokens(match[0]))
     return Condition(matched | covered(asked.words, grid.heads[column]), column, holds)
 
 
 def _subject_column(asked: TableQuestion, grid: Grid) -> tuple[int, frozenset[int]] | None:
     """The column of what is asked for, and the words that name it; the labels of the rows, if the table is about it."""
     for count in range(len(asked.subject), 0, -1):
-        subject_words = asked.subject[:count]
-        for column, head in enumerate(grid.heads):
-            exact = all(has_word(word, head) for word in subject_words) and len(head - {"id", "name", "no"}) <= count
-            if exact and grid.types[column] in {"name", "date", "text", "number"}:
-                return column, frozenset(word.place for word in subject_words)
+        if found := _column_named(asked.subject[:count], grid):
+            return found
     if not asked.subject:
         return (0, frozenset()) if asked.operation is not Operation.rows or asked.kind == "name" else None
     first = asked.subject[0]
@@ -421,6 +427,15 @@ def _subject_column(asked: TableQuestion, grid: Grid) -> tuple[int, frozenset[in
     labels = sum(has_word(first, stems(row.label)) for row in grid.rows)
     if labels > 1 or any(has_word(first, head) for head in grid.heads):
         return 0, places
+    return _column_named(asked.subject[1:], grid) if len(asked.subject) > 1 else None  # "turbidity sensors"
+
+
+def _column_named(words: Sequence[Word], grid: Grid) -> tuple[int, frozenset[int]] | None:
+    """The column that has these words as its name, and their places."""
+    for column, head in enumerate(grid.heads):
+        exact = all(has_word(word, head) for word in words) and len(head - {"id", "name", "no"}) <= len(words)
+        if exact and grid.types[column] in {"name", "date", "text", "number"}:
+            return column, frozenset(word.place for word in words)
     return None
 
 
@@ -446,11 +461,17 @@ def _selected(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
     if subject is None or grid.types[subject[0]] == "empty":
         return None
     column, matched = subject
+    if asked.operation is Operation.counted and grid.types[column] == "number":
+        return None  # the column says how many; its rows are something else
     comparison = compared(asked, grid)
     taken = matched | (comparison.words if comparison else frozenset())
     wanted = [*conditions(asked, grid, column, taken), *([comparison] if comparison else [])]
+    if asked.operation is Operation.counted and any(each.column == column == 0 for each in wanted):
+        return None  # the question names a row, and one row has one label: its cells may say how many
     accounted = matched.union(covered(asked.words, grid.about), *(each.words for each in wanted))
-    bare = asked.operation is Operation.counted and not wanted
+    bare = (
+        asked.operation is Operation.counted and not wanted and bool(covered(asked.subject, grid.heads[0] | grid.about))
+    )
     if leftover(asked, accounted) or (not wanted and not bare):
         return None
     rows = [row for row in _rows_of_subject(asked, grid) if all(each.holds(row) for each in wanted)]
@@ -530,12 +551,12 @@ def _measured(ordering: Sequence[Word], head: frozenset[str]) -> bool:
 
 
 def _total(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
-    """The sum of a column over the rows that meet every condition, if no row gives the total itself."""
+    """The sum of a column over the rows that meet every condition, if neither the column nor a row gives totals itself."""
     words = [word for word in asked.words if word.place not in asked.ordering]
     measures = [
         (covered(words, head), place)
         for place, head in enumerate(grid.heads)
-        if grid.types[place] == "number" and covered(words, head)
+        if grid.types[place] == "number" and covered(words, head) and not stems(" ".join(TOTAL)) & head
     ]
     if not measures:
         return None

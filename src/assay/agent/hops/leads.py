@@ -3,6 +3,7 @@
 Nothing here searches; the loop does. scoring.py scores the results, and its `rank_passages` orders them.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -89,8 +90,16 @@ def _promising(scored: ScoredPassages, ran: Sequence[PastSearch]) -> list[Lead]:
         for k, (name, told) in names_in(hit, hops.pieces).items():
             if k in asked or f" {k} " in question_key or set(content_terms(name)) <= scored.weights.keys():
                 continue
+            if is_unit(name, hit.passage.text):
+                continue
             promise = scored.as_source(source) + scored.weight(told)
             if k not in best or promise > best[k][0]:
                 reason = f"{hit.title or 'a passage found'} names {name}"
                 best[k] = (promise, Lead(f"{name} {rest}".strip(), reason, hops.width, name, source))
     return [lead for _, lead in sorted(best.values(), key=lambda pair: -pair[0])]
+
+
+def is_unit(name: str, text: str) -> bool:
+    """Whether a text uses a name mostly behind figures, as in "50 NTU"."""
+    counted = len(re.findall(rf"(?<![\d-])\d[\d.,]*\s?{re.escape(name)}(?!\w)", text))
+    return 2 * counted > text.count(name)

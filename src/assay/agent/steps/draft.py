@@ -9,7 +9,14 @@ from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import evidence_documents, reopening_request
 from assay.agent.steps.decide import computes
 from assay.agent.steps.rework import draft_rework
-from assay.agent.steps.sentences import FIRST, joined_parts, read_sentences, second_question, second_search
+from assay.agent.steps.sentences import (
+    FIRST,
+    joined_parts,
+    limiting_dates,
+    read_sentences,
+    second_question,
+    second_search,
+)
 from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.turns import conversation, documents_of, render_history
 from assay.answer import derived, greetings
@@ -126,7 +133,7 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     if (parts := joined_parts(run)) and (drafted := await _draft_parts(run, context, parts)).blocks:
         yield drafted
         return
-    read = await read_sentences(run, context, run.question)
+    read = await read_sentences(run, context, run.question, within=limiting_dates(run))
     yield extract.draft(_without_dates(run), read.found, read.vectors, readings=read.readings)
 
 
@@ -164,7 +171,7 @@ def _unless_known(block: Block, known: Collection[Quote | None]) -> tuple[Claim,
 
 def _without_dates(run: Run) -> str:
     """The question without the words that limited the search to dates: what was found meets them."""
-    limited = run.routed is not None and (run.routed.since or run.routed.until)
+    limited = (run.routed is not None and (run.routed.since or run.routed.until)) or limiting_dates(run)
     days = dates.find_date_range(run.question, run.asked.today) if limited else None
     return run.question.replace(days[1], "") if days else run.question
 

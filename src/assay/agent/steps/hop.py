@@ -3,7 +3,6 @@ completed. Searching is cheap and needs no model. See docs/decisions/0008-cost.m
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Sequence
 
 from assay.agent.context import RunContext
@@ -56,14 +55,10 @@ async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
 
 async def leads_somewhere_new(lead: Lead, best: Sequence[Hit], context: RunContext) -> bool:
     """Whether a name leads to a passage of another document that is not among the best so far: a document of that name,
-    or a passage that contains it where few do. A name that many passages contain, a single plain word, or the unit of a
-    figure leads nowhere."""
+    or a passage that contains it where few do. A name that many passages contain, or a single plain word, leads nowhere."""
     if not lead.source:
         return True  # a name of the question
-    held = next((hit.passage for hit in best if hit.passage.id == lead.source), None)
-    if held and is_unit(lead.name, held.text):
-        return False
-    source = held.doc_id if held else ""
+    source = next((hit.passage.doc_id for hit in best if hit.passage.id == lead.source), "")
     known = {hit.passage.id for hit in best[:BEST]}
     hits = await context.tool_context.retrieve(lead.query, lead.k)
     name = scoring.name_key(lead.name)
@@ -73,12 +68,6 @@ async def leads_somewhere_new(lead: Lead, best: Sequence[Hit], context: RunConte
         return True
     plain = lead.name.isalpha() and lead.name[1:].islower()  # "Look", "Goods": too often no name at all
     return bool(new) and not plain and len(holders) <= RARE
-
-
-def is_unit(name: str, text: str) -> bool:
-    """Whether a text uses a name mostly behind figures, as in "50 NTU"."""
-    counted = len(re.findall(rf"(?<![\d-])\d[\d.,]*\s?{re.escape(name)}(?!\w)", text))
-    return 2 * counted > text.count(name)
 
 
 async def _cut_tables(run: Run, context: RunContext, best: Sequence[Hit], calls: int) -> list[Call]:

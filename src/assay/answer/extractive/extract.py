@@ -276,10 +276,13 @@ def strength(question: str, of: Field, chosen: Sequence[int], by: Extraction = D
 
 def missing_names(question: str, chosen: Sequence[Candidate]) -> list[str]:
     """The months, years and designations of the question that neither the sentences nor their headings contain: a reading
-    from March does not answer a question about January."""
+    from March does not answer a question about January. And the names of which the passage, up to the sentence, has no word."""
     said = _all_terms(f"{each.label} {each.quote.text}" for each in chosen)
+    around = said | _all_terms(each.before for each in chosen)
     exact = (word for word in question_names(question) if word.lower() in MONTHS or any(map(str.isdigit, word)))
-    return [word for word in exact if not all(_has_term(term, said) for term in content_terms(word))]
+    missing = [word for word in exact if not all(_has_term(term, said) for term in content_terms(word))]
+    names = ((name.text, content_terms(name.text)) for name in find_names(question))
+    return missing + [name for name, own in names if own and not any(_has_term(term, around) for term in own)]
 
 
 def named_share(question: str, chosen: Sequence[Candidate]) -> float:

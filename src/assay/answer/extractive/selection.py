@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from assay.answer import polar
 from assay.answer.conflicts import pair
 from assay.core.types import Quote
 from assay.evidence.weigh import rarity
@@ -151,7 +152,8 @@ def with_readings(question: str, of: Field, readings: Mapping[int, Reading], by:
         place: reading
         if _fits(question, of.found[place], reading)
         else replace(reading, answers=by.unfit * reading.answers)
-        for place, reading in readings.items()
+        for place, each in readings.items()
+        for reading in (with_value(of.found[place], each),)
     }
     top = float(of.score.max()) or 1.0
     score = np.array(
@@ -163,14 +165,43 @@ def with_readings(question: str, of: Field, readings: Mapping[int, Reading], by:
     return replace(of, score=score, readings=readings)
 
 
+def with_value(candidate: Candidate, reading: Reading) -> Reading:
+    """The reading of a row of `column: value` pairs where the model marks the name of a column: its value is marked too."""
+    begins = len(candidate.in_context) - len(candidate.quote.text)
+    start, end = (place - begins for place in reading.span)
+    row = candidate.quote.text
+    if start < 0 or not is_table_row(row):
+        return reading
+    cells = [match.span() for match in COLUMN_CELL.finditer(row)]
+    cell = next((cell for cell in cells if cell[0] <= start and end <= row.find(": ", cell[0])), None)
+    return replace(reading, span=(reading.span[0], begins + cell[1])) if cell else reading
+
+
 def _fits(question: str, candidate: Candidate, reading: Reading) -> bool:
-    """Whether the answer that the model marks is of the kind that is asked for, and in the sentence itself: a date in the
-    title is not when something ends."""
+    """Whether the answer that the model marks is of the kind that is asked for, says something that the question does not,
+    and is in the sentence itself: a date in the title is not when something ends."""
     inside = reading.span[1] > len(candidate.in_context) - len(candidate.quote.text)
     marked, said = candidate.in_context[slice(*reading.span)], candidate.quote.text
-    if not inside or _is_bare(said, marked) or find_reversal(question, said):  # asked for the end, it says the start
+    if not inside:
+        return _in_period(question, marked, said)
+    if _is_bare(said, marked) or find_reversal(question, said):  # asked for the end, it says the start
         return False
-    return _compares(question, said) and answer_fits(question, marked)
+    if frozenset(content_terms(marked)) <= frozenset(content_terms(question)) and polar.parse(question) is None:
+        return False
+    if HYPOTHETICAL.search(question) and not HYPOTHETICAL.search(said):
+        return False  # what was is not what would have been
+    if MONEY_ASKED.search(question) and COUNTED_THINGS.match(said[max(0, said.find(marked)) :]):
+        return False
+    return _compares(question, said, marked) and answer_fits(question, marked)
+
+
+def _in_period(question: str, marked: str, sentence: str) -> bool:
+    """Whether the title gives the month or the year that is asked for, of a sentence that has every name of the question:
+    a report on March says what was so in March."""
+    named = [frozenset(content_terms(name.text)) for name in find_names(question)]
+    said = frozenset(content_terms(sentence))
+    asked = PERIOD_ASKED.search(question)
+    return bool(asked and named) and all(own <= said for own in named) and answer_fits(question, marked)
 
 
 def _is_bare(sentence: str, marked: str) -> bool:
@@ -179,13 +210,20 @@ def _is_bare(sentence: str, marked: str) -> bool:
 
 
 DIFFERENCE = re.compile(r"\bby how much\b|\bhow much (?:more|less|higher|lower|longer)\b|\bdifference between\b", re.I)
-COMPARING = re.compile(r"\b(?:by|than|difference|differs?|differed)\b", re.I)
+BY = re.compile(r"\bby (?:\w+ ){0,2}$|\bdifference\b", re.I)  # before the figure: "fell by about 3"
+THAN = re.compile(r"^.{0,40}\bthan\b", re.I)  # behind it: "3 metres higher than"
+COLUMN_CELL = re.compile(r"(?<![^; ])[^;:|]{1,40}: [^;]*")
+HYPOTHETICAL = re.compile(r"\b(?:would|could|might|should) (?:\w+ )?have\b", re.I)
+PERIOD_ASKED = re.compile(r"\b(?:which|what) (?:month|quarter|year)s?\b", re.I)
 
 
-def _compares(question: str, sentence: str) -> bool:
+def _compares(question: str, sentence: str, marked: str) -> bool:
     """Whether a sentence says a difference, if one is asked for: of two figures neither is the answer."""
+    if not DIFFERENCE.search(question):
+        return True
+    before, _, after = sentence.partition(marked)
     shared = frozenset(content_terms(question)) & frozenset(content_terms(sentence))
-    return not DIFFERENCE.search(question) or bool(COMPARING.search(sentence) and shared)
+    return bool(shared and (BY.search(before) or BY.search(marked) or THAN.search(after)))
 
 
 def choose(question: str, of: Field, by: Extraction) -> list[int]:
@@ -394,7 +432,21 @@ NUMBERED = re.compile(
     r"|turnover|revenue|profit|income|distance|duration)(?: |$|\?)(?!of (?:what|which))",
     re.I,
 )
-PHONE, DIALLED = re.compile(r"\b(?:tele)?(?:phone|fax) number\b", re.I), re.compile(r"\d(?:[ ()/.-]*\d){4,}")
+MONEY_ASKED = re.compile(
+    r"\bwhat(?: is|'s| was| are| were)? (?:the |its |their )?(?:[\w-]+ ){0,2}(?:price|cost|fee|salary|wage|rent|budget|turnover"
+    r"|revenue|profit|income)(?: |$|\?)",
+    re.I,
+)
+# "10,000 employees" is no amount of money.
+COUNTED_THINGS = re.compile(
+    r"[\d.,]+ (?!(?:dollar|euro|pound|franc|cent|pence|million|billion|thousand|crore)s?\b)[a-z]+s\b"
+)
+QUARTER = re.compile(r"\b(?:Q[1-4]|(?:first|second|third|fourth|last) quarter)\b", re.I)
+PHONE, DIALLED = (
+    re.compile(r"\b(?:tele)?(?:phone|fax) number\b", re.I),
+    re.compile(r"(?:\+|\b0|\(\d|\b\d{1,6}[ ()/.-]{1,3}\d)(?:[ ()/.-]{0,3}\d){3,}"),
+)
+ISO_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 AMOUNT_ASKED = re.compile(r"\bhow (?:much|high|tall|deep|wide|heavy|far)\b", re.I)
 PERIOD = re.compile(r"\b(?:second|minute|hour|day|week|month|year|decade|time)s?\b", re.I)
 DURATION = re.compile(
@@ -408,7 +460,9 @@ def answer_fits(question: str, span: str) -> bool:
     """Whether the answer that a model marks in a sentence is of the kind that the question asks for."""
     kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
     if PHONE.search(question):
-        return DIALLED.search(span) is not None
+        return DIALLED.search(ISO_DAY.sub(" ", span)) is not None
+    if PERIOD_ASKED.search(question):
+        return bool(CALENDAR.search(span) or DATE.search(span) or QUARTER.search(span))
     if kind == "number" or NUMBERED.search(question):
         lasts = DURATION.fullmatch(span.strip()) and AMOUNT_ASKED.search(question) and not PERIOD.search(question)
         return NUMBER_WORD.search(span) is not None and not lasts
@@ -421,11 +475,21 @@ def answer_fits(question: str, span: str) -> bool:
         return False  # "noon" is nobody and nowhere; "the keeper" and "Halden" may be
     if not CHOSEN.search(question):
         return True
+    if (several := PLURAL_ASKED.search(question)) and _describes(several[1], span):
+        return False
     amount = AMOUNT.fullmatch(span.strip()) and not COUNTABLE.search(question)
     unnamed = NAMED.search(question) and not re.search(
         r"[A-Z\d]", span.strip()[1:] if span.startswith("The ") else span
     )
     return len(span.split()) < WHOLE and not amount and not unnamed
+
+
+PLURAL_ASKED = re.compile(r"\bwhich (?:of (?:the|our|my|these|those) )?(?:[a-z-]+ )?([a-z-]+[^su]s)\b", re.I)
+
+
+def _describes(noun: str, span: str) -> bool:
+    """Whether a span says of what kind things are, and does not say which: "older pumps", "pumps built later than 2010"."""
+    return span.islower() and (fold_case(span).strip(" .,;:").endswith(fold_case(noun)) or " than " in span)
 
 
 LONE_WORD = re.compile(r"[a-z]+")
