@@ -107,7 +107,7 @@ def screens(reader: Reader, served: Desk, prepared: dict[str, str]) -> Iterator[
     expect(page.get_by_role("region", name="Documents to pick from")).to_contain_text("Tower")
     yield "synthesis"
     reader.goes(f"#/synthesis/{prepared['synthesis']}")
-    expect(page.frame_locator("iframe").locator("h1").first).to_be_visible()
+    expect(page.get_by_role("region", name="The account")).to_be_visible()
     yield "account"
 
 

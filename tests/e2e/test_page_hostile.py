@@ -154,7 +154,8 @@ def test_on_every_screen_it_is_words_and_nothing_runs_or_is_fetched(
     expect(page.get_by_role("list", name="Runs")).to_contain_text("<script>")
     harmless(reader)
     reader.goes(f"#/synthesis/{made['synthesis']}")
-    expect(page.frame_locator("iframe").locator("body")).to_contain_text("valve")
+    expect(page.get_by_role("main")).to_contain_text("valve")
+    expect(page.get_by_role("region", name="The account")).to_be_visible()
     harmless(reader)
     reader.picture(f"hostile-account-{width}")
 

@@ -137,18 +137,20 @@ def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: 
     page.reload()
     expect(stages.get_by_role("listitem").filter(has_text="Relate documents")).to_have_attribute("aria-current", "step")
     model.let()
-    account = page.frame_locator("iframe[title='The account']")
-    expect(account.locator("body")).to_contain_text(REBUILT)
-    expect(account.locator("body")).to_contain_text(DENIED)
+    expect(page.get_by_role("region", name="The account")).to_be_visible()
+    disputed = page.get_by_role("region", name="Where the documents disagree")  # before the text
+    expect(disputed).to_contain_text(REBUILT)
+    expect(disputed).to_contain_text(DENIED)
     run = page.url.rpartition("/")[2]
     made = served.api(f"/api/synthesis/{run}")
     expect(page.get_by_role("region", name="Coverage", exact=True)).to_contain_text("All 3 documents are heard.")
     drawn = page.get_by_role("img", name=re.compile(rf"^Map of {len(made['relations'])} relation"))
     expect(drawn).to_be_visible()
-    page.get_by_role("region", name="Relations").get_by_text("contradiction 1").click()
-    disputed = page.get_by_role("region", name="Relations").get_by_role("listitem")
-    expect(disputed).to_contain_text(REBUILT)
-    expect(disputed).to_contain_text(DENIED)
+    page.get_by_role("region", name="The account").get_by_role("button", name=re.compile("^Source 1:")).first.click()
+    expect(page.locator(".panel mark").first).to_be_visible()  # the document, at the words
+    page.locator(".panel").get_by_role("button", name="Close").click()
+    page.get_by_role("group", name=re.compile("^Legend")).get_by_text("contradiction 1").click()
+    expect(page.get_by_role("group", name=re.compile("^Legend"))).to_contain_text(DENIED)
     reader.picture("synthesis")
     with page.expect_download() as taking:
         page.get_by_role("link", name="Download as JSON").click()

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, Select, and_, bindparam, case, de
 
 from assay.core.access import Base, Scope
 from assay.core.codec import Texts, from_json, to_json
+from assay.core.events import DocumentEdited
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
 from assay.core.tables import passage_context
@@ -17,6 +18,7 @@ from assay.core.types import Document, Evidence, Section, Table, file_name, page
 from assay.store import place_lists
 from assay.store.database import Store
 from assay.store.dialect import insert_new
+from assay.store.runs import records
 from assay.store.schema import bases, documents, leftovers, tables, texts
 
 BLOCK = 4096  # bytes that the smallest file takes on a disk
@@ -466,6 +468,14 @@ def mark_pending(store: Store, ids: Sequence[str]) -> None:
     """Mark documents that must be split and embedded again; until then they cannot be found."""
     with store.write() as connection:
         connection.execute(update(documents).where(documents.c.id.in_(ids)).values(state=PENDING))
+
+
+def correct(store: Store, document: str, title: str, date: str | None, by: str) -> None:
+    """Correct the title and the date of a document, on the record; pending, since its index rows still have the old ones."""
+    with store.write() as connection:
+        own = documents.c.id == document
+        connection.execute(update(documents).where(own).values(title=title, date=date, state=PENDING))
+        records.note(connection, store, DocumentEdited(document, by, title, date or ""))
 
 
 def move(store: Store, entry: Entry, uri: str) -> str:

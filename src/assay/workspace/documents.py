@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import date as clock_date
 from pathlib import Path
 
 from assay.core.access import Base
@@ -20,12 +21,15 @@ from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile, content_digests, find_sources
+from assay.language.clean import clean_text
+from assay.language.dates import first_day
 from assay.models.factory import embedder_languages
 from assay.store.access import document_access, grants
 from assay.store.document_names import named
-from assay.store.documents import Entry
+from assay.store.documents import READY, Entry, correct
 from assay.workspace.context import ORIGINALS, WorkspaceContext
 from assay.workspace.erase import erase
+from assay.workspace.share import owned_document
 
 Say = Callable[[Progress], None]
 
@@ -150,3 +154,19 @@ async def reindex(context: WorkspaceContext, base: str, say: Say = lambda _: Non
     async with context.writer_lock(into):
         grants.set_embedder(context.store, into, "", 0)  # invalidates the index, damaged or not
     return await add_sources(context, [], into.name, say=say)
+
+
+async def edit(context: WorkspaceContext, document: str, title: str | None, date: str | None) -> None:
+    """Correct what was found out about a document: its title, its date (empty: none). Its owner only; it is recorded."""
+    base, entry = owned_document(context, document)
+    if entry.state != READY:
+        raise UserError(f"{entry.name} is being read, or could not be read: there is nothing to correct yet.")
+    words = entry.title if title is None else " ".join(clean_text(title).split())
+    if not words:
+        raise UserError("A document needs a title.")
+    day = entry.date if date is None else date or None
+    if day:
+        first_day(day, clock_date.today().isoformat())  # raises unless there is such a day
+    async with context.writer_lock(base):
+        correct(context.store, document, words, day, context.principal.id)
+    await add_sources(context, [], base.name)  # what is pending is made searchable again

@@ -199,6 +199,18 @@ class Workspace:
 
         return await documents.remove(self.context, names, base)
 
+    async def edit_document(self, document: str, title: str | None = None, date: str | None = None) -> None:
+        """Correct the title or the date of a document. Its owner only; it is recorded."""
+        from assay.workspace import documents
+
+        await documents.edit(self.context, document, title, date)
+
+    def citing_runs(self, document: str) -> list[Run]:
+        """This person's answers that cite a document, newest first."""
+        from assay.workspace import citing
+
+        return citing.citing_runs(self.context, document)
+
     async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
         """Rebuild the index of a base with the current settings. The files are not needed, since texts are stored."""
         from assay.workspace import documents

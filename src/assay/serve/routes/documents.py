@@ -14,17 +14,22 @@ from fastapi.responses import FileResponse
 from assay.core.access import Base
 from assay.core.errors import Missing
 from assay.core.formats import format_named
+from assay.core.tables import row_spans
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.ingest.pipeline import original_path
 from assay.serve.schemas.document_schemas import (
     BoxesResponse,
     BoxView,
+    CitingRunsResponse,
+    CitingRunView,
     DocumentListResponse,
+    DocumentTableView,
     DocumentView,
     RemovedResponse,
     SearchRequest,
     SearchResponse,
     TextResponse,
+    UpdateDocumentRequest,
 )
 from assay.serve.schemas.run_schemas import ErrorResponse, PageSize, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
@@ -90,13 +95,48 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
     if head is None:
         raise document_missing(document)
     line = document_summary(head.entry, {base.id: base.name for base in scope.bases})
+    found = workspace.document(document)
     return DocumentView(
+        tables=tuple(
+            DocumentTableView(caption=each.caption, columns=each.columns, rows=len(row_spans(each)), start=each.start)
+            for each in (found.tables if found else ())
+        ),
         **line.model_dump(),
         abstract=head.abstract,
         sections=tuple({"title": each.title, "level": each.level, "start": each.start} for each in head.sections),
         page_starts=head.pages if head.entry.pages else (),
         pictures=format_named(head.entry.kind).page_images
         and original_path(workspace.path / ORIGINALS, head.entry.digest).is_file(),
+    )
+
+
+@router.patch("/{document}", response_model=DocumentView, responses={409: {"model": ErrorResponse}})
+async def edit_document(
+    document: DocumentId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
+) -> DocumentView:
+    """Correct the title or the date that were found. For its owner; recorded, and lost when another version takes its place."""
+    _, base = await asyncio.to_thread(_to_remove, workspace, document)
+    if server.worker.fills(base):
+        raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
+    await asyncio.to_thread(asyncio.run, _edited(workspace, base, document, changed))
+    return await asyncio.to_thread(one_document, document, workspace)
+
+
+async def _edited(workspace: Workspace, base: Base, document: str, changed: UpdateDocumentRequest) -> None:
+    await check_unlocked(workspace, base)
+    await workspace.edit_document(document, changed.title, changed.date)
+
+
+@router.get("/{document}/citations", response_model=CitingRunsResponse)
+def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
+    """Your answers that cite the document, newest first."""
+    if document_list.entry(workspace.store, document, workspace.scope()) is None:
+        raise document_missing(document)
+    return CitingRunsResponse(
+        runs=tuple(
+            CitingRunView(run=run.id, thread=run.asked.thread, question=run.asked.question, asked_on=run.asked.today)
+            for run in workspace.citing_runs(document)
+        )
     )
 
 

@@ -87,6 +87,34 @@ class DocumentView(DocumentSummary):
     sections: tuple[dict[str, Any], ...]  # title, level, start
     page_starts: tuple[int, ...]  # the offset at which each page begins; empty without pages
     pictures: bool  # whether pages can be shown as images
+    tables: tuple[DocumentTableView, ...]
+
+
+class DocumentTableView(ResponseModel):
+    caption: str
+    columns: tuple[str, ...]
+    rows: int
+    start: int
+
+
+class UpdateDocumentRequest(RequestModel):
+    """What to correct. An empty date takes it away; what is left out stays."""
+
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)] | None = None
+    date: Annotated[str, StringConstraints(pattern=r"^([0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?)?$")] | None = None
+
+
+class CitingRunView(ResponseModel):
+    """An answer of yours that cites the document."""
+
+    run: str
+    thread: str
+    question: str
+    asked_on: str
+
+
+class CitingRunsResponse(ResponseModel):
+    runs: tuple[CitingRunView, ...]
 
 
 class TextResponse(ResponseModel):

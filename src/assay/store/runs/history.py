@@ -16,7 +16,7 @@ from assay.core.events.upgrade import current_kind, read_event
 from assay.core.types import Usage
 from assay.store.database import Store
 from assay.store.runs import budgets, visibility
-from assay.store.schema import payloads, records, runs
+from assay.store.schema import mentions, payloads, records, runs
 
 CUT_SHORT = frozenset({reason.value for reason in BUDGETS} | {StopReason.unusable.value})
 STATES = {"Paused": "waiting", "Failed": "failed", "AwaitingReview": "held"}
@@ -194,3 +194,11 @@ def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Sc
             )
             for row in found
         ]
+
+
+def runs_mentioning(store: Store, who: str, document: str, limit: int) -> list[str]:
+    """A user's delivered runs that speak of a document, newest first."""
+    of_document = select(mentions.c.run).where(mentions.c.document == document)
+    query = select(runs.c.id).where(runs.c.who == who, runs.c.delivered.is_(True), runs.c.id.in_(of_document))
+    with store.read() as connection:
+        return list(connection.scalars(query.order_by(runs.c.started.desc(), runs.c.id).limit(limit)))

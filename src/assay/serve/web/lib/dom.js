@@ -114,8 +114,16 @@ export function seconds(count) {
   return `${Math.floor(whole / 3600)} h ${String(Math.floor((whole % 3600) / 60)).padStart(2, "0")} min`;
 }
 
+/** Dollars as people write them: $1,234.50, $0.42, less than a cent with as many digits as it needs. */
 export function money(amount) {
-  return amount >= 1 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(4)}`;
+  if (amount && Math.abs(amount) < 0.01) return `$${Number(amount.toPrecision(2))}`;
+  return `$${amount.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+/** A share as per cent: 100 %, 12.5 %, 0.04 %. */
+export function percent(share) {
+  const value = 100 * share;
+  return `${value === 0 || Math.abs(value) >= 10 ? Number(value.toFixed(1)) : Number(value.toPrecision(2))} %`;
 }
 
 export function count(number) {

@@ -1,98 +1,166 @@
-// An account that is done: the page itself in a frame of its own, beside it coverage and relations that lead to the documents.
+// An account that is done, read like an answer: disagreements first, then the text with its citations, the map, and the coverage.
 
 import { at, get } from "../lib/api.js";
-import { count, el, fill, money, plural, seconds } from "../lib/dom.js";
-import { quotation } from "./facts.js";
+import { answerBody } from "../answers/answer.js";
+import { citeButton, quotedWords } from "../answers/citations.js";
+import { sidePanel } from "../answers/panel.js";
 import { reviewedBy } from "../answers/review_status.js";
+import { count, el, fill, money, plural, seconds } from "../lib/dom.js";
 import { failed, icon, loading } from "../lib/ui.js";
 import { relationMap } from "./relation_map.js";
 import { standing } from "../screens/runs.js";
 
 const SHOWN = 20; // relations of one type at first
+const AUDIENCES = { expert: "Expert", plain: "Plain language", executive: "Executive" };
 
-export async function showDelivered(root, run) {
+export async function showDelivered(root, run, app) {
   const path = at("api", "synthesis", run.id);
-  const side = el("div", { class: "account-side" }, loading("Loading coverage and relations…"));
   const name = `account-${run.id}`;
-  fill(
-    root,
+  const body = el("div", { class: "account-body" }, loading());
+  const page = el(
+    "div",
+    { class: "talk account" },
     el(
-      "div",
-      { class: "account", dataset: { view: "page" } },
-      el(
-        "header",
-        {},
-        el("a", { class: "crumb small", href: "#/synthesis" }, icon("left", 14), "Synthesis"),
-        el(
-          "div",
-          { class: "page-head" },
-          el(
-            "div",
-            {},
-            el("h1", { dir: "auto" }, run.question),
-            el(
-              "p",
-              { class: "trace-state" },
-              standing(run),
-              el("span", { class: "small muted figures" }, spent(run)),
-              el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace"),
-            ),
-            reviewedBy(run),
-          ),
-          el(
-            "div",
-            { class: "actions" },
-            el("a", { class: "button small", href: `${path}/page`, target: "_blank", rel: "noopener" }, icon("out_of"), "Open in a new tab"),
-            saved("HTML", `${path}/page`, `${name}.html`),
-            saved("Markdown", `${path}/markdown`, `${name}.md`),
-            saved("JSON", path, `${name}.json`),
-          ),
-        ),
-      ),
-      views(),
+      "header",
+      {},
+      el("a", { class: "crumb small", href: "#/synthesis" }, icon("left", 14), "Synthesis"),
       el(
         "div",
-        { class: "account-columns" },
+        { class: "page-head" },
         el(
           "div",
-          { class: "account-frame" },
-          loading("Setting the page…"),
+          {},
+          el("h1", { dir: "auto" }, run.question),
           el(
-            "iframe",
-            { class: "account-page", title: "The account", sandbox: "allow-scripts", src: `${path}/page`, referrerpolicy: "no-referrer" },
+            "p",
+            { class: "trace-state" },
+            standing(run),
+            el("span", { class: "small muted figures" }, spent(run)),
+            el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace"),
           ),
+          reviewedBy(run),
         ),
-        side,
+        el(
+          "div",
+          { class: "actions" },
+          saved("HTML", `${path}/page`, `${name}.html`),
+          saved("Markdown", `${path}/markdown`, `${name}.md`),
+          saved("JSON", path, `${name}.json`),
+        ),
       ),
     ),
+    body,
   );
+  const screen = el("div", { class: "with-side-panel" }, page);
+  const panel = sidePanel(app, screen);
+  fill(root, screen);
   const load = async () => {
     try {
-      fill(side, ...beside(await get(path)));
+      fill(body, ...parts(await get(path), run, { app, openDocument: panel.openDocument }));
     } catch (problem) {
-      if (problem.status !== 401) fill(side, failed(problem, load));
+      if (problem.status !== 401) fill(body, failed(problem, load));
       if (!("status" in problem)) console.error(problem);
     }
   };
   await load();
+  return panel.close;
 }
 
-/** Where there is no room for both side by side: which one. */
-function views() {
-  const name = "account-view";
-  const choose = (event) => {
-    event.target.closest(".account").dataset.view = event.target.value;
+function parts(account, run, context) {
+  const labels = new Map(account.brief.documents.map((id, place) => [id, `D${place + 1}`]));
+  const titles = Object.fromEntries(account.documents.map((each) => [each.doc_id, each.title]));
+  return [
+    account.notes.length ? el(
+      "ul",
+      { class: "account-notes" },
+      ...account.notes.map((words) => el("li", { class: "note" }, icon("info"), el("span", {}, words))),
+    ) : null,
+    disagreements(account, labels, titles, context),
+    text(account, run, context),
+    relations(account, labels, titles, context),
+    coverage(account, labels, titles),
+  ];
+}
+
+/** Where the documents contradict each other, before anything else: both sides in their own words. */
+function disagreements(account, labels, titles, context) {
+  const found = account.relations.filter((each) => each.type === "contradiction");
+  if (!found.length) return null;
+  return el(
+    "section",
+    { class: "conflicts", "aria-label": "Where the documents disagree" },
+    el("h2", {}, icon("warning"), found.length === 1 ? "The documents disagree in one respect" : `The documents disagree in ${count(found.length)} respects`),
+    ...found.map((each) => relation(each, labels, titles, context)),
+  );
+}
+
+/** The text, for the audience that is chosen. */
+function text(account, run, context) {
+  const holder = el("div", {});
+  const versions = account.translations ?? [];
+  const expert = () => (run.answer ? answerBody(run.answer, context) : null);
+  const show = (audience) => {
+    const version = versions.find((each) => each.audience === audience);
+    fill(holder, version ? translated(version, run, context) : expert());
   };
+  const names = ["expert", ...versions.map((each) => each.audience).filter((each) => each !== "expert")];
+  show(names[0]);
+  return el(
+    "section",
+    { "aria-label": "The account" },
+    names.length > 1
+      ? el(
+        "div",
+        { class: "segments", role: "radiogroup", "aria-label": "For whom" },
+        ...names.map((each, place) => {
+          const input = el("input", { type: "radio", name: `audience-${run.id}`, value: each, checked: place === 0 });
+          input.addEventListener("change", () => show(each));
+          return el("label", {}, input, el("span", {}, AUDIENCES[each] ?? each));
+        }),
+      )
+      : null,
+    holder,
+  );
+}
+
+/** A version for an audience: the same claims and citations in other words. */
+function translated(version, run, context) {
+  const cited = new Map();
+  for (const each of run.answer?.citations ?? []) if (!cited.has(each.key)) cited.set(each.key, each);
   return el(
     "div",
-    { class: "segments account-views", role: "radiogroup", "aria-label": "What to look at" },
-    ...[["page", "The account"], ["side", "Coverage and relations"]].map(([value, words]) => el(
-      "label",
-      {},
-      el("input", { type: "radio", name, value, checked: value === "page", on: { change: choose } }),
-      words,
+    { class: "answer" },
+    ...version.paragraphs.map((paragraph) => el(
+      "p",
+      { class: "prose", dir: "auto" },
+      ...paragraph.sentences.flatMap((sentence) => [
+        sentence.text,
+        ...sentence.cites.filter((key) => cited.has(key)).map((key) => citeButton(cited.get(key), context.openDocument)),
+        " ",
+      ]),
+      paragraph.analogy ? el("span", { class: "muted" }, `As an image: ${paragraph.analogy}`) : null,
     )),
   );
+}
+
+/** A relation with the words of both documents; each opens its document at these words. */
+function relation(each, labels, titles, context) {
+  const side = ({ doc_id: id, quote }) => {
+    const source = { document: id, title: titles[id] || "Untitled", start: quote.start, end: quote.end, quote: quote.text };
+    return el(
+      "figure",
+      { class: "quoted-side card" },
+      quotedWords(source),
+      el(
+        "figcaption",
+        {},
+        el("span", { class: "doc-label" }, labels.get(id) ?? ""),
+        " ",
+        el("button", { type: "button", class: "link", dir: "auto", on: { click: (event) => context.openDocument(source, event.currentTarget) } }, source.title),
+      ),
+    );
+  };
+  return el("div", { class: "conflict" }, el("p", { class: "about", dir: "auto" }, each.reason), el("div", { class: "sides" }, side(each.left), side(each.right)));
 }
 
 function saved(words, href, name) {
@@ -103,20 +171,6 @@ function spent(run) {
   const { calls, tokens_in, tokens_out, money: cost } = run.usage;
   const asked = calls ? [plural(calls, "model call"), `${count(tokens_in + tokens_out)} tokens`, cost ? money(cost) : "no charge"] : ["no model"];
   return [...asked, seconds(run.seconds), new Date(run.started).toLocaleDateString("en", { dateStyle: "medium" })].join(" · ");
-}
-
-function beside(account) {
-  const labels = new Map(account.brief.documents.map((id, place) => [id, `D${place + 1}`]));
-  const titles = Object.fromEntries(account.documents.map((each) => [each.doc_id, each.title]));
-  return [
-    account.notes.length ? el(
-      "ul",
-      { class: "account-notes" },
-      ...account.notes.map((words) => el("li", { class: "note" }, icon("info"), el("span", {}, words))),
-    ) : null,
-    coverage(account, labels, titles),
-    relations(account, labels, titles),
-  ];
 }
 
 function coverage(account, labels, titles) {
@@ -174,7 +228,7 @@ function ledgerRow(row, columns, labels, titles) {
   );
 }
 
-function relations(account, labels, titles) {
+function relations(account, labels, titles, context) {
   if (account.brief.pipeline !== "synthesis") return null;
   const by = new Map();
   for (const each of account.relations) by.set(each.type, [...(by.get(each.type) ?? []), each]);
@@ -182,43 +236,28 @@ function relations(account, labels, titles) {
   return el(
     "section",
     { class: "card", "aria-labelledby": "relations" },
-    el("h2", { id: "relations" }, "Relations"),
+    el("h2", { id: "relations" }, "How the documents relate"),
     account.diagnostics.reading ? el("p", { class: "small muted" }, account.diagnostics.reading) : null,
     types.length ? relationMap(account.relations, labels, titles) : el("p", { class: "small muted" }, "None that quotations from both documents support."),
-    ...types.map(([type, all]) => typeGroup(type, all, labels, titles)),
+    // The legend of the map; each entry opens to its relations.
+    types.length ? el("div", { class: "map-legend", role: "group", "aria-label": "Legend, and the relations of each kind" }, ...types.map(([type, all]) => typeGroup(type, all))) : null,
   );
-}
 
-/** The relations of one type; what is inside is made when it is opened. */
-function typeGroup(type, all, labels, titles) {
-  const box = el("details", { class: "fold tie-group" }, el("summary", {}, el("span", { class: "tie", dataset: { type } }, type), ` ${count(all.length)}`));
-  box.addEventListener("toggle", () => {
-    if (!box.open || box.childElementCount > 1) return;
-    const list = el("ul", {}, ...all.slice(0, SHOWN).map(one));
-    box.append(list);
-    if (all.length <= SHOWN) return;
-    const more = el("button", { type: "button", class: "link small" }, `Show ${plural(all.length - SHOWN, "more relation")}`);
-    more.addEventListener("click", () => {
-      list.append(...all.slice(SHOWN).map(one));
-      more.remove();
+  /** The relations of one type; what is inside is made when it is opened. */
+  function typeGroup(type, all) {
+    const box = el("details", { class: "fold tie-group" }, el("summary", {}, el("span", { class: "tie", dataset: { type } }, type), ` ${count(all.length)}`));
+    box.addEventListener("toggle", () => {
+      if (!box.open || box.childElementCount > 1) return;
+      const list = el("div", {}, ...all.slice(0, SHOWN).map((each) => relation(each, labels, titles, context)));
+      box.append(list);
+      if (all.length <= SHOWN) return;
+      const more = el("button", { type: "button", class: "link small" }, `Show ${plural(all.length - SHOWN, "more relation")}`);
+      more.addEventListener("click", () => {
+        list.append(...all.slice(SHOWN).map((each) => relation(each, labels, titles, context)));
+        more.remove();
+      });
+      box.append(more);
     });
-    box.append(more);
-  });
-  return box;
-
-  function one(each) {
-    return el(
-      "li",
-      { class: "relation" },
-      el(
-        "p",
-        {},
-        el("span", { class: "doc-label" }, `${labels.get(each.left.doc_id)} – ${labels.get(each.right.doc_id)}`),
-        " ",
-        el("span", { dir: "auto" }, each.reason),
-      ),
-      quotation(each.left.quote, titles),
-      quotation(each.right.quote, titles),
-    );
+    return box;
   }
 }

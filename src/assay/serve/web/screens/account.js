@@ -33,7 +33,7 @@ export async function showAccount(root, id, app) {
     fill(root, el("div", { class: "page" }, el("h1", { dir: "auto" }, run.question), withheldView(run)));
     return undefined;
   }
-  return run.state === "delivered" ? showDelivered(root, run) : watching(root, run, app);
+  return run.state === "delivered" ? showDelivered(root, run, app) : watching(root, run, app);
 }
 
 function watching(root, run, app) {
@@ -149,7 +149,7 @@ function watching(root, run, app) {
         if (run.state === "delivered") {
           stop();
           app.announce("The account is ready.");
-          await showDelivered(root, run);
+          await showDelivered(root, run, app);
         } else {
           draw();
           drawState();

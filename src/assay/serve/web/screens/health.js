@@ -1,7 +1,7 @@
 // Health, for an operator: whether the server can answer, which model it uses, and the watched figures with their limits.
 
 import { get } from "../lib/api.js";
-import { el, fill } from "../lib/dom.js";
+import { el, fill, percent } from "../lib/dom.js";
 import { badge, button, failed, icon, loading, pageHead } from "../lib/ui.js";
 
 const EVERY = 60_000; // milliseconds between looks
@@ -107,6 +107,6 @@ function figures({ title, about, columns, rows }) {
 /** A figure in the unit of its limit: `over 10 %`, `over 30 s`, `over 8`. */
 function value(number, limit) {
   if (number === null) return "–";
-  if (limit.endsWith("%")) return `${Number((100 * number).toPrecision(3))} %`;
+  if (limit.endsWith("%")) return percent(number);
   return `${Number(number.toPrecision(3))}${limit.endsWith("s") ? " s" : ""}`;
 }

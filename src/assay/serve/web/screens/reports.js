@@ -1,7 +1,7 @@
 // Reports computed from the records: what was asked, which tools were used, where people overruled, how long it took.
 
 import { at, get, query } from "../lib/api.js";
-import { count, el, fill, plural } from "../lib/dom.js";
+import { count, el, fill, money, percent, plural } from "../lib/dom.js";
 import { button, empty, failed, field, icon, loading, pageHead } from "../lib/ui.js";
 import { plot } from "../runs/plot.js";
 
@@ -163,7 +163,8 @@ function table({ title, columns, rows }) {
 
 /** A number of a report as text. Rates are shown as per cent. */
 function figure(value, name) {
-  if (name.endsWith("rate")) return `${Number((100 * value).toPrecision(3))} %`;
+  if (name.endsWith("rate")) return percent(value);
+  if (/\b(?:money|cost|USD)\b/i.test(name)) return money(value);
   if (Number.isInteger(value)) return count(value);
   return Math.abs(value) >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(4)));
 }

@@ -1,12 +1,14 @@
 // A document at the words that were cited: pages as pictures with the words marked, or its text. Also a screen of its own.
 
 import { documentAccess } from "../documents/access.js";
-import { at, get, query } from "../lib/api.js";
+import { at, get, patch, query } from "../lib/api.js";
 import { el, fill, oneLine, plural } from "../lib/dom.js";
 import { erase } from "../documents/erase_dialog.js";
 import { pagesView } from "../documents/page_images.js";
-import { button, failed, icon, loading } from "../lib/ui.js";
+import { button, dialog, failed, field, icon, loading } from "../lib/ui.js";
 import { textView } from "../documents/document_text.js";
+
+const LANGUAGES = "DisplayNames" in Intl ? new Intl.DisplayNames(["en"], { type: "language" }) : null;
 
 /** The viewer for a place in a document; `source` has `document`, and `start`, `end` and `page` where a place is meant. */
 export function documentView(source, app, { whole = false } = {}) {
@@ -132,9 +134,55 @@ async function owned(about, document_, app) {
   about.append(el(
     "div",
     { class: "actions doc-tools" },
+    button("Correct title or date", { kind: "small", icon: "pencil", on: () => corrected(app, document_) }),
     button("Who may read it", { kind: "small", icon: "people", on: () => documentAccess(app, document_) }),
     button("Remove", { kind: "quiet small", icon: "trash", on: remove }),
   ));
+}
+
+/** Correct what was found out; it is recorded, and the document is searched by it from then on. */
+async function corrected(app, document_) {
+  const given = await dialog("Correct what was found out", (close) => {
+    const title = el("input", { type: "text", value: document_.title, maxlength: "500", required: true, autofocus: true });
+    const date = el("input", { type: "text", value: document_.date ?? "", placeholder: "2024-05-17", pattern: "\\d{4}(-\\d{2}(-\\d{2})?)?", maxlength: "10" });
+    return el(
+      "form",
+      { class: "feedback-form", on: { submit: (event) => (event.preventDefault(), close({ title: title.value.trim(), date: date.value.trim() })) } },
+      field("Title", title),
+      field("Date", date, "A year, a month or a day; empty for none. Kept on the record with your name, until another version of the file takes its place."),
+      el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), el("button", { type: "submit", class: "button primary" }, "Correct it")),
+    );
+  });
+  if (!given) return;
+  try {
+    await patch(at("api", "documents", document_.id), given);
+    app.toast("Corrected.", "good");
+    app.go(`#/document/${encodeURIComponent(document_.id)}`);
+  } catch (problem) {
+    app.toast(problem.detail ?? problem.message, "bad");
+  }
+}
+
+/** Which of one's answers cite it, fetched when it is opened. */
+function cited(document_) {
+  const list = el("ul", { class: "contents" });
+  return el(
+    "details",
+    {
+      class: "fold",
+      on: {
+        toggle: async (event) => {
+          if (!event.currentTarget.open || list.childElementCount) return;
+          const { runs } = await get(`${at("api", "documents", document_.id)}/citations`).catch(() => ({ runs: [] }));
+          fill(list, ...(runs.length
+            ? runs.map((each) => el("li", {}, el("a", { href: each.thread ? `#/thread/${encodeURIComponent(each.thread)}` : `#/run/${encodeURIComponent(each.run)}`, dir: "auto" }, each.question), el("span", { class: "small muted" }, ` ${each.asked_on}`)))
+            : [el("li", { class: "muted small" }, "None of your answers cites it yet.")]));
+        },
+      },
+    },
+    el("summary", {}, "Where it was cited"),
+    list,
+  );
 }
 
 function details(document_, view) {
@@ -149,6 +197,8 @@ function details(document_, view) {
         plural(document_.characters, "character"),
       ].filter(Boolean).join(", "),
     ],
+    ["Language", document_.language ? LANGUAGES?.of(document_.language) ?? document_.language : ""],
+    ["Read as", document_.kind],
     ["In", document_.base],
     ["File", document_.name],
   ].filter(([, words]) => words);
@@ -173,6 +223,18 @@ function details(document_, view) {
       el("summary", {}, "Abstract"),
       el("p", { class: "abstract" }, oneLine(document_.abstract)),
     ) : null,
+    document_.tables.length ? el(
+      "details",
+      { class: "fold" },
+      el("summary", {}, plural(document_.tables.length, "table")),
+      el("ul", { class: "contents" }, ...document_.tables.slice(0, 60).map((table) => el(
+        "li",
+        {},
+        el("button", { type: "button", class: "contents-entry", dir: "auto", on: { click: () => view.go(table.start) } }, table.caption || table.columns.filter(Boolean).join(", ") || "Without a caption"),
+        el("span", { class: "small muted" }, ` ${plural(table.rows, "row")}`),
+      ))),
+    ) : null,
+    cited(document_),
     document_.sections.length
       ? el(
           "details",
