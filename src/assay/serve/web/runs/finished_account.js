@@ -77,6 +77,12 @@ function parts(account, run, context) {
     ) : null,
     disagreements(account, labels, titles, context),
     text(account, run, context),
+    account.left_out?.length ? el(
+      "details",
+      { class: "fold" },
+      el("summary", {}, `What was left out (${count(account.left_out.length)})`),
+      el("ul", { class: "bullets fold-body" }, ...account.left_out.map((words) => el("li", { dir: "auto" }, words))),
+    ) : null,
     relations(account, labels, titles, context),
     coverage(account, labels, titles),
   ];

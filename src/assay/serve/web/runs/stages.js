@@ -7,8 +7,8 @@ const EXPERT = "expert"; // the account itself; every other audience is a tellin
 
 export function begun() {
   return {
-    brief: null, titles: {}, described: new Set(), questioned: new Set(), questions: new Map(), looked: new Set(), weighed: new Set(),
-    evidence: new Map(), covered: [], drew: new Set(), insights: new Map(), paired: null, relations: [], spun: null, drafted: false,
+    brief: null, titles: {}, described: new Set(), questions: new Map(),
+    evidence: new Map(), covered: [], read: new Set(), insights: new Map(), paired: null, relations: [], spun: null, drafted: false,
     written: new Set(), checked: new Map(), translated: new Set(), usage: { calls: 0, tokens_in: 0, tokens_out: 0, money: 0 }, last: null, active: 0,
     answered: false, failed: null,
   };
@@ -34,18 +34,13 @@ const GROWTH = {
     so.described.add(portrait.doc_id);
     so.titles[portrait.doc_id] = portrait.title || so.titles[portrait.doc_id];
   },
-  Questioned: (so, event) => {
-    if (event.doc_id && (event.pass_ ?? 1) === 1) so.questioned.add(event.doc_id);
-  },
   Merged: (so, event) => event.questions.forEach((each) => so.questions.set(each.id, each.text)),
-  PassagesChosen: (so, event) => so.looked.add(event.question),
   Gathered: (so, event) => {
-    if (event.question) so.weighed.add(event.question);
     for (const each of event.evidence) so.evidence.set(each.key, each.quote.doc_id);
   },
   Covered: (so, event) => so.covered.push(event),
   InsightsDrawn: (so, event) => {
-    so.drew.add(event.question);
+    if (event.doc_id) so.read.add(event.doc_id);
     for (const each of event.insights) so.insights.set(each.id, each.doc_id);
   },
   Paired: (so, event) => {
@@ -80,53 +75,41 @@ const GROWTH = {
 /** The whole way: each stage with its name, what is done of it (0 to 1), and how far it is in words. */
 export function stagesOf(so) {
   if (!so.brief) return [];
-  const all = [...asking(so), ...(so.brief.pipeline === "synthesis" ? relating(so) : []), ...telling(so)];
+  const all = [...reading(so), ...(so.brief.pipeline === "synthesis" ? [relating(so)] : []), ...telling(so)];
   const now = so.answered ? -1 : all.findIndex((stage) => stage.done < 1);
   return all.map((stage, place) => ({ ...stage, state: stage.done >= 1 || so.answered ? "done" : place === now ? "now" : "later" }));
 }
 
-function asking(so) {
+function reading(so) {
   const documents = so.brief.documents.length;
   const asked = so.questions.size;
   const again = so.covered[0]?.thin.length ?? 0;
-  const whole = asked > 0 && so.weighed.size >= asked && so.covered.length > 0 && (so.covered.length > 1 || !again);
-  const searched = asked ? (so.looked.size + so.weighed.size) / (2 * asked) : 0;
+  const whole = so.covered.length > 0 && (so.covered.length > 1 || !again);
+  const read = so.read.size / documents;
   return [
     stage("Describe", so.described.size / documents, `${so.described.size} of ${plural(documents, "document")}`, so.described.size),
     stage(
-      "Ask questions",
-      asked ? 1 : (0.95 * so.questioned.size) / documents,
-      asked ? plural(asked, "question") : `${so.questioned.size} of ${plural(documents, "document")}`,
-      so.questioned.size || asked,
-    ),
-    stage(
-      "Gather evidence",
-      whole ? 1 : Math.min(0.98, searched),
+      "Read",
+      whole || so.paired ? 1 : Math.min(0.98, read),
       [
-        so.weighed.size ? `${so.weighed.size} of ${asked} answered` : `${so.looked.size} of ${asked} searched for`,
+        so.read.size ? `${so.read.size} of ${plural(documents, "document")}` : "",
+        asked ? `${plural(asked, "question")} to long documents` : "",
         plural(so.evidence.size, "quotation"),
-        again ? `${plural(again, "document")} asked about again` : "",
+        again ? `${plural(again, "document")} read again` : "",
       ].filter(Boolean).join(" · "),
-      asked,
+      so.read.size || asked || so.evidence.size,
     ),
+    stage("Compare", so.paired ? 1 : whole ? 0.5 : 0, so.paired?.how ?? "", so.paired),
   ];
 }
 
+/** Relations found, and the plan of the text made of them. */
 function relating(so) {
   const types = new Map();
   for (const { type } of so.relations) types.set(type, (types.get(type) ?? 0) + 1);
   const named = [...types].sort((a, b) => b[1] - a[1]).map(([type, number]) => `${number} ${type}`);
-  const drawn = so.questions.size ? Math.min(0.95, so.drew.size / so.questions.size) : 0;
-  return [
-    stage("Draw insights", so.paired ? 1 : drawn, plural(so.insights.size, "insight"), so.drew.size),
-    stage(
-      "Relate documents",
-      so.spun ? 1 : so.paired ? 0.5 : 0,
-      named.length ? named.join(", ") : so.paired ? `${plural(so.paired.pairs.length, "pair")} to compare` : "",
-      so.paired,
-    ),
-    stage("Find the thread", so.spun ? 1 : 0, so.spun?.theme ?? "", so.spun),
-  ];
+  const far = [named.join(", "), so.spun?.theme].filter(Boolean).join(" · ");
+  return stage("Relate documents", so.spun || so.drafted ? 1 : so.paired ? 0.5 : 0, far, far);
 }
 
 function telling(so) {
