@@ -42,7 +42,7 @@ REVISED = 0.06  # sentences that are written anew
 WINDOW = 32_000  # tokens of a window, if the model's is not known
 ROUNDS = 5  # requests of a short agent run
 SEARCH = 0.25  # seconds per search
-RULED = 0.6  # seconds of work by rule per document: reading, comparing, checking
+RULED = 2.0  # seconds of work by rule per document: reading, comparing, checking
 
 MOST_CALLS, MOST_SECONDS, MOST_MONEY = 150, 600.0, 0.50  # a forecast above any of these is large
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.answer.extractive.selection import Candidate
 
 FEWEST, MOST = 3, 5  # sentences of a document
-READ = 40  # sentences that the answer model reads
+READ = 16  # sentences that the answer model reads
 QUESTIONS = (
     "What is the main point?",
     "What happened or was found, and why?",

@@ -300,9 +300,7 @@ def _quoted(of: Material, ids: Sequence[str]) -> tuple[Block, ...]:
 
 
 def _digest(run: Run, of: Material) -> tuple[Block, ...]:
-    """Both sentences of each contradiction, then the key sentences of each document under its title."""
-    portraits = state.portraits(run)
-    heads = {doc: f"{label} · {portraits[doc].title}" for doc, label in of.labels.items() if doc in portraits}
+    """Both sentences of each contradiction, then the key sentences of each document under what it says of itself."""
     found: list[Block] = []
     if disagreeing := _disagreeing(of):
         found.append(Block(disagreeing, DISAGREE))
@@ -311,8 +309,15 @@ def _digest(run: Run, of: Material) -> tuple[Block, ...]:
         own = [id for id, point in of.points.items() if point.doc_id == doc]
         for block in _quoted(of, own):
             left = tuple(claim for claim in block.claims if claim.quote not in quoted) or block.claims
-            found.append(Block(left, heads.get(doc, "")))
+            found.append(Block(left, _heading(run, doc)))
     return tuple(found)
+
+
+def _heading(run: Run, doc: str) -> str:
+    """Label, title, authors and year of a document, as far as they are known."""
+    portrait = state.portraits(run)[doc]
+    parts = (state.labels(run)[doc], portrait.title, ", ".join(portrait.authors), portrait.year)
+    return " · ".join(filter(None, parts))
 
 
 def _disagreeing(of: Material) -> tuple[Claim, ...]:
@@ -338,7 +343,7 @@ async def _write_document(run: Run, context: RunContext, of: Material, doc: str)
     ids = tuple(id for id, point in of.points.items() if point.doc_id == doc)
     theme = Theme("", (doc,), ids)
     reply = await _ask_model(run, context, of, (theme,), (theme,), ONE)
-    head = f"{of.labels[doc]} · {state.portraits(run)[doc].title}"
+    head = _heading(run, doc)
     if isinstance(reply, NoReply):
         return _Part(tuple(replace(block, heading=head) for block in _quoted(of, ids)), stand_in(reply.why))
     own = tuple(claim for block in read_text(reply[0], of) for claim in block.claims)
