@@ -272,3 +272,14 @@ def test_what_came_nearest_is_in_quotation_marks_only_if_it_is_a_quotation():
 def test_what_a_model_finds_missing_is_told_in_its_clauses(write):
     told = written(Block((WRITTEN,)), gaps=("the costs of 2024", "who pays"), usage=Usage(calls=3))
     assert "Missing: the costs of 2024; who pays." in write(*told)
+
+
+def test_words_that_begin_at_the_same_place_are_cited_apart():
+    short, whole = quote(0, 13), quote(0, 29)
+    claims = tuple(
+        Claim(text, ("k1",), Verdict.supported, carried_by=(words,))
+        for text, words in (("There is raw data.", short), ("It is kept for 90 days.", whole))
+    )
+    answer = Answer("How long?", (Block(claims),), Outcome.answered)
+    cited = render.citations(answer, EVIDENCE, lambda _: DOCUMENT)
+    assert [[each.quote for each in render.cited_by(claim, cited)] for claim in claims] == [[short], [whole]]

@@ -72,24 +72,24 @@ OPINION = "Opinion"
 ROW = " | "
 
 
-Cited = Mapping[tuple[str, int], Citation]  # by key and start offset: one passage may be quoted twice
+Cited = Mapping[tuple[str, Quote], Citation]  # by key and words: one passage may be quoted twice
 Workings = Mapping[Claim, ShownWorking]
 NO_WORKINGS: Workings = {}
 
 
 def citations(
     answer: Answer, evidence: Sequence[Evidence], document: Callable[[str], Document | None]
-) -> dict[tuple[str, int], Citation]:
+) -> dict[tuple[str, Quote], Citation]:
     """A numbered citation for everything the answer cites, in order of appearance."""
     by_key = {each.key: each for each in evidence}
-    found: dict[tuple[str, int], Citation] = {}
+    found: dict[tuple[str, Quote], Citation] = {}
     for claim in (*answer.claims, *answer.near):
         for key, quote in quotes_of(claim, by_key):
             source = document(quote.doc_id)
             if source is None:
                 continue
             found.setdefault(
-                (key, quote.start),
+                (key, quote),
                 Citation(
                     len(found) + 1,
                     key,
@@ -121,11 +121,14 @@ def quotes_of(claim: Claim, by_key: Mapping[str, Evidence]) -> list[tuple[str, Q
 def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
     """The citations of one claim."""
     if claim.quote is not None:
-        return [each for (key, start), each in cited.items() if key in claim.cites and start == claim.quote.start]
-    starts = {quote.start for quote in claim.carried_by}
-    own = {key: each for key, each in cited.items() if key[0] in claim.cites}
-    covered = {key for key, start in own if start in starts}
-    return [each for (key, start), each in own.items() if start in starts or (key not in covered and each.weighed)]
+        return [each for (key, quote), each in cited.items() if key in claim.cites and quote == claim.quote]
+    own = {at: each for at, each in cited.items() if at[0] in claim.cites}
+    covered = {key for key, quote in own if quote in claim.carried_by}
+    return [
+        each
+        for (key, quote), each in own.items()
+        if quote in claim.carried_by or (key not in covered and each.weighed)
+    ]
 
 
 def claim_text(claim: Claim) -> str:

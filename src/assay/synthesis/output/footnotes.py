@@ -15,7 +15,7 @@ UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # invalid in files and 
 NEXT = 3  # maximum characters between adjacent sentences
 UNNAMED = "(no title)"
 
-Cited = Mapping[tuple[str, int], Citation]  # by evidence key and start offset, as in `answer.render`
+Cited = Mapping[tuple[str, Quote], Citation]  # by evidence key and words, as in `answer.render`
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Footnotes:
 
     def of_claim(self, claim: Claim) -> list[Citation]:
         """The citations of a claim: its own words if it is a quotation, otherwise the words that carry it."""
-        return self._found((key, quote.start) for key, quote in quotes_of(claim, self.evidence))
+        return self._found(quotes_of(claim, self.evidence))
 
     def of_told(self, sentence: TranslatedSentence) -> list[Citation]:
         """The citations of a sentence for an audience: those of the claims that it tells."""
@@ -41,10 +41,10 @@ class Footnotes:
         return in_order(each for claim in told for each in self.of_claim(claim)) or self.of_keys(sentence.cites)
 
     def of_keys(self, keys: Iterable[str]) -> list[Citation]:
-        return self._found((key, self.evidence[key].quote.start) for key in keys if key in self.evidence)
+        return self._found((key, self.evidence[key].quote) for key in keys if key in self.evidence)
 
     def of_side(self, side: RelationSide) -> list[Citation]:
-        return self._found([(side.key, side.quote.start)])
+        return self._found([(side.key, side.quote)])
 
     def label(self, doc_id: str) -> str:
         return self.labels.get(doc_id, "D?")
@@ -74,7 +74,7 @@ class Footnotes:
         question = self.questions.get(found.question) if found else None
         return printable(question.text) if question else ""
 
-    def _found(self, places: Iterable[tuple[str, int]]) -> list[Citation]:
+    def _found(self, places: Iterable[tuple[str, Quote]]) -> list[Citation]:
         return in_order(self.cited[place] for place in places if place in self.cited)
 
 
@@ -114,9 +114,9 @@ def printable(words: str) -> str:
 
 def _numbered(
     account: Account, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
-) -> dict[tuple[str, int], Citation]:
+) -> dict[tuple[str, Quote], Citation]:
     """Number the citations: first the narrative, then the spine, relations and insights, at last unused evidence."""
-    found: dict[tuple[str, int], Citation] = {}
+    found: dict[tuple[str, Quote], Citation] = {}
     spans: dict[Quote, Citation] = {}  # equal spans share one number, whichever evidence contains them
     for key, quote in _in_order(account, evidence):
         if key not in evidence:
@@ -138,7 +138,7 @@ def _numbered(
                 own.flagged,
             ),
         )
-        found.setdefault((key, quote.start), citation)
+        found.setdefault((key, quote), citation)
     return found
 
 
