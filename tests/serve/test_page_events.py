@@ -20,6 +20,8 @@ COMPARED = re.compile(r"kind(?:\))? [!=]== \"([A-Z][A-Za-z]+)\"")  # kind === "D
 LISTED = re.compile(r"(?:new Set\(|^  if \(|return )\[((?:\"[A-Z][A-Za-z]+\"(?:, )?)+)\]", re.MULTILINE)
 ONLY_DESCRIBED = {
     "AccountChanged",
+    "DocumentEdited",
+    "FeedbackGiven",
     "Compacted",
     "Erased",
     "Granted",

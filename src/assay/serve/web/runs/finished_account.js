@@ -104,7 +104,8 @@ function disagreements(account, labels, titles, context) {
 function text(account, run, context) {
   const holder = el("div", {});
   const versions = account.translations ?? [];
-  const expert = () => (run.answer ? answerBody(run.answer, context) : null);
+  const told = account.relations.some((each) => each.type === "contradiction"); // above, with both sides
+  const expert = () => (run.answer ? answerBody(told ? { ...run.answer, conflicts: [] } : run.answer, context) : null);
   const show = (audience) => {
     const version = versions.find((each) => each.audience === audience);
     fill(holder, version ? translated(version, run, context) : expert());
