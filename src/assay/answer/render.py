@@ -125,9 +125,7 @@ def cited_by(claim: Claim, cited: Cited) -> list[Citation]:
     own = {at: each for at, each in cited.items() if at[0] in claim.cites}
     covered = {key for key, quote in own if quote in claim.carried_by}
     return [
-        each
-        for (key, quote), each in own.items()
-        if quote in claim.carried_by or (key not in covered and each.weighed)
+        each for (key, quote), each in own.items() if quote in claim.carried_by or (key not in covered and each.weighed)
     ]
 
 

@@ -210,10 +210,16 @@ def build_prompt(
     }
 
 
+UNPLACED = "points without a place yet; tell them where they belong"
+
+
 def _plan_lines(of: Material, part: Sequence[Theme], each: int) -> str:
     lines: list[str] = []
     for number, theme in enumerate(part, 1):
-        lines.append(f"Paragraph {number}: {theme.name or 'points without a place yet; tell them where they belong'}")
+        unnamed = (
+            UNPLACED if number == len(part) else "the thread of the whole" if number == 1 else "a topic of its own"
+        )
+        lines.append(f"Paragraph {number}: {theme.name or unnamed}")
         lines += (f"  {fit_to_tokens(of.line(id), each)}" for id in theme.insights)
     return "\n".join(lines[1:] if len(part) == 1 and not part[0].name else lines)
 
