@@ -25,11 +25,14 @@ from assay.core.events import (
     Critiqued,
     Decided,
     Decision,
+    DocumentEdited,
     Drafted,
     Edit,
     Erased,
     Event,
     Failed,
+    FeedbackGiven,
+    FeedbackKind,
     Found,
     Gathered,
     Granted,
@@ -121,6 +124,8 @@ TRUST: tuple[Event, ...] = (
     Erased("its document was erased", "owner", ("d1",), {"r1": (4, 5)}),
     Granted("d1", "user:reader", False, "owner"),
     AccountChanged("user:reader", AccountChange.groups, "boss", "desk, night"),
+    FeedbackGiven("r1", FeedbackKind.wrong, "reader", 0, "It is realgar."),
+    DocumentEdited("d1", "owner", "Pigments of the north", "2024-05-01"),
     Withheld("Drafted", "it may hold words of a document that you may not read"),
 )
 

@@ -39,7 +39,7 @@ PUBLISHED = (
     r"(?:(?:that|which) (?:was|were|has been|have been) )?"
     r"(?:published|issued|dated|sent|received|released|written|posted|filed|announced)(?: (?:in|on|during|within))?"
 )
-# A written date that documents are limited to: "the reports issued since 1 April 2025".
+# A written date that documents are limited to: "the minutes issued since 2 May 2019".
 WRITTEN = re.compile(
     rf"\b(?:published|issued|dated|sent|released|written|posted|filed) (?P<side>since|after|before|until) "
     rf"(?P<day>\d{{4}}(?:-\d{{1,2}}){{0,2}}|(?:\d{{1,2}} )?(?:{_name}),? \d{{4}})\b",

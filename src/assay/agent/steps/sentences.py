@@ -69,7 +69,7 @@ def is_within(document: Document | None, days: DateRange) -> bool:
 
 
 def limiting_dates(run: Run) -> DateRange | None:
-    """The days that a question limits its documents to, if its plan says so: "the reports issued since April"."""
+    """The days that a question limits its documents to, if its plan says so: "the minutes issued since May"."""
     steps = run.plan.steps if run.plan else ()
     step = next((each for each in steps if each.since or each.until), None)
     return DateRange(step.since or None, step.until or None) if step else None

@@ -157,7 +157,7 @@ def shared_names(documents: Sequence[Document]) -> list[tuple[str, Mapping[str, 
     shared = {name: own for name, own in found.items() if 2 <= len(own) <= most}
     ranked = sorted(shared, key=lambda name: (-len(shared[name]), -len(name.split()), name))
     kept: list[str] = []
-    for name in ranked:  # "Brackwell" beside "Brackwell reservoir" would only repeat its sentences
+    for name in ranked:  # "Carrow" beside "Carrow lighthouse" would only repeat its sentences
         if not any(set(shared[name].values()) <= set(shared[other].values()) for other in kept):
             kept.append(name)
     return [(spelled[name], shared[name]) for name in kept[:NAMES]]
