@@ -96,9 +96,8 @@ async def test_a_document_that_no_sentence_cites_is_quoted():
 
 
 async def test_keys_that_this_run_does_not_know_are_cited_by_nothing():
-    run, _, able = await written(
-        narrate=text((HOOKS, ["ffffffff", key(DOCS[0]), key(DOCS[1])]), ("The wharf is sold.", ["00000000"]))
-    )
+    strange = text((HOOKS, ["ffffffff", key(DOCS[0]), key(DOCS[1])]), ("The wharf is sold.", ["00000000"]))
+    run, _, able = await written(narrate=strange, polish=lambda *_: {"no": 1})
     assert {cite for claim in claims(run) for cite in claim.cites} <= {each.key for each in run.evidence}
     run = await delivered(run, able)
     assert not any("sold" in claim.words for claim in run.answer.claims)  # type: ignore[union-attr]
