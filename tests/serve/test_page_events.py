@@ -74,3 +74,16 @@ def test_every_kind_reaches_the_page_and_every_event_comes_described(serve: Serv
         run = client.post("/api/ask", json={"question": "How many litres does the kettle hold?"}).json()["id"]
         for event in client.get(f"/api/runs/{run}/events", params={"format": "json"}).json()["events"]:
             assert event["kind"] in KINDS and event["title"] and event["family"] in set(Family)
+
+
+def test_the_screen_for_asking_is_small() -> None:
+    """What a browser fetches before the first question: the frame, the screen and what they import, and all styles."""
+    seen: set[Path] = set()
+    waiting = [WEB / name for name in ("app.js", "theme.js", "screens/ask.js")]
+    while waiting:
+        script = waiting.pop().resolve()
+        if script not in seen:
+            seen.add(script)
+            waiting += [script.parent / each for each in re.findall(r'from "(\.[^"]+)"', script.read_text())]
+    files = [*seen, *(WEB / "styles").glob("*.css"), WEB / "index.html"]
+    assert sum(file.stat().st_size for file in files) < 300_000

@@ -6,7 +6,6 @@ import { el, fill, plural } from "../lib/dom.js";
 import { icon } from "../lib/ui.js";
 import { sidePanel } from "../answers/panel.js";
 import { suggestions } from "../answers/suggestions.js";
-import { firstVisit } from "../setup/first_visit.js";
 import { turnView } from "../answers/turn.js";
 
 export async function show(root, params, app) {
@@ -132,12 +131,21 @@ function greeting(app, welcome, bases, ask) {
   const documents = bases.reduce((sum, base) => sum + base.documents, 0);
   const pending = bases.reduce((sum, base) => sum + base.pending, 0);
   if (!documents && !pending) {
-    const first = firstVisit(app, (now) => {
-      first.close();
-      greeting(app, welcome, now, ask);
+    let left = false;
+    let close = () => {};
+    import("../setup/first_visit.js").then(({ firstVisit }) => { // fetched only by who needs it
+      if (left) return;
+      const first = firstVisit(app, (now) => {
+        first.close();
+        greeting(app, welcome, now, ask);
+      });
+      close = first.close;
+      fill(welcome, first.node);
     });
-    fill(welcome, first.node);
-    return first.close;
+    return () => {
+      left = true;
+      close();
+    };
   }
   const within = bases.length > 1 ? ` in ${plural(bases.length, "knowledge base")}` : "";
   const from = documents
