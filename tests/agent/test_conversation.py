@@ -87,6 +87,7 @@ async def test_ten_turns_with_a_model(folder: Path):
             assert again.differences == () and again.same, run.asked.question
 
 
+@pytest.mark.long
 async def test_ten_turns_without_a_model(folder: Path):
     with opened(folder) as workspace:
         runs = await turns(workspace, *(said for said, _, _ in talk.RULED))
@@ -342,6 +343,7 @@ async def test_a_summary_that_names_what_nobody_named_is_not_taken(folder: Path)
         assert all(not each.turns for each in runs[11].asked.history) and len(runs[11].asked.history) == 11
 
 
+@pytest.mark.long
 async def test_without_a_model_older_turns_are_shortened(folder: Path):
     with opened(folder) as workspace:
         runs = await turns(workspace, *["Who tends the beacon?"] * 12)

@@ -260,7 +260,7 @@ def _asked(question: str = QUESTION, tools: bool = True, **how: Any) -> Run:
 
 PATHS: dict[str, tuple[Callable[[], Script], Mode, bool, str, int]] = {
     "every step": (stateless, Mode.thorough, True, "Asked", 1),
-    "a small model": (literal, Mode.balanced, False, "Gathered", 1),
+    "a small model": (literal, Mode.balanced, False, "Gathered", 3),
     "revised and reopened": (self_critical, Mode.thorough, True, "Drafted", 1),
 }
 

@@ -58,6 +58,7 @@ def test_of_a_table_with_too_many_cells_the_first_ones_are_read(parse, data: byt
     assert "first 500 cells" in said and "file_max_cells" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["million.xlsx", "million.csv"])
 async def test_a_sheet_with_a_million_cells_ends_within_its_limits(name: str) -> None:
     data = (sheet if name.endswith("xlsx") else csv)(100_000, 10)

@@ -34,7 +34,7 @@ def calls_of_one(serve: Serve) -> int:
         return sum(model.counts.values()) - model.counts[""]
 
 
-@pytest.mark.parametrize("at_once", [2, 9])
+@pytest.mark.parametrize("at_once", [2, pytest.param(9, marks=pytest.mark.long)])
 def test_requests_at_the_same_moment_spend_no_more_than_the_ceiling(serve: Serve, at_once: int):
     one = calls_of_one(serve)
     most = 2 * one + 1  # that question is on the same day's account, so that there is enough for one more

@@ -291,6 +291,7 @@ async def test_no_other_reader_is_spared_a_claim(reader: str):
 TEXT = st.one_of(st.sampled_from([PUMP, OIL, COST, YARD, "The pump is sold."]), st.text(max_size=40))
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(TEXT, st.lists(st.integers(-1, 6), max_size=4)), max_size=8), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(
