@@ -128,7 +128,7 @@ def test_a_quotation_that_is_not_in_its_document_is_never_delivered(filled: Work
 
 
 def test_an_answer_cites_only_what_was_gathered_and_quotes_only_what_stands_there(filled: Workspace):
-    run = asyncio.run(play(asked(), context(filled)))
+    run = asyncio.run(play(asked("How many households had received the notice?"), context(filled)))
     assert run.answer is not None and run.answer.claims
     assert run.answer.cited_keys <= {evidence.key for evidence in run.evidence}
     for claim in run.answer.claims:

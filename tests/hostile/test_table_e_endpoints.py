@@ -39,6 +39,7 @@ from assay.workspace.facade import Workspace
 
 # --- endpoints and processes ----------------------------------------------------------------------------------------
 
+STATED = "For how many minutes has the alarm waited?"  # one sentence says it
 PASSING = (
     EndpointFault.refuse,
     EndpointFault.hang_up,
@@ -100,7 +101,7 @@ async def test_an_endpoint_that_is_down_before_anything_is_known_of_it_is_said_i
 @pytest.mark.fake_clock
 async def test_an_endpoint_that_is_slower_than_the_time_there_is_leaves_an_answer_that_is_quoted(filled: Workspace):
     async with FaultServer(script().answer, EndpointFault.hang, at="write") as server:
-        ended = await asked(door(filled, server.url, llm_timeout=60.0, budget_run_seconds=6.0), QUESTION)
+        ended = await asked(door(filled, server.url, llm_timeout=60.0, budget_run_seconds=6.0), STATED)
     assert ended.seconds < 6.0 + 2.0
     assert ended.run.answer and ended.run.answer.claims and all(claim.quote for claim in ended.run.answer.claims)
     assert not sound(ended.run, filled)

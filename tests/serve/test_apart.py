@@ -78,7 +78,7 @@ MINE = {
     "/api/reviews",
     "/v1/models",
 }
-MINE |= {"/api/reports/{kind}"}  # each lists one's own
+MINE |= {"/api/reports/{kind}", "/api/suggestions", "/api/feedback", "/api/shared-threads"}  # each lists one's own
 
 
 @pytest.mark.long
@@ -117,6 +117,9 @@ def test_nothing_of_one_person_is_changed_by_another_on_any_route_that_writes(to
         "/api/documents/{document}/access": {"name": "user:reader", "may": True},
         "/api/people/{name}": {"admin": True},
         "/api/offers/{base}": {"accept": True},
+        "/api/runs/{run}/feedback": {"kind": "wrong"},
+        "/api/documents/{document}": {"title": "mine"},
+        "/api/threads/{thread}/readers": {"name": "user:reader", "may": True},
     }
     files = {"files": ("a.txt", b"words")}
     with tool_context.as_("editor") as owner, tool_context.as_("reader") as other:

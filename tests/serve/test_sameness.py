@@ -43,6 +43,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/reviews/{run}/decision"): {"json": {"decision": "approve", "seal": "0"}},
     ("POST", "/api/runs/{run}/choice"): {"json": {"choice": "answer"}},
     ("POST", "/api/bases/{name}/documents"): {"files": {"files": ("a.txt", b"mine now")}},
+    ("PATCH", "/api/documents/{document}"): {"json": {"title": "mine now"}},
+    ("POST", "/api/runs/{run}/feedback"): {"json": {"kind": "wrong"}},
+    ("POST", "/api/threads/{thread}/readers"): {"json": {"name": "user:reader", "may": True}},
     ("GET", "/api/documents/{document}/boxes"): {"params": {"start": 0, "end": 10}},
 }
 

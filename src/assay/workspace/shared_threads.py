@@ -17,6 +17,7 @@ from assay.workspace.context import WorkspaceContext
 
 def share(context: WorkspaceContext, thread: str, name: str, may: bool) -> list[str]:
     grants.check_grantee(name)
+    readers(context, thread)  # raises where the thread is not theirs
     if name == f"user:{context.principal.id}":
         raise UserError("The thread is yours already.")
     threads.set_shared(context.store, thread, context.principal.id, name, may)
