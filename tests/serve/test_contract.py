@@ -183,6 +183,19 @@ def tried(schema: BaseSchema) -> Found:
     return found
 
 
+# They succeed only with a model, a folder or a second person: see test_setup.py and test_feedback.py.
+ELSEWHERE = frozenset(
+    {
+        "GET /api/shared-threads/{thread}",
+        "POST /api/folders",
+        "POST /api/model/preview",
+        "POST /api/model/test",
+        "POST /api/threads/{thread}/readers",
+        "PUT /api/model",
+    }
+)
+
+
 def wrong_with(schema: BaseSchema, never: frozenset[str] = frozenset()) -> dict[str, str]:
     """What is wrong. Every operation is tried, and each has something to say to somebody, but for those named."""
     found, labels = tried(schema), {f"{method} {path}" for method, path, _ in operations(schema.raw_schema)}
@@ -235,7 +248,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Ba
 def test_every_operation_answers_as_the_document_says(alone: tuple[Served, BaseSchema]):
     at, schema = alone
     never = {"POST /api/session", "POST /api/keys", "DELETE /api/keys/{key}"}  # who is alone needs none of these
-    assert wrong_with(schema, frozenset(never)) == {}
+    assert wrong_with(schema, frozenset(never) | ELSEWHERE) == {}
     with at.client() as client:
         assert client.get("/health").json() == {"status": "ok"}
 
@@ -262,7 +275,7 @@ def signed_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_with_a_key_every_operation_answers_as_the_document_says(signed_in: tuple[Served, BaseSchema]):
-    assert wrong_with(signed_in[1]) == {}
+    assert wrong_with(signed_in[1], ELSEWHERE) == {}
 
 
 @pytest.mark.long
