@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
