@@ -324,6 +324,9 @@ def read(question: str, *texts: str, marked: Sequence[tuple[float, str]]) -> tup
         ("What is the wage of Mara Lindqvist?", "Mara Lindqvist has a wage of 40 euros.", "40", 0.9),
         ("Which kiln would have burnt less?", "The old kiln at Oster burnt less.", "Oster", 0.27),
         ("Which kiln would have burnt less?", "The kiln at Oster would have burnt less.", "Oster", 0.9),
+        ("How many people live in Oster?", "A household at 14 Harbour Street, Oster, has a kiln.", "14", 0.27),
+        ("How many people live in Oster?", "In Oster live 1,400 people.", "1,400 people", 0.9),
+        ("How many Red Kilns are there?", "There are 14 Red Kilns in Oster.", "14", 0.9),
         # The name of a column stands for its value.
         ("How long does delivery take?", "Kiln: Oster; Potter: Mara; Delivery time: 35 days", "Delivery time", 0.9),
         ("How long does delivery take?", "Kiln: Oster; Delivery time: unknown; Tons: 5", "Delivery time", 0.27),

@@ -192,7 +192,19 @@ def _fits(question: str, candidate: Candidate, reading: Reading) -> bool:
         return False  # what was is not what would have been
     if MONEY_ASKED.search(question) and COUNTED_THINGS.match(said[max(0, said.find(marked)) :]):
         return False
+    if _is_address(question, candidate, reading):
+        return False
     return _compares(question, said, marked) and answer_fits(question, marked)
+
+
+COUNT_ASKED = re.compile(r"\bhow many\b", re.I)
+ADDRESS = re.compile(r"\D*\d+\s+([A-Z]\w+ [A-Z]\w+)")
+
+
+def _is_address(question: str, candidate: Candidate, reading: Reading) -> bool:
+    """Whether the number that is marked as a count is that of a place: "14 Harbour Street"."""
+    place = ADDRESS.match(candidate.in_context[reading.span[0] :]) if COUNT_ASKED.search(question) else None
+    return place is not None and fold_case(place[1]) not in fold_case(question)
 
 
 def _in_period(question: str, marked: str, sentence: str) -> bool:
