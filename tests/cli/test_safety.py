@@ -204,7 +204,7 @@ def test_what_nobody_foresaw_is_one_line_with_a_way_to_see_more(typed: Typed, mo
     def broken(**_: object) -> None:
         raise ValueError("first\nsecond")
 
-    monkeypatch.setattr(main, "app", broken)
+    monkeypatch.setattr(main, "command", lambda: broken)
     line = one_line(typed("sources"), 1)
     assert line == "assay: unexpected error: ValueError: first second. Set ASSAY_DEBUG=1 to see where.\n"
     monkeypatch.setenv("ASSAY_DEBUG", "1")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -98,6 +100,12 @@ app.add_typer(workspace.app, name="workspace")
 app.add_typer(evaluate.app, name="evaluate")
 
 
+@functools.cache
+def command() -> Callable[[], None]:
+    """The commands above with their options, built once in a process."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run a command; an error the user can fix is one line on standard error and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
@@ -105,7 +113,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # an unprintable character is no reason to stop
     before = os.umask(OTHERS)  # whatever is written can be read by its owner alone
     try:
-        app()
+        command()()
     except KeyboardInterrupt:
         _fail("Stopped.", 130)
     except BrokenPipeError:

@@ -95,7 +95,7 @@ def make_app(server: Server) -> FastAPI:
     )
     app.state.server = server
     for router in ROUTERS:
-        app.include_router(router)
+        app.router.routes.extend(router.routes)  # `include_router` would build every route again for each application
     mcp.mount(app, server)
 
     @app.get("/openapi.json", include_in_schema=False)
