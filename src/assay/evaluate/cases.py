@@ -6,16 +6,23 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from assay.core.codec import digest, dumps, to_json
 from assay.core.errors import UserError
+from assay.core.private_files import write_private
+from assay.core.types import omitted_when_empty
+from assay.governance.reports.report import escape_formula
 
-COLUMNS = ("question", "answer", "points", "documents", "pages", "abstain", "tags", "follow_ups")
+COLUMNS = (
+    *("question", "answer", "points", "documents", "pages", "abstain", "tags", "follow_ups"),
+    *("given", "grade", "note"),
+)
 LISTS = ("points", "documents", "pages", "tags")
-YES = frozenset({"1", "true", "yes", "x"})
+YES = frozenset({"1", "true", "yes", "x", "right"})
+NO = frozenset({"0", "false", "no", "wrong"})
 SPREADSHEETS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -28,6 +35,8 @@ class Case:
     documents, pages: where the evidence is; a page is written NAME:12
     abstain: whether the documents have no answer
     follow_ups: further cases of the same conversation
+    given, grade: an answer that somebody got, and whether a person calls it right; whoever grades is measured by them
+    note: for whoever edits the case; it decides nothing
     """
 
     question: str
@@ -38,10 +47,18 @@ class Case:
     abstain: bool = False
     tags: tuple[str, ...] = ()
     follow_ups: tuple[Case, ...] = field(default=())
+    given: str = omitted_when_empty("")
+    grade: bool | None = omitted_when_empty(None)
+    note: str = omitted_when_empty("")
 
     @property
     def id(self) -> str:
-        return digest(dumps(to_json(self)))[:16]
+        return digest(dumps(to_json(replace(self, given="", grade=None, note=""))))[:16]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it says anything about the answer."""
+        return bool(self.answer or self.points or self.documents or self.pages or self.abstain)
 
     def with_follow_ups(self) -> list[Case]:
         return [self, *(each for one in self.follow_ups for each in one.with_follow_ups())]
@@ -95,23 +112,42 @@ def _sheet_rows(file: Path) -> Iterable[tuple[int, Mapping[str, Any]]]:
 
 
 def _case(row: Mapping[str, Any]) -> Case:
-    given = {str(name).strip().lower(): value for name, value in row.items() if value not in (None, "")}
+    given = {str(name).strip().lower(): _unescape(value) for name, value in row.items() if value not in (None, "")}
     if not str(given.get("question", "")).strip():
         raise ValueError("it has no question")
     if unknown := sorted(given.keys() - set(COLUMNS)):
         raise ValueError(f"it has the unknown column {unknown[0]!r}; known are {', '.join(COLUMNS)}")
     lists = {name: _items(given.get(name, ())) for name in LISTS}
-    abstain = given.get("abstain", False)
     case = Case(
         str(given["question"]).strip(),
         str(given.get("answer", "")).strip(),
-        abstain=abstain if isinstance(abstain, bool) else str(abstain).strip().lower() in YES,
+        abstain=_is_yes(given.get("abstain", False)),
         follow_ups=tuple(map(_follow_up, _items(given.get("follow_ups", ())))),
+        given=str(given.get("given", "")).strip(),
+        grade=_grade(given.get("grade")),
+        note=str(given.get("note", "")).strip(),
         **{name: tuple(str(each).strip() for each in items) for name, items in lists.items()},
     )
-    if not (case.answer or case.points or case.documents or case.pages or case.abstain):
+    if not case.is_complete:
         raise ValueError("it says nothing about the answer: give `answer`, `points`, `documents`, `pages` or `abstain`")
     return case
+
+
+def _is_yes(value: Any) -> bool:
+    return value if isinstance(value, bool) else str(value).strip().lower() in YES
+
+
+def _grade(value: Any) -> bool | None:
+    if value is None or _is_yes(value):
+        return None if value is None else True
+    if value is False or str(value).strip().lower() in NO:
+        return False
+    raise ValueError(f"its grade is {value!r}, and neither right nor wrong")
+
+
+def _unescape(value: Any) -> Any:
+    """A cell without the apostrophe that keeps a spreadsheet from running it."""
+    return value[1:] if isinstance(value, str) and value[:1] == "'" and escape_formula(value[1:]) == value else value
 
 
 def _follow_up(value: Any) -> Case:
@@ -122,3 +158,34 @@ def _items(value: Any) -> Sequence[Any]:
     if isinstance(value, str):
         return [each for each in (part.strip() for part in value.split(";")) if each]
     return list(value) if isinstance(value, Sequence) else [value]
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def write_cases(file: Path, cases: Sequence[Case]) -> None:
+    """Write cases as JSON lines, or as a spreadsheet if the file is named like one. Nobody else on this machine can read it."""
+    if separator := SPREADSHEETS.get(file.suffix.lower()):
+        out = io.StringIO()
+        columns = [name for name in COLUMNS if name != "follow_ups"]
+        writer = csv.writer(out, delimiter=separator)
+        writer.writerows([columns, *([_cell(getattr(case, name)) for name in columns] for case in cases)])
+        write_private(file, out.getvalue().encode("utf-8-sig"))
+    else:
+        lines = (json.dumps(_filled(case), ensure_ascii=False) for case in cases)
+        write_private(file, "".join(f"{line}\n" for line in lines).encode())
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, tuple):
+        value = "; ".join(str(each).replace(";", ",") for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return escape_formula("" if value is None else value)
+
+
+def _filled(case: Case) -> dict[str, Any]:
+    """What a case says, without empty values."""
+    return {
+        name: value for name, value in to_json(case).items() if value not in ("", [], None) and value is not False
+    } | ({"grade": case.grade} if case.grade is not None else {})

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from assay.core.types import Document, Section
+from assay.core.types import Document, Section, TableRow
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_statement, split_statements
 from assay.language.terms import content_terms
@@ -27,39 +28,48 @@ TITLE = 60  # characters of a title in a question
 ROWS = 12  # rows of a table that are tried
 
 
-def questions_of(document: Document, known: Sequence[tuple[int, int]] = ()) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestion:
+    """A question, and the span of the document that answers it. `answer` is set where it is a cell of a table."""
+
+    question: str
+    start: int
+    end: int
+    answer: str = ""
+
+
+def questions_of(document: Document, known: Sequence[tuple[int, int]] = ()) -> Iterator[AnsweredQuestion]:
     """Questions that the document answers, best first; none about the spans that are known already."""
     yield from _of_tables(document, known)
     yield from _of_sections(document, known)
 
 
-def _of_tables(document: Document, known: Sequence[tuple[int, int]]) -> Iterator[str]:
+def _of_tables(document: Document, known: Sequence[tuple[int, int]]) -> Iterator[AnsweredQuestion]:
     """One question about each table, if looking it up gives exactly the cell that was meant."""
     for table in document.tables:
         if len(table.columns) < 2 or any(table.start < end and start < table.end for start, end in known):
             continue
         grid = Grid(document, table)
         for row in grid.rows[:ROWS]:
-            found = next((each for each in _of_row(document, grid, row.label, row.cells[1:]) if each), "")
-            if found:
+            if (found := next(_of_row(document, grid, row), None)) is not None:
                 yield found
                 break
 
 
-def _of_row(document: Document, grid: Grid, label: str, cells: Sequence[object]) -> Iterator[str]:
-    if not _plain(label):
+def _of_row(document: Document, grid: Grid, row: TableRow) -> Iterator[AnsweredQuestion]:
+    if not _plain(row.label):
         return
-    for column, cell in zip(grid.table.columns[1:], cells, strict=False):
-        value = getattr(cell, "text", "").strip()
+    for column, cell in zip(grid.table.columns[1:], row.cells[1:], strict=False):
+        value = cell.text.strip()
         if not value or len(value) > TITLE or not _plain(column):
             continue
-        question = f"What is the {_in_a_sentence(column)} of {label.strip()}?"
+        question = f"What is the {_in_a_sentence(column)} of {row.label.strip()}?"
         answer = look_up(question, [document])
         if answer is not None and [each.text.strip() for each in answer.cells] == [value]:
-            yield question
+            yield AnsweredQuestion(question, row.start, row.end, value)
 
 
-def _of_sections(document: Document, known: Sequence[tuple[int, int]]) -> Iterator[str]:
+def _of_sections(document: Document, known: Sequence[tuple[int, int]]) -> Iterator[AnsweredQuestion]:
     title = " ".join(document.title.split())
     if not _plain(title, 12) or len(title) > TITLE:
         return
@@ -70,7 +80,8 @@ def _of_sections(document: Document, known: Sequence[tuple[int, int]]) -> Iterat
         if any(section.start < right and left < end for left, right in known):
             continue
         if _about_something(heading, title) and _states(document, section, end):
-            yield f"What does {title} say about {_in_a_sentence(heading)}?"
+            question = f"What does {title} say about {_in_a_sentence(heading)}?"
+            yield AnsweredQuestion(question, section.end, end)
 
 
 def _about_something(heading: str, title: str) -> bool:

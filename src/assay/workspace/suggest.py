@@ -61,5 +61,5 @@ def _chosen(
 
 
 def _suggestions(document: Document, known: list[tuple[int, int]]) -> Iterator[Suggestion]:
-    for question in questions_of(document, known):
-        yield Suggestion(question, document.id, document.title or document.uri.rpartition("/")[2])
+    for each in questions_of(document, known):
+        yield Suggestion(each.question, document.id, document.title or document.uri.rpartition("/")[2])

@@ -215,6 +215,53 @@ def compare(
     _show(f"{first.name} and {second.name}", sides, report, json=json)
 
 
+@app.command("cases")
+def draft_cases(
+    out: Annotated[Path, typer.Argument(help="The file to write: CSV, TSV, or JSON lines.")],
+    workspace: Workspace = None,
+    from_reviews: Annotated[
+        bool, typer.Option("--from-reviews", help="What reviewers approved, edited, rejected.")
+    ] = False,
+    from_feedback: Annotated[
+        bool, typer.Option("--from-feedback", help="What you said of answers on the page.")
+    ] = False,
+    suggest: Annotated[
+        int, typer.Option(min=0, max=1000, help="So many questions that the documents answer, by rule.")
+    ] = 0,
+    json: Json = False,
+) -> None:
+    """Draft cases from decisions, feedback and documents, for you to correct before `assay evaluate run`."""
+    from assay.evaluate import case_drafts
+    from assay.evaluate.cases import write_cases
+    from assay.workspace.facade import open_workspace
+
+    if not (from_reviews or from_feedback or suggest):
+        raise UserError("Say what to draft cases from: --from-reviews, --from-feedback or --suggest N.")
+    if out.exists():
+        raise UserError(f"{out} exists. Name another file: yours may have corrections in it.")
+    with open_workspace(workspace) as opened:
+        drafts = [
+            *(case_drafts.from_reviews(opened) if from_reviews else ()),
+            *(case_drafts.from_feedback(opened) if from_feedback else ()),
+            *(case_drafts.suggested(opened, suggest) if suggest else ()),
+        ]
+    if not drafts:
+        raise UserError(
+            "Nothing was reviewed or said of answers yet. `--suggest 20` drafts questions from the documents."
+        )
+    write_cases(out, drafts)
+    incomplete = sum(not each.is_complete for each in drafts)
+    if json:
+        print_json({"cases": len(drafts), "incomplete": incomplete, "file": str(out)}, indent=None)
+        return
+    typer.echo(plain(f"{len(drafts)} cases in {out}."))
+    if incomplete:
+        typer.echo(
+            f"{incomplete} say nothing about the right answer yet: fill in `answer` or `points`, or delete them."
+        )
+    typer.echo("Correct them: what is in `note` and `given` is for you.")
+
+
 def _describe(how: AskOptions) -> str:
     return f"{how.mode} mode, {'no model' if not how.model else 'route ' + (how.route or 'chosen by the model')}"
 

@@ -87,15 +87,16 @@ def draw_chart(
 
 
 def to_csv(report: Report) -> str:
-    """The table as CSV. A cell that a spreadsheet would run as a formula gets a leading apostrophe."""
+    """The table as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow([column.name for column in report.columns])
-    writer.writerows([[_escape_formula(cell) for cell in row] for row in report.rows])
+    writer.writerows([[escape_formula(cell) for cell in row] for row in report.rows])
     return out.getvalue()
 
 
-def _escape_formula(cell: Cell) -> Cell:
+def escape_formula(cell: Cell) -> Cell:
+    """The cell with a leading apostrophe if a spreadsheet would run it as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
