@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser_session import Desk, Model, Reader, desk
+from browser_session import PHONE, Desk, Model, Reader, desk
 from lighthouse import DENIED, PAPERS, REBUILT, finder
 from playwright.sync_api import expect
 
@@ -161,3 +161,33 @@ def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: 
     page.get_by_role("link", name="Synthesis", exact=True).first.click()
     expect(page.get_by_role("heading", name="Made before")).to_be_visible()
     expect(page.locator(".earlier").get_by_role("listitem")).to_contain_text("done")
+
+
+def test_an_administrator_changes_settings_and_is_told_what_cannot_be(reads: Reads, served: Desk):
+    reader = reads(served)
+    reader.foresees("400 \\(Bad Request\\)")  # a reviewer without user: or group:
+    page = reader.goes("#/settings")
+    review = page.get_by_role("region", name="Review")
+    save = page.get_by_role("button", name=re.compile("^Save"))
+    expect(save).to_be_disabled()
+    reader.picture("settings")
+    review.get_by_label("Review answers whose sources disagree").check()
+    review.get_by_label("Reviewers", exact=True).fill("anna")
+    expect(save).to_have_text("Save 2 changes")
+    save.click()
+    expect(page.get_by_role("alert")).to_contain_text("user:NAME or group:NAME")
+    review.get_by_label("Reviewers", exact=True).fill("user:anna")
+    save.click()
+    expect(page.get_by_text("2 settings changed.")).to_be_visible()
+    expect(save).to_be_disabled()
+    page.get_by_label("Days that records are kept").fill("30")
+    save.click()
+    expect(page.get_by_role("dialog")).to_contain_text("erased for good")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_label("Days that records are kept")).to_have_value("200")
+    expect(page.get_by_label("Requests of one person in a minute")).to_be_disabled()  # set when the server was started
+    page.set_viewport_size(PHONE)
+    reader.fits()
+    reader.accessible("settings")
+    reader.picture("settings-phone")

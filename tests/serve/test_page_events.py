@@ -27,6 +27,7 @@ ONLY_DESCRIBED = {
     "Erased",
     "Granted",
     "Narrowed",
+    "SettingChanged",
     "Withheld",
 }  # shown by their title and line alone
 FILES = ("timeline", "event", "stages", "story")  # those that know single kinds

@@ -25,7 +25,7 @@ FILE = "assay.toml"
 class Settings(BaseModel):
     """Everything that can be set. `assay config show` prints it with where each value comes from."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     embedder: str = Field(
         "bundled",
@@ -256,6 +256,12 @@ def load_settings(workspace: Path, flags: Mapping[str, Any] | None = None) -> Se
     return _validated(workspace, _gathered(workspace, flags or {}))
 
 
+def changed_settings(settings: Settings, wanted: Mapping[str, Any]) -> Settings:
+    """These settings with some changed. Raises a one-line `UserError` for an unknown name or an invalid value."""
+    found = {name: (value, "as it is") for name, value in settings}
+    return _validated(Path(), found | {name: (value, "as given") for name, value in wanted.items()})
+
+
 def _gathered(workspace: Path, flags: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """Name → (value, origin); the origin with the highest precedence comes last."""
     file = workspace / FILE
@@ -298,9 +304,17 @@ def show_settings(workspace: Path, flags: Mapping[str, Any] | None = None) -> li
     lines: list[Shown] = []
     for name, field in Settings.model_fields.items():
         value = getattr(settings, name)
-        shown = ("(set)" if value.get_secret_value() else "") if isinstance(value, SecretStr) else masked(str(value))
-        lines.append(Shown(name, shown, found[name][1] if name in found else "default", field.description or ""))
+        lines.append(
+            Shown(name, shown_value(value), found[name][1] if name in found else "default", field.description or "")
+        )
     return lines
+
+
+def shown_value(value: object) -> str:
+    """The value of a setting as anybody may see it."""
+    if isinstance(value, SecretStr):
+        return "(set)" if value.get_secret_value() else ""
+    return masked(str(value))
 
 
 def masked(words: str) -> str:

@@ -48,6 +48,7 @@ ROUTERS = (
     system.router,
     auth.router,
     setup.router,
+    setup.settings_router,
     setup.start_router,
     people.router,
     access.router,  # before the bases: a base's name may contain a slash

@@ -48,7 +48,14 @@ from assay.store.schema import records as recorded
 ORIGINAL, UNFINISHED = "erase ", "erasing"  # fact names: originals still to be deleted; pending work
 NOBODY = "erased:"  # prefix of a pseudonym that replaces a name, followed by a unique suffix
 AT_ONCE = 500
-NAMING = ("Granted", "AccountChanged", "FeedbackGiven", "DocumentEdited")  # records of the workspace that name people
+# Records of the workspace that name people
+NAMING = (
+    "Granted",
+    "AccountChanged",
+    "SettingChanged",
+    "FeedbackGiven",
+    "DocumentEdited",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +226,13 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
 
 
 def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
-    """Records of access granted to a person or by them, and of changes to their account."""
+    """Records of access granted to a person or by them, of changes to their account, and of settings that name them or that
+    they changed."""
     mentions_person = or_(
         payloads.c.body.contains(f'"detail":{dumps(name)}', autoescape=True),
         payloads.c.body.contains(f'"name":{dumps(f"user:{name}")}', autoescape=True),
         payloads.c.body.contains(f'"by":{dumps(name)}', autoescape=True),
+        *(payloads.c.body.contains(f"user:{name}{end}", autoescape=True) for end in (",", " ", '"')),  # as a reviewer
     )
     rows = (
         select(payloads.c.seq)

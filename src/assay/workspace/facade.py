@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from assay.workspace.feedback import FeedbackItem
     from assay.workspace.model_connection import ModelConnection, ProposedModel
     from assay.workspace.review import ReviewService as ReviewService
+    from assay.workspace.settings_change import SettingGroup
     from assay.workspace.suggest import Suggestion
     from assay.workspace.types import Access, ErasureReport, Steps, WorkForecast
 
@@ -525,19 +526,32 @@ class Workspace:
 
         return await model_connection.test(self.context, proposed, tuple(agreed))
 
-    def connect_model(self, proposed: ProposedModel, agreed: Sequence[str] = ()) -> Workspace:
+    def connect_model(self, proposed: ProposedModel, agreed: Sequence[str] = (), *, by: str = LOCAL.id) -> Workspace:
         """Store which model is asked, and the agreement to send text to its machine. Returns the workspace with it."""
         from assay.workspace import model_connection
 
-        return Workspace(
-            replace(self.context, settings=model_connection.connect(self.context, proposed, tuple(agreed)))
-        )
+        settings = model_connection.connect(self.context, proposed, tuple(agreed), by)
+        return Workspace(replace(self.context, settings=settings))
 
-    def disconnect_model(self) -> Workspace:
+    def disconnect_model(self, *, by: str = LOCAL.id) -> Workspace:
         """Go on without a model, and forget its key. Returns the workspace without it."""
         from assay.workspace import model_connection
 
-        return Workspace(replace(self.context, settings=model_connection.disconnect(self.context)))
+        return Workspace(replace(self.context, settings=model_connection.disconnect(self.context, by)))
+
+    # --- settings ---------------------------------------------------------------------------------------------------
+
+    def setting_groups(self) -> tuple[SettingGroup, ...]:
+        """The settings that an administrator can change in the browser, with their values."""
+        from assay.workspace import settings_change
+
+        return settings_change.setting_groups(self.context)
+
+    def change_settings(self, wanted: Mapping[str, Any], *, by: str = LOCAL.id) -> Workspace:
+        """Store these settings, and record each change. Returns the workspace with them."""
+        from assay.workspace import settings_change
+
+        return Workspace(replace(self.context, settings=settings_change.change(self.context, wanted, by)))
 
     # --- synthesis --------------------------------------------------------------------------------------------------
 

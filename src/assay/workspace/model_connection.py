@@ -16,13 +16,13 @@ from pydantic import SecretStr
 from assay.core.errors import ModelError, UserError
 from assay.core.private_files import write_private
 from assay.core.settings import PREFIX, Settings, hider, masked
-from assay.core.settings_file import write_settings
 from assay.models.capability import describe_capability
 from assay.models.factory import has_model, is_endpoint, llm_for, model_hosts, models_by_role, reached, remote_hosts
 from assay.models.llm import Role
 from assay.store import facts
 from assay.workspace import model_roles
 from assay.workspace.context import WorkspaceContext
+from assay.workspace.settings_change import write_changes
 
 KEY_FILE = "llm.key"  # in the workspace, readable by its owner alone
 CONNECTION = ("llm_base_url", "llm_model", "llm_api_key")
@@ -98,8 +98,8 @@ async def test(context: WorkspaceContext, proposed: ProposedModel, agreed: tuple
     return describe_capability(can)
 
 
-def connect(context: WorkspaceContext, proposed: ProposedModel, agreed: tuple[str, ...]) -> Settings:
-    """Store the connection and the agreement, and return the settings from here on."""
+def connect(context: WorkspaceContext, proposed: ProposedModel, agreed: tuple[str, ...], by: str) -> Settings:
+    """Store the connection and the agreement, and return the settings from here on. Each change is recorded."""
     settings = _with(context, proposed)
     hosts = reached(settings)
     _require_agreement(context, model_hosts(settings), agreed)
@@ -112,18 +112,18 @@ def connect(context: WorkspaceContext, proposed: ProposedModel, agreed: tuple[st
             changed["llm_api_key"] = SecretStr(f"file:{(context.path / KEY_FILE).resolve()}")
         elif "llm_api_key" in changed:
             (context.path / KEY_FILE).unlink(missing_ok=True)
-        write_settings(context.path, {name: _plain(value) for name, value in changed.items()})
+        write_changes(context, changed, by)
     for host in agreed:
         if host in hosts:
             facts.agree(context.store, host)
     return context.settings.model_copy(update=changed)
 
 
-def disconnect(context: WorkspaceContext) -> Settings:
+def disconnect(context: WorkspaceContext, by: str) -> Settings:
     """Go on without a model: the endpoint is forgotten, with its key. What was agreed to stays on record."""
     _refuse_fixed()
     gone = {"llm_base_url": "", "llm_model": "", "llm_api_key": SecretStr(""), **dict.fromkeys(OTHER_MODELS, "")}
-    write_settings(context.path, {name: _plain(value) for name, value in gone.items()})
+    write_changes(context, gone, by)
     (context.path / KEY_FILE).unlink(missing_ok=True)
     return context.settings.model_copy(update=gone)
 
@@ -171,7 +171,3 @@ def _refuse_fixed() -> None:
     names = [name for each in CONNECTION if (name := f"{PREFIX}{each.upper()}") in os.environ]
     if names:
         raise UserError(f"The environment of the server sets {', '.join(names)}: change it there.")
-
-
-def _plain(value: object) -> object:
-    return value.get_secret_value() if isinstance(value, SecretStr) else value

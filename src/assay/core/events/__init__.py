@@ -19,6 +19,7 @@ from assay.core.events.governance import (
     Granted,
     Narrowed,
     Reviewed,
+    SettingChanged,
     Stakes,
     Withheld,
 )
@@ -119,6 +120,7 @@ Event = (
     | Erased
     | Granted
     | AccountChanged
+    | SettingChanged
     | FeedbackGiven
     | DocumentEdited
     | Narrowed
@@ -193,6 +195,7 @@ __all__ = [
     "Route",
     "Routed",
     "SearchFilters",
+    "SettingChanged",
     "SpineWritten",
     "Stakes",
     "StepAnswered",

@@ -48,6 +48,7 @@ from assay.core.events import (
     Reviewed,
     Revised,
     Routed,
+    SettingChanged,
     SpineWritten,
     StepAnswered,
     Stopped,
@@ -104,6 +105,7 @@ TITLES: Mapping[Family, Mapping[type, str]] = {
         Erased: "Erased",
         Granted: "Access",
         AccountChanged: "Account",
+        SettingChanged: "Setting",
         FeedbackGiven: "Feedback",
         DocumentEdited: "Document",
         Withheld: "Not shown",
@@ -304,6 +306,8 @@ def _full_line(event: Event, pages: Mapping[str, int]) -> str:
             return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=_by(event))
         case AccountChanged():
             return _parts(f"{event.name}: {event.change}", event.detail, by=_by(event))
+        case SettingChanged():
+            return _parts(f"{event.name}: {event.before or 'empty'} → {event.after or 'empty'}", by=_by(event))
         case FeedbackGiven():
             which = "the answer" if event.claim is None else f"statement {event.claim + 1}"
             return _parts(f"{which} of run {event.run}: {event.kind}", event.words, by=_by(event))

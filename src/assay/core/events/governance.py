@@ -105,6 +105,16 @@ class AccountChanged:
     detail: str = omitted_when_empty("")  # the groups, the key's id, yes or no, or who has it all now
 
 
+@dataclass(frozen=True, slots=True)
+class SettingChanged:
+    """A setting of the workspace was changed in the browser. Of a secret it is recorded only whether it was set."""
+
+    name: str
+    before: str
+    after: str
+    by: str
+
+
 class FeedbackKind(StrEnum):
     """What somebody says of an answer, or of one of its claims."""
 

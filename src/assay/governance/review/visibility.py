@@ -26,6 +26,7 @@ from assay.core.events import (
     Resumed,
     Reviewed,
     Routed,
+    SettingChanged,
     Stopped,
     ToolRan,
     Withheld,
@@ -41,7 +42,7 @@ UNVERIFIED = "Unverified"  # such a failure quotes unsupported claims
 def redact_event(event: Event) -> Event:
     """The event as the person who asked may see it before delivery. Whatever is not listed here is not shown."""
     match event:
-        case Asked() | Resumed() | Narrowed() | Granted() | AccountChanged() | Withheld():
+        case Asked() | Resumed() | Narrowed() | Granted() | AccountChanged() | SettingChanged() | Withheld():
             return event
         case Rephrased(by=by) if by == RULES:
             return replace(event, why="")

@@ -1,10 +1,12 @@
-"""HTTP routes for setting up in the browser: the model that is asked, for administrators only (hidden from others); a folder
-of this computer, where only its own user can ask; and questions to begin with."""
+"""HTTP routes for setting up in the browser: settings and the model that is asked, for administrators only (hidden from
+others); a folder of this computer, where only its own user can ask; and questions to begin with."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from dataclasses import asdict
 
 from fastapi import APIRouter, HTTPException
 
@@ -20,6 +22,10 @@ from assay.serve.schemas.setup_schemas import (
     ModelRequest,
     ModelTestResponse,
     RecipientView,
+    SettingGroupView,
+    SettingsRequest,
+    SettingsResponse,
+    SettingView,
     SuggestionsResponse,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
@@ -27,10 +33,12 @@ from assay.serve.uploading.folder import copy_folder
 from assay.serve.views.document_views import suggested
 from assay.store import jobs
 from assay.workspace.model_connection import ModelConnection, ProposedModel
+from assay.workspace.settings_change import SettingGroup
 
 log = logging.getLogger("assay.serve")
 
 router = APIRouter(prefix="/api/model", tags=["model"], responses=error_responses(413, 502))
+settings_router = APIRouter(prefix="/api/settings", tags=["settings"], responses=error_responses(413))
 start_router = APIRouter(prefix="/api", tags=["documents"], responses=error_responses(413))
 
 ONLY_ITS_USER = "Only the one user of this computer can name a folder of it. Send the files instead."
@@ -80,7 +88,8 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
     """Ask this model from now on. The address and the agreement are stored, the key in a file that only the server's user can
     read."""
     require_administrator(who)
-    server.workspace = await asyncio.to_thread(server.workspace.connect_model, _proposed(given), given.agree)
+    by = who.principal.id
+    server.workspace = await asyncio.to_thread(server.workspace.connect_model, _proposed(given), given.agree, by=by)
     log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
     return _view(await asyncio.to_thread(server.workspace.model_connection))
 
@@ -89,9 +98,36 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
 async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
     require_administrator(who)
-    server.workspace = await asyncio.to_thread(server.workspace.disconnect_model)
+    server.workspace = await asyncio.to_thread(server.workspace.disconnect_model, by=who.principal.id)
     log.info("%s has disconnected the model", who.principal.id)
     return _view(await asyncio.to_thread(server.workspace.model_connection))
+
+
+@settings_router.get("", response_model=SettingsResponse)
+def settings(server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
+    """The settings that can be changed here, with their values and bounds. Keys and addresses are not among them."""
+    require_administrator(who)
+    return _settings_view(server.workspace.setting_groups())
+
+
+@settings_router.patch("", response_model=SettingsResponse)
+async def change_settings(given: SettingsRequest, server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
+    """Change settings, all of them or none. They are written to the workspace's file, hold from the next question on, and
+    each change is recorded."""
+    require_administrator(who)
+    change = server.workspace.change_settings
+    server.workspace = await asyncio.to_thread(change, given.values, by=who.principal.id)
+    log.info("%s has changed settings: %s", who.principal.id, ", ".join(sorted(given.values)))
+    return _settings_view(await asyncio.to_thread(server.workspace.setting_groups))
+
+
+def _settings_view(groups: Sequence[SettingGroup]) -> SettingsResponse:
+    return SettingsResponse(
+        groups=tuple(
+            SettingGroupView(title=group.title, settings=tuple(SettingView(**asdict(each)) for each in group.settings))
+            for group in groups
+        )
+    )
 
 
 @start_router.post(

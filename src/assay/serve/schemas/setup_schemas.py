@@ -1,4 +1,4 @@
-"""HTTP schemas for setting up: the connection to a model, folders on the server's disk, and suggested questions."""
+"""HTTP schemas for setting up: the connection to a model, settings, folders on the server's disk, and suggested questions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr, StringConstraints
 
 from assay.serve.schemas.run_schemas import NOT_BLANK, Id, Name, RequestModel, ResponseModel
+from assay.workspace.settings_change import Kind
 
 Address = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
@@ -42,6 +43,39 @@ class ModelTestResponse(ResponseModel):
     """What the endpoint can do, a sentence each."""
 
     lines: tuple[str, ...]
+
+
+SettingValue = bool | int | float | Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
+
+
+class SettingView(ResponseModel):
+    """A setting, and what it can be."""
+
+    name: str
+    label: str
+    about: str
+    kind: Kind
+    value: SettingValue
+    default: SettingValue
+    choices: tuple[str, ...]
+    least: float | None
+    most: float | None
+    fixed: str  # why it cannot be changed here; empty if it can
+
+
+class SettingGroupView(ResponseModel):
+    title: str
+    settings: tuple[SettingView, ...]
+
+
+class SettingsResponse(ResponseModel):
+    groups: tuple[SettingGroupView, ...]
+
+
+class SettingsRequest(RequestModel):
+    """New values by the names of settings. What is not named stays as it is."""
+
+    values: Annotated[dict[str, SettingValue], Field(min_length=1, max_length=100)]
 
 
 class FolderRequest(RequestModel):

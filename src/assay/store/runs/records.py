@@ -27,6 +27,7 @@ from assay.core.events import (
     Granted,
     Narrowed,
     Reviewed,
+    SettingChanged,
     Withheld,
 )
 from assay.core.events.upgrade import current_kind, read_event, stored_kinds
@@ -46,7 +47,7 @@ _LAST = (
 )
 _HEAD = select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)
 _RECORD, _PAYLOAD, _MENTION = insert(records), insert(payloads), insert(mentions)
-WorkspaceEvent = Erased | Granted | AccountChanged | FeedbackGiven | DocumentEdited
+WorkspaceEvent = Erased | Granted | AccountChanged | SettingChanged | FeedbackGiven | DocumentEdited
 LATE = "it was recorded while a document that it speaks of was erased"
 
 

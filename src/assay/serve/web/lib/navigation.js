@@ -19,6 +19,7 @@ export const SCREENS = [
   { at: /^\/reports(?:\/([^/]+))?$/, module: "./screens/reports.js", name: "reports", params: ["report"] },
   { at: /^\/health$/, module: "./screens/health.js", name: "health", params: [] },
   { at: /^\/model$/, module: "./screens/model.js", name: "model", params: [] },
+  { at: /^\/settings$/, module: "./screens/settings.js", name: "settings", params: [] },
   { at: /^\/people$/, module: "./screens/people.js", name: "people", params: [] },
   { at: /^\/keys$/, module: "./screens/keys.js", name: "keys", params: [] },
 ];
@@ -34,7 +35,8 @@ const OTHERS = [
   { name: "reviews", hash: "#/reviews", words: "Reviews", drawn: "shield" },
   { name: "reports", hash: "#/reports", words: "Reports", drawn: "chart" },
   { name: "health", hash: "#/health", words: "Health", drawn: "shield", admin: true },
-  { name: "model", hash: "#/model", words: "Model", drawn: "sliders", admin: true },
+  { name: "model", hash: "#/model", words: "Model", drawn: "ask", admin: true },
+  { name: "settings", hash: "#/settings", words: "Settings", drawn: "sliders", admin: true },
   { name: "people", hash: "#/people", words: "People", drawn: "people", admin: true },
 ];
 const EVERY = 60_000; // milliseconds between looks at what waits
