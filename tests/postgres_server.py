@@ -28,3 +28,14 @@ def new_database() -> str:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")
     engine.dispose()
     return url.set(database=name).render_as_string(hide_password=False)
+
+
+def data_folder() -> Path:
+    """Where the server keeps its tables on disk, after everything in memory was written there."""
+    engine = sqlalchemy.create_engine(
+        sqlalchemy.make_url(str(_server().get_uri())).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT"
+    )
+    with engine.connect() as connection:
+        connection.exec_driver_sql("CHECKPOINT")
+    engine.dispose()
+    return Path(_server().pgdata) / "base"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from postgres_server import data_folder, new_database
+from pydantic import SecretStr
 
 from assay.core.errors import StoreError, UserError
 from assay.core.settings import Settings
@@ -19,6 +22,7 @@ from assay.index import factory
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
 from assay.index.lance.lance_index import open_index
 from assay.index.memory.memory_index import MemoryIndex
+from assay.index.postgres.postgres_engine import PostgresEngine
 from assay.index.protocol import Index, IndexEngine
 
 DIM = 8
@@ -51,7 +55,17 @@ async def memory(folder: Path) -> Index:
     return MemoryIndex()
 
 
-ENGINES: tuple[Callable[[Path], Awaitable[Index]], ...] = (memory, lance, lance_half_folded, lance_reading)
+async def postgres(folder: Path) -> Index:
+    return await PostgresEngine(new_database()).open("contract", DIM, create=True)
+
+
+ENGINES: tuple[Any, ...] = (
+    memory,
+    lance,
+    lance_half_folded,
+    lance_reading,
+    pytest.param(postgres, marks=pytest.mark.long),
+)
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
@@ -403,9 +417,45 @@ def _bare(id: str, fields: dict[str, Scalar]) -> Row:
 # ── engines: what the workspace and erase need ────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(params=sorted(factory.ENGINES))
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> IndexEngine:
-    return factory.index_engine(Settings(index=request.param), tmp_path / "workspace")
+def settings_of_lance(folder: Path) -> Settings:
+    return Settings(index="lance")
+
+
+def settings_of_lance_elsewhere(folder: Path) -> Settings:
+    return Settings(index=f"lance:{folder}/elsewhere")
+
+
+def settings_of_memory(folder: Path) -> Settings:
+    return Settings(index="memory")
+
+
+def settings_of_postgres(folder: Path) -> Settings:
+    return Settings(index="postgres", state=SecretStr(new_database()))
+
+
+WORKSPACES = (
+    settings_of_lance,
+    settings_of_lance_elsewhere,
+    settings_of_memory,
+    pytest.param(settings_of_postgres, marks=pytest.mark.long),
+)
+
+
+@pytest.fixture(params=WORKSPACES, ids=lambda settings_of: settings_of.__name__.removeprefix("settings_of_"))
+def new_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], IndexEngine]:
+    """The engine of a new workspace of this name."""
+
+    def make(name: str) -> IndexEngine:
+        folder = tmp_path / name
+        folder.mkdir()
+        return factory.index_engine(request.param(folder), folder)
+
+    return make
+
+
+@pytest.fixture
+def engine(new_engine: Callable[[str], IndexEngine]) -> IndexEngine:
+    return new_engine("workspace")
 
 
 def test_an_unknown_engine_is_refused_by_name(tmp_path: Path):
@@ -428,14 +478,14 @@ async def test_an_index_exists_from_its_creation_until_it_is_dropped(engine: Ind
     assert await (await engine.open("b", DIM, create=True)).count(EVERYTHING) == 0
 
 
-async def test_bases_do_not_share_rows_and_workspaces_do_not_share_bases(engine: IndexEngine, tmp_path: Path):
+async def test_bases_do_not_share_rows_and_workspaces_do_not_share_bases(new_engine: Callable[[str], IndexEngine]):
+    engine = new_engine("workspace")
     first, second = await engine.open("b", DIM, create=True), await engine.open("c", DIM, create=True)
     await first.upsert([row("a")])
     assert await second.count(EVERYTHING) == 0
     await engine.drop("c")
     assert await first.count(EVERYTHING) == 1
-    other = type(engine)(tmp_path / "other")  # type: ignore[call-arg]
-    assert not other.exists("b")
+    assert not new_engine("other").exists("b")
 
 
 async def test_an_index_is_not_opened_with_vectors_of_another_length(engine: IndexEngine):
@@ -449,10 +499,11 @@ async def test_purge_leaves_nothing_of_deleted_rows(engine: IndexEngine, tmp_pat
     await index.upsert([row(f"s{i}", f"xylophonequartz{i}", doc="secret") for i in range(3)])
     await index.upsert([row("k", "marmalade")])
     await index.optimise()
+    disk = data_folder() if isinstance(engine, PostgresEngine) else tmp_path
     await index.delete(Eq("doc", "secret"))
     await index.upsert([row("k", "zeppelin")])
     assert await index.purge() == ()
-    on_disk = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    on_disk = b"".join(path.read_bytes() for path in disk.rglob("*") if path.is_file())
     assert b"xylophonequartz" not in on_disk and b"marmalade" not in on_disk
     assert ids(await index.lexical("zeppelin", 5, EVERYTHING)) == ["k"]
 
@@ -469,6 +520,23 @@ async def test_a_lease_has_one_holder_and_keeps_nobody_from_reading(engine: Inde
         assert await index.count(EVERYTHING) == 1
     async with engine.lease("b", 0.0):
         pass
+
+
+async def test_rows_come_back_as_they_were_written(index):
+    written = [row(f"r{i}", f"text {i}", lead="A lead\n", page=i, year=i, title="T") for i in range(5)]
+    await index.upsert(written)
+    assert await index.ids() == [f"r{i}" for i in range(5)]
+    found = await index.rows(["r3", "gone", "r1"])
+    assert [each.passage for each in found] == [written[3].passage, written[1].passage]
+    assert [(each.lead, dict(each.fields)) for each in found] == [
+        (written[at].lead, dict(written[at].fields)) for at in (3, 1)
+    ]
+    assert all(np.array_equal(each.vector, written[at].vector) for each, at in zip(found, (3, 1), strict=True))
+    assert await index.rows([]) == []
+
+
+async def test_an_engine_names_its_parts_and_their_versions(engine: IndexEngine):
+    assert all(name and version for name, version in (await engine.versions()).items())
 
 
 async def test_relabelled_rows_are_found_under_the_new_label_only(index):

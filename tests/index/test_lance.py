@@ -18,6 +18,7 @@ import pytest
 
 from assay.core.errors import StoreError, UserError
 from assay.core.types import Passage, Row
+from assay.index.encoding import table_name
 from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
 from assay.index.lance import folder as lance_folder
 from assay.index.lance import matrix
@@ -271,7 +272,7 @@ async def test_any_base_id_gets_a_table_of_its_own_inside_the_folder(tmp_path, b
     index = await open_index(tmp_path, base, DIM, create=True)
     await index.upsert([row("a")])
     assert {path.parent for path in tmp_path.glob("*.lance")} == {tmp_path}
-    assert lance_folder.table_name(base).lower() != lance_folder.table_name(base + "x").lower()
+    assert table_name(base).lower() != table_name(base + "x").lower()
     await lance_folder.drop_tables(tmp_path, base)
     assert not list(tmp_path.glob("*.lance"))
 

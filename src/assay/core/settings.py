@@ -140,7 +140,9 @@ class Settings(BaseModel):
         "or file:PATH, or keyring:SERVICE/NAME with such an address",
     )
     index: str = Field(
-        "lance", description="the search index: `lance` (on disk), or `memory` (gone when the process ends)"
+        "lance",
+        description="the search index: `lance` (in the workspace), `lance:PATH`, `postgres` (pgvector in the database that "
+        "`state` names), or `memory` (gone when the process ends)",
     )
     pool: int = Field(100, ge=10, le=1000, description="how many passages each channel contributes to a search")
     per_document: int = Field(

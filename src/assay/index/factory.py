@@ -9,28 +9,42 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from assay.core.errors import UserError
-from assay.core.settings import Settings
+from assay.core.settings import Settings, secret
 from assay.index.protocol import IndexEngine
 
 
 def index_engine(settings: Settings, workspace: Path) -> IndexEngine:
     """The engine for the indexes of the workspace in this folder. Nothing is loaded or opened yet."""
-    build = ENGINES.get(settings.index)
+    name, _, place = settings.index.partition(":")
+    build = ENGINES.get(name)
     if build is None:
-        raise UserError(f"There is no index engine {settings.index!r}. Set `index` to one of: {', '.join(ENGINES)}.")
-    return build(workspace)
+        raise UserError(f"There is no index engine {name!r}. Set `index` to one of: {', '.join(ENGINES)}.")
+    return build(settings, workspace, place)
 
 
-def _lance(workspace: Path) -> IndexEngine:
+def _lance(settings: Settings, workspace: Path, place: str) -> IndexEngine:
     from assay.index.lance.lance_engine import LanceEngine
 
-    return LanceEngine(workspace)
+    return LanceEngine(workspace, Path(place).expanduser() if place else None)
 
 
-def _memory(workspace: Path) -> IndexEngine:
+def _memory(settings: Settings, workspace: Path, place: str) -> IndexEngine:
     from assay.index.memory.memory_engine import MemoryEngine
 
     return MemoryEngine(workspace)
 
 
-ENGINES: Mapping[str, Callable[[Path], IndexEngine]] = {"lance": _lance, "memory": _memory}
+def _postgres(settings: Settings, workspace: Path, place: str) -> IndexEngine:
+    from assay.index.postgres.postgres_engine import PostgresEngine
+
+    address = secret(settings.state)
+    if not address:
+        raise UserError('`index = "postgres"` uses the database that `state` names. Set `state` to postgresql://….')
+    return PostgresEngine(address)
+
+
+ENGINES: Mapping[str, Callable[[Settings, Path, str], IndexEngine]] = {
+    "lance": _lance,
+    "memory": _memory,
+    "postgres": _postgres,
+}

@@ -11,6 +11,11 @@ from pathlib import Path
 
 from assay.core.errors import UserError
 
+WRITING = (
+    "Another process has been writing to this knowledge base for {seconds:.0f} s. "
+    "Wait until it has finished, or stop it, and try again."
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -33,10 +38,7 @@ async def file_lease(path: Path, patience: float, notice: float = 5.0) -> AsyncI
         except Timeout:
             waited = time.monotonic() - began
             if waited >= patience:
-                raise UserError(
-                    f"Another process has been writing to this knowledge base for {patience:.0f} s. "
-                    "Wait until it has finished, or stop it, and try again."
-                ) from None
+                raise UserError(WRITING.format(seconds=patience)) from None
             if waited >= notice and not warned:
                 log.warning("waiting for another process that is writing to this knowledge base")
                 warned = True

@@ -45,6 +45,14 @@ class Index(Protocol):
 
     async def count(self, where: Filter) -> int: ...
 
+    async def ids(self) -> list[str]:
+        """The passage ids of all rows, in order."""
+        ...
+
+    async def rows(self, ids: Sequence[str]) -> list[Row]:
+        """Rows as they were written, by passage id, in the order of `ids`; missing ones are left out."""
+        ...
+
     async def optimise(self) -> None:
         """Merge new rows into the search structures and remove old versions, with the text of deleted rows."""
         ...
@@ -56,6 +64,10 @@ class Index(Protocol):
 
 class IndexEngine(Protocol):
     """The indexes of one workspace, by the id of their knowledge base."""
+
+    async def versions(self) -> dict[str, str]:
+        """The engine's parts and their versions. An AssayError if one is missing or cannot be reached."""
+        ...
 
     def exists(self, base_id: str) -> bool:
         """Whether the base has an index, intact or damaged."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-import re
 import shutil
 import uuid
 from datetime import timedelta
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import StoreError, UserError
+from assay.index.encoding import require_dimensions, table_name
 from assay.index.lance.lazy_import import load_lancedb
 from assay.index.lance.rows import schema
 from assay.index.lease import file_lease
@@ -20,13 +19,6 @@ from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
     from lancedb.table import AsyncTable
-
-
-def table_name(base_id: str) -> str:
-    """A table's name: the id itself if it is valid on every file system, else its digest. The two forms never collide."""
-    if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", base_id):
-        return "base_" + base_id
-    return "digest_" + hashlib.sha256(base_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def tables(folder: Path, name: str) -> list[Path]:
@@ -63,11 +55,7 @@ async def open_table(folder: Path, name: str, dim: int) -> AsyncTable:
         raise damaged(folder, error) from error
     if columns.names != schema(held).names:
         raise damaged(folder, ValueError("another version of Assay made it"))
-    if held != dim:
-        raise StoreError(
-            f"The index holds vectors of {held} dimensions, the embedder makes {dim}: it has been changed. "
-            "Set the old embedder again, or run `assay reindex` to rebuild the index."
-        )
+    require_dimensions(held, dim)
     return table
 
 

@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class LanceEngine:
     workspace: Path
+    elsewhere: Path | None = None  # the folder of the tables, if not in the workspace
 
     @property
     def folder(self) -> Path:
-        return self.workspace / "index"
+        return self.elsewhere or self.workspace / "index"
+
+    async def versions(self) -> dict[str, str]:
+        from importlib.metadata import version
+
+        return {"LanceDB": version("lancedb")}
 
     def exists(self, base_id: str) -> bool:
         return has_index(self.folder, base_id)

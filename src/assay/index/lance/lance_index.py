@@ -19,9 +19,10 @@ import numpy as np
 
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row
+from assay.index.encoding import query_vector, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
-from assay.index.lance.folder import build_indices, create_table, damaged, flush, open_table, table_name, tables
+from assay.index.lance.folder import build_indices, create_table, damaged, flush, open_table, tables
 from assay.index.lance.read import (
     TableSnapshot,
     approximate_neighbours,
@@ -38,6 +39,7 @@ from assay.index.lance.rows import (
     take_rows,
     to_arrow,
     to_hits,
+    to_rows,
     to_stored,
     unpacked,
     vectors_of,
@@ -134,9 +136,7 @@ class LanceIndex:
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
-        query = np.asarray(vector, np.float32)
-        if query.shape != (self.dim,):
-            raise StoreError(f"A query of shape {query.shape} does not fit an index of {self.dim} dimensions.")
+        query = query_vector(vector, self.dim)
         if k <= 0:
             return []
         return await self._read(lambda: self._dense(query, k, where))
@@ -161,6 +161,16 @@ class LanceIndex:
     async def count(self, where: Filter) -> int:
         test = None if where == EVERYTHING else compile(where)
         return await self._read(lambda: self.table.count_rows(test))
+
+    async def ids(self) -> list[str]:
+        found = await self._read(lambda: self.table.query().select(["id"]).to_arrow())
+        return sorted(found["id"].to_pylist())
+
+    async def rows(self, ids: Sequence[str]) -> list[Row]:
+        listed = f"id IN ({', '.join(literal(each) for each in ids)})"
+        found = await self._read(lambda: self.table.query().where(listed).select([*PAYLOAD, "vector"]).to_arrow())
+        by_id = {row.passage.id: row for row in to_rows(found, self.dim)}
+        return [by_id[id] for id in ids if id in by_id]
 
     # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
 

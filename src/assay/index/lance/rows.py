@@ -11,6 +11,7 @@ import numpy as np
 
 from assay.core.errors import StoreError
 from assay.core.types import Hit, Passage, Row, Scalar
+from assay.index.encoding import row_vector
 from assay.index.lance import matrix
 from assay.index.lance.sql import COLUMNS, exact, folded, has_column
 
@@ -48,7 +49,7 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
 
     rows = list({row.passage.id: row for row in rows}.values())
     passages = [row.passage for row in rows]
-    vectors = np.stack([_vector(row, dim) for row in rows])
+    vectors = np.stack([row_vector(row, dim) for row in rows])
     columns = {
         "id": [passage.id for passage in passages],
         "body": [f"{row.lead}\n{row.passage.text}" for row in rows],
@@ -95,6 +96,16 @@ class StoredPassage:
 def to_stored(table: pa.Table) -> list[StoredPassage]:
     bodies, abouts = table["body"].to_pylist(), table["about"].to_pylist()
     return [_stored(body, json.loads(about)) for body, about in zip(bodies, abouts, strict=True)]
+
+
+def to_rows(table: pa.Table, dim: int) -> list[Row]:
+    """Rows as they were written."""
+    leads = [
+        body[: json.loads(about)[6]]
+        for body, about in zip(table["body"].to_pylist(), table["about"].to_pylist(), strict=True)
+    ]
+    rows = zip(to_stored(table), vectors_of(table, dim), leads, strict=True)
+    return [Row(stored.passage, vector, lead, stored.fields) for stored, vector, lead in rows]
 
 
 def packed(table: pa.Table) -> np.ndarray:
@@ -144,18 +155,6 @@ def to_block(table: pa.Table, dim: int, texts: np.ndarray | None = None) -> matr
     ids = np.empty(table.num_rows, object)
     ids[:] = table["id"].to_pylist()
     return matrix.block(table["_rowid"].to_numpy(), ids, vectors_of(table, dim), columns, texts)
-
-
-def _vector(row: Row, dim: int) -> np.ndarray:
-    vector = np.asarray(row.vector, np.float32)
-    if vector.shape != (dim,):
-        raise StoreError(
-            f"A vector of shape {vector.shape} does not fit an index of {dim} dimensions: the embedder has changed. "
-            "Run `assay reindex` to rebuild the index."
-        )
-    if not np.isfinite(vector).all():
-        raise StoreError(f"The vector of passage {row.passage.id} holds a value that is not a number.")
-    return vector
 
 
 def _about(row: Row) -> str:

@@ -8,11 +8,11 @@ that no key or value can cross a delimiter.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 
-from assay.core.errors import StoreError, UserError
+from assay.core.errors import UserError
 from assay.core.types import Scalar
+from assay.index.encoding import sortable_bound, sortable_value, storable, storable_bound, storable_key
 from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range
 
 COLUMNS = ("base", "doc", "source", "title", "date", "type", "language", "label")
@@ -76,13 +76,13 @@ def _leaf(where: Eq | In | Range | Contains) -> str:
             needle = text.casefold()
             if not needle:
                 return "TRUE"
-            if not _storable(needle):
+            if not storable(needle):
                 return "FALSE"
             return f"contains({_part('folded', _key(name) + _MID)}, {literal(needle.translate(_ESCAPES))})"
 
 
 def _among(name: str, values: Sequence[Scalar]) -> str:
-    usable = [value for value in values if _storable(value)]
+    usable = [value for value in values if storable(value)]
     in_column = [value for value in usable if isinstance(value, str) and has_column(name, value)]
     elsewhere = {_value(value) for value in usable if not has_column(name, value)}
     tests = [f"contains(exact, {literal(_END + _key(name) + _MID + value + _END)})" for value in sorted(elsewhere)]
@@ -99,14 +99,14 @@ def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
         tests.append(_between_texts(name, low, high))  # type: ignore[arg-type]
     if not any(isinstance(bound, str) for bound in bounds):
         start = _key(name) + _MID + "n"
-        tests.append(_bounded(_part("exact", start), _has(start), _bound(low), _bound(high), "<="))
+        tests.append(_bounded(_part("exact", start), _has(start), _number(low), _number(high), "<="))
     return _join("OR", tests) if tests else "FALSE"
 
 
 def _between_texts(name: str, low: str | None, high: str | None) -> str:
     # A lone surrogate cannot be stored, so a bound that contains one is moved to the next storable value.
-    low_bound = None if low is None else _cut(low)
-    high_bound, below = (None, "<=") if high is None else (_cut(high), "<=" if _storable(high) else "<")
+    low_bound = None if low is None else storable_bound(low)
+    high_bound, below = (None, "<=") if high is None else (storable_bound(high), "<=" if storable(high) else "<")
     if name in COLUMNS:
         present = f"f_{name} <> ''"
         return _bounded(f"f_{name}", present, low_bound, high_bound, below)
@@ -152,41 +152,14 @@ def _pairs(values: Mapping[str, str]) -> str:
 
 
 def _key(name: str) -> str:
-    return (name if _storable(name) else name.encode("utf-8", "backslashreplace").decode()).translate(_ESCAPES)
+    return storable_key(name).translate(_ESCAPES)
 
 
 def _value(value: Scalar) -> str:
     if isinstance(value, str):
         return "s" + value.translate(_ESCAPES)
-    if not _storable(value):
-        raise StoreError(f"The number {value!r} cannot be kept as a field: it does not fit a float.")
-    return "n" + _sortable(float(value))
+    return "n" + sortable_value(value)
 
 
-def _storable(value: Scalar) -> bool:
-    if isinstance(value, str):
-        return not any("\ud800" <= char <= "\udfff" for char in value) if not value.isascii() else True
-    try:
-        return float(value) == value  # false for NaN, and for integers that a float would round
-    except OverflowError:
-        return False
-
-
-def _cut(bound: str) -> str:
-    at = next((i for i, char in enumerate(bound) if "\ud800" <= char <= "\udfff"), None)
-    return bound if at is None else bound[:at] + "\ue000"
-
-
-def _bound(bound: Scalar | None) -> str | None:
-    if bound is None:
-        return None
-    try:
-        return _sortable(float(bound))
-    except OverflowError:
-        return _sortable(float("inf") if bound > 0 else float("-inf"))  # type: ignore[operator]
-
-
-def _sortable(number: float) -> str:
-    """Sixteen hex digits whose order as text is the order of the numbers."""
-    (bits,) = struct.unpack(">Q", struct.pack(">d", number + 0.0))  # + 0.0 turns -0.0 into 0.0
-    return f"{(~bits & 0xFFFF_FFFF_FFFF_FFFF) if bits >> 63 else bits | 1 << 63:016x}"
+def _number(bound: Scalar | None) -> str | None:
+    return None if bound is None else sortable_bound(bound)

@@ -6,7 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.core.errors import StoreError, UserError
+from assay.core.errors import UserError
+from assay.index.encoding import require_dimensions
 from assay.index.lease import file_lease, lease_path
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.protocol import NO_INDEX
@@ -18,6 +19,9 @@ _INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base; sha
 class MemoryEngine:
     workspace: Path
 
+    async def versions(self) -> dict[str, str]:
+        return {}
+
     def exists(self, base_id: str) -> bool:
         return self._key(base_id) in _INDEXES
 
@@ -25,11 +29,7 @@ class MemoryEngine:
         if not create and not self.exists(base_id):
             raise UserError(NO_INDEX)
         index = _INDEXES.setdefault(self._key(base_id), MemoryIndex(dim=dim))
-        if index.dim != dim:
-            raise StoreError(
-                f"The index holds vectors of {index.dim} dimensions, the embedder makes {dim}: it has been changed. "
-                "Set the old embedder again, or run `assay reindex` to rebuild the index."
-            )
+        require_dimensions(index.dim, dim)
         return index
 
     async def drop(self, base_id: str) -> None:

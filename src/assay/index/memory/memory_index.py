@@ -20,20 +20,20 @@ K1, B = 1.2, 0.75
 
 @dataclass(slots=True)
 class MemoryIndex:
-    rows: dict[str, Row] = field(default_factory=dict)
+    held: dict[str, Row] = field(default_factory=dict)
     dim: int = 0
 
     async def upsert(self, rows: Sequence[Row]) -> None:
-        self.rows.update({row.passage.id: row for row in rows})
+        self.held.update({row.passage.id: row for row in rows})
 
     async def delete(self, where: Filter) -> int:
         doomed = [row.passage.id for row in self._kept(where)]
         for id in doomed:
-            del self.rows[id]
+            del self.held[id]
         return len(doomed)
 
     async def relabel(self, document: str, label: str) -> int:
-        rows = [row for row in self.rows.values() if row.passage.doc_id == document]
+        rows = [row for row in self.held.values() if row.passage.doc_id == document]
         await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
         return len(rows)
 
@@ -43,17 +43,23 @@ class MemoryIndex:
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
         scores = _bm25(
-            set(words(query)), {id: words(f"{row.lead}\n{row.passage.text}") for id, row in self.rows.items()}
+            set(words(query)), {id: words(f"{row.lead}\n{row.passage.text}") for id, row in self.held.items()}
         )
         found = [row for row in self._kept(where) if row.passage.id in scores]
         return _best(found, lambda row: scores[row.passage.id], "lexical", k)
 
     async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
-        rows = [self.rows[id] for id in dict.fromkeys(ids) if id in self.rows and matches(where, self.rows[id].fields)]
+        rows = [self.held[id] for id in dict.fromkeys(ids) if id in self.held and matches(where, self.held[id].fields)]
         return [_hit(row, {}, rank) for rank, row in enumerate(rows, start=1)]
 
     async def count(self, where: Filter) -> int:
         return len(self._kept(where))
+
+    async def ids(self) -> list[str]:
+        return sorted(self.held)
+
+    async def rows(self, ids: Sequence[str]) -> list[Row]:
+        return [self.held[id] for id in ids if id in self.held]
 
     async def optimise(self) -> None:
         return None
@@ -62,7 +68,7 @@ class MemoryIndex:
         return ()
 
     def _kept(self, where: Filter) -> list[Row]:
-        return [row for row in self.rows.values() if matches(where, row.fields)]
+        return [row for row in self.held.values() if matches(where, row.fields)]
 
 
 def words(text: str) -> list[str]:

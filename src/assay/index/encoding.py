@@ -1,0 +1,127 @@
+"""How engines store fields and rows so that no value can be mistaken for another. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from assay.core.errors import StoreError
+from assay.core.types import Hit, Passage, Row, Scalar
+
+
+def table_name(base_id: str) -> str:
+    """A table's name: the id itself if it is valid on every file system, else its digest. The two forms never collide."""
+    if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", base_id):
+        return "base_" + base_id
+    return "digest_" + hashlib.sha256(base_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+# ── values of fields ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def storable(value: Scalar) -> bool:
+    """Whether a value can be kept exactly. Half characters (lone surrogates) and numbers that no float holds cannot."""
+    if isinstance(value, str):
+        return not any("\ud800" <= char <= "\udfff" for char in value) if not value.isascii() else True
+    try:
+        return float(value) == value  # false for NaN, and for integers that a float would round
+    except OverflowError:
+        return False
+
+
+def storable_key(name: str) -> str:
+    return name if storable(name) else name.encode("utf-8", "backslashreplace").decode()
+
+
+def storable_bound(bound: str) -> str:
+    """A bound of texts without half a character: the text up to it, and then the next storable value."""
+    at = next((i for i, char in enumerate(bound) if "\ud800" <= char <= "\udfff"), None)
+    return bound if at is None else bound[:at] + "\ue000"
+
+
+def sortable_value(number: Scalar) -> str:
+    if not storable(number):
+        raise StoreError(f"The number {number!r} cannot be kept as a field: it does not fit a float.")
+    return sortable(float(number))
+
+
+def sortable_bound(bound: Scalar) -> str:
+    """A bound of numbers; one that is too large for a float lies beyond all of them."""
+    try:
+        return sortable(float(bound))
+    except OverflowError:
+        return sortable(float("inf") if bound > 0 else float("-inf"))  # type: ignore[operator]
+
+
+def sortable(number: float) -> str:
+    """Sixteen hex digits whose order as text is the order of the numbers."""
+    (bits,) = struct.unpack(">Q", struct.pack(">d", number + 0.0))  # + 0.0 turns -0.0 into 0.0
+    return f"{(~bits & 0xFFFF_FFFF_FFFF_FFFF) if bits >> 63 else bits | 1 << 63:016x}"
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row without its vector."""
+
+    passage: Passage
+    lead: str
+    fields: dict[str, Scalar]
+
+    def hit(self, vector: np.ndarray, rank: int, **scores: float) -> Hit:
+        return Hit(self.passage, vector, scores, rank, str(self.fields.get("title", "")), self.fields)
+
+    def row(self, vector: np.ndarray) -> Row:
+        return Row(self.passage, vector, self.lead, self.fields)
+
+
+def pack(row: Row) -> str:
+    """A row without its vector as JSON. Control characters are escaped, so any column of texts takes it."""
+    of = row.passage
+    about = [of.id, of.doc_id, of.text, of.start, of.end, of.heading, of.page, of.context, row.lead, dict(row.fields)]
+    text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+    if not storable(text):
+        raise StoreError("A passage or one of its fields holds half a character (a lone surrogate).")
+    return text
+
+
+def unpack(text: str) -> StoredRow:
+    about: list[Any] = json.loads(text)
+    *passage, lead, fields = about
+    return StoredRow(Passage(*passage), lead, fields)
+
+
+def row_vector(row: Row, dim: int) -> np.ndarray:
+    """The vector of a row, if it fits an index of `dim` dimensions."""
+    vector = np.asarray(row.vector, np.float32)
+    if vector.shape != (dim,):
+        raise StoreError(
+            f"A vector of shape {vector.shape} does not fit an index of {dim} dimensions: the embedder has changed. "
+            "Run `assay reindex` to rebuild the index."
+        )
+    if not np.isfinite(vector).all():
+        raise StoreError(f"The vector of passage {row.passage.id} holds a value that is not a number.")
+    return vector
+
+
+def query_vector(vector: np.ndarray, dim: int) -> np.ndarray:
+    query = np.asarray(vector, np.float32)
+    if query.shape != (dim,):
+        raise StoreError(f"A query of shape {query.shape} does not fit an index of {dim} dimensions.")
+    return query
+
+
+def require_dimensions(held: int, dim: int) -> None:
+    if held != dim:
+        raise StoreError(
+            f"The index holds vectors of {held} dimensions, the embedder makes {dim}: it has been changed. "
+            "Set the old embedder again, or run `assay reindex` to rebuild the index."
+        )

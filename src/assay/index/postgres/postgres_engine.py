@@ -1,0 +1,151 @@
+"""The tables of a workspace's indexes in the database that `state` names, in a schema of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from assay.core.errors import UserError
+from assay.index.encoding import require_dimensions, table_name
+from assay.index.lease import WRITING
+from assay.index.protocol import NO_INDEX
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from assay.index.postgres.postgres_index import PostgresIndex
+
+SCHEMA = "assay_index"
+NO_PGVECTOR = (
+    "The database server has no pgvector, which `index = \"postgres\"` needs. Install it there and run "
+    "`CREATE EXTENSION vector` in the database as its administrator."
+)  # fmt: skip
+
+
+class PostgresEngine:
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def exists(self, base_id: str) -> bool:
+        from assay.store.database import plain_errors
+
+        with plain_errors(), self._engine.connect() as connection:
+            return _dimensions(connection, _table(base_id)) is not None
+
+    async def open(self, base_id: str, dim: int, *, create: bool = False) -> PostgresIndex:
+        from assay.index.postgres.postgres_index import PostgresIndex
+
+        held = await asyncio.to_thread(self._prepare, base_id, dim if create else 0)
+        if held is None:
+            raise UserError(NO_INDEX)
+        require_dimensions(held, dim)
+        return PostgresIndex(self._engine, _table(base_id), dim)
+
+    async def drop(self, base_id: str) -> None:
+        def drop() -> None:
+            from assay.store.database import plain_errors
+
+            with plain_errors(), self._engine.begin() as connection:
+                connection.exec_driver_sql(f"DROP TABLE IF EXISTS {_table(base_id)}")
+
+        await asyncio.to_thread(drop)
+
+    def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
+        return self._lease(base_id, patience)
+
+    async def versions(self) -> dict[str, str]:
+        """The versions of the server's parts, for `assay doctor`."""
+
+        def read() -> dict[str, str]:
+            from assay.store.database import plain_errors
+
+            with plain_errors(), self._engine.connect() as connection:
+                server = connection.exec_driver_sql("SHOW server_version").scalar_one()
+                vectors = connection.exec_driver_sql(
+                    "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'"
+                ).scalar()
+            if vectors is None:
+                raise UserError(NO_PGVECTOR)
+            return {"PostgreSQL": str(server), "pgvector": str(vectors)}
+
+        return await asyncio.to_thread(read)
+
+    @property
+    def _engine(self) -> Engine:
+        return _engine(self.address)
+
+    def _prepare(self, base_id: str, create: int) -> int | None:
+        """The dimensions of a base's table; with `create`, it is created first if it does not exist."""
+        from sqlalchemy.exc import ProgrammingError
+
+        from assay.store.database import plain_errors
+
+        table = _table(base_id)
+        with plain_errors():
+            with self._engine.connect() as connection:
+                held = _dimensions(connection, table)
+            if held is None and create:
+                try:
+                    with self._engine.begin() as connection:
+                        _create(connection, table, create)
+                        held = _dimensions(connection, table)
+                except ProgrammingError as error:
+                    raise UserError(NO_PGVECTOR) from error
+            return held
+
+    @asynccontextmanager
+    async def _lease(self, base_id: str, patience: float) -> AsyncIterator[None]:
+        """A lock of the server, which it frees if the writer's connection ends."""
+        key = int.from_bytes(hashlib.sha256(f"{SCHEMA}.{base_id}".encode()).digest()[:8], "big", signed=True)
+        began = time.monotonic()
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            while not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({key})").scalar():
+                if time.monotonic() - began >= patience:
+                    raise UserError(WRITING.format(seconds=patience))
+                await asyncio.sleep(0.1)
+            try:
+                yield
+            finally:
+                connection.exec_driver_sql(f"SELECT pg_advisory_unlock({key})")
+        finally:
+            connection.close()
+
+
+@lru_cache(maxsize=4)
+def _engine(address: str) -> Engine:
+    from assay.store.engines import engine_for
+
+    return engine_for(address).execution_options(assay_unlocked=True)
+
+
+def _table(base_id: str) -> str:
+    name = table_name(base_id)
+    if len(name) > 40:  # the server cuts names at 63 bytes
+        name = "digest_" + hashlib.sha256(name.encode()).hexdigest()[:32]
+    return f'{SCHEMA}."{name}"'
+
+
+def _create(connection: Connection, table: str, dim: int) -> None:
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock(hashtext('{SCHEMA}'))")  # another process may do the same
+    connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
+    connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    connection.exec_driver_sql(
+        f"""CREATE TABLE IF NOT EXISTS {table} (id text COLLATE "C" PRIMARY KEY, content text NOT NULL,
+        fields jsonb NOT NULL, folded jsonb NOT NULL, words tsvector NOT NULL, vector vector({dim}) NOT NULL)"""
+    )
+    for name in ("content", "fields", "folded", "words"):  # the server's statistics would keep samples of erased text
+        connection.exec_driver_sql(f"ALTER TABLE {table} ALTER {name} SET STATISTICS 0")
+    connection.exec_driver_sql(f"CREATE INDEX ON {table} USING gin (words)")
+    for name in ("doc", "label"):
+        connection.exec_driver_sql(f"CREATE INDEX ON {table} ((fields ->> '{name}'))")
+
+
+def _dimensions(connection: Connection, table: str) -> int | None:
+    sql = "SELECT atttypmod FROM pg_attribute WHERE attrelid = to_regclass(%(table)s) AND attname = 'vector'"
+    return connection.exec_driver_sql(sql, {"table": table}).scalar()

@@ -1,0 +1,179 @@
+"""An index in a table of PostgreSQL: vectors by pgvector, words by the server's own text search.
+
+Dense search is exact up to `EXACT_LIMIT` rows; above that it uses an HNSW graph. The text search ranks by how often and how
+closely words occur, not by how rare they are: it is not BM25.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Engine
+
+from assay.core.types import Hit, Row
+from assay.index.encoding import StoredRow, pack, query_vector, row_vector, unpack
+from assay.index.filters import EVERYTHING, Eq, Filter
+from assay.index.postgres.sql import compile, fields_json, folded_json
+from assay.store.database import plain_errors
+
+EXACT_LIMIT = 200_000  # rows
+QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
+
+COLUMNS = "content, vector_send(vector)"
+WORDS = r"""(SELECT string_agg('''' || replace(replace(word, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery AS query
+    FROM unnest(tsvector_to_array(to_tsvector('english', %(query)s))) AS word)"""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresIndex:
+    engine: Engine
+    table: str  # quoted, with its schema
+    dim: int
+    exact_limit: int = EXACT_LIMIT
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def upsert(self, rows: Sequence[Row]) -> None:
+        if rows:
+            records = [self._record(row) for row in {row.passage.id: row for row in rows}.values()]
+            await asyncio.to_thread(self._insert, records)
+
+    async def delete(self, where: Filter) -> int:
+        test = compile(where)
+        return await self._write(f"DELETE FROM {self.table} WHERE {test.sql}", test.parameters)
+
+    async def relabel(self, document: str, label: str) -> int:
+        rows = await self._rows(Eq("doc", document))
+        await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
+        return len(rows)
+
+    async def optimise(self) -> None:
+        if await self.count(EVERYTHING) > self.exact_limit:
+            name = self.table.rsplit(".", 1)[1].strip('"')
+            graph = f'CREATE INDEX IF NOT EXISTS "{name}_graph" ON {self.table} USING hnsw (vector vector_cosine_ops)'
+            await self._write(graph)
+        await asyncio.to_thread(self._maintain, f"VACUUM (ANALYZE) {self.table}")
+
+    async def purge(self) -> tuple[str, ...]:
+        """Rewrite the table. What the server archives (write-ahead segments, replicas, dumps) is its operator's to delete."""
+        await asyncio.to_thread(self._maintain, f"VACUUM (FULL, ANALYZE) {self.table}")
+        return ()
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
+        query, test = query_vector(vector, self.dim), compile(where)
+        if k <= 0:
+            return []
+        distance = "(vector <=> %(vector)s::vector)"  # not a number where a vector is zero
+        sql = f"""SELECT {COLUMNS}, CASE WHEN distance = 'NaN' THEN 0 ELSE 1 - distance END AS score FROM
+            (SELECT id, content, vector, {distance} AS distance FROM {self.table} WHERE {test.sql}) AS found
+            ORDER BY score DESC, id LIMIT %(k)s"""
+        if await self.count(EVERYTHING) > self.exact_limit:
+            sql = f"""SELECT {COLUMNS}, 1 - {distance} AS score FROM {self.table} WHERE {test.sql}
+                ORDER BY {distance} LIMIT %(k)s"""
+        found = await self._read(sql, {**test.parameters, "vector": _literal(query), "k": k})
+        return _hits("dense", found)
+
+    async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
+        words = " ".join(list(dict.fromkeys(plain_words(query).split()))[:QUERY_WORDS])
+        if k <= 0 or not words:
+            return []
+        test = compile(where)
+        sql = f"""SELECT {COLUMNS}, ts_rank(words, query, 1) AS score FROM {self.table}, {WORDS} AS asked
+            WHERE words @@ query AND {test.sql} ORDER BY score DESC, id LIMIT %(k)s"""
+        return _hits("lexical", await self._read(sql, {**test.parameters, "query": words, "k": k}))
+
+    async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
+        found = await self._by_id(ids, where)
+        wanted = [found[id] for id in dict.fromkeys(ids) if id in found]
+        return [stored.hit(vector, rank) for rank, (stored, vector) in enumerate(wanted, start=1)]
+
+    async def count(self, where: Filter) -> int:
+        test = compile(where)
+        rows = await self._read(f"SELECT count(*) FROM {self.table} WHERE {test.sql}", test.parameters)
+        return rows[0][0]
+
+    async def ids(self) -> list[str]:
+        return [id for (id,) in await self._read(f"SELECT id FROM {self.table} ORDER BY id")]
+
+    async def rows(self, ids: Sequence[str]) -> list[Row]:
+        found = await self._by_id(ids, EVERYTHING)
+        return [found[id][0].row(found[id][1]) for id in ids if id in found]
+
+    # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _record(self, row: Row) -> dict[str, object]:
+        return {
+            "id": row.passage.id,
+            "content": pack(row),
+            "fields": fields_json(row.fields),
+            "folded": folded_json(row.fields),
+            "words": plain_words(f"{row.lead}\n{row.passage.text}"),
+            "vector": _literal(row_vector(row, self.dim)),
+        }
+
+    def _insert(self, records: list[dict[str, object]]) -> None:
+        new = "content, fields, folded, words, vector".split(", ")
+        sql = f"""INSERT INTO {self.table} (id, {", ".join(new)})
+            VALUES (%(id)s, %(content)s, %(fields)s, %(folded)s, to_tsvector('english', %(words)s), %(vector)s)
+            ON CONFLICT (id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in new)}"""
+        with plain_errors(), self.engine.begin() as connection:
+            connection.exec_driver_sql(sql, records)
+
+    async def _rows(self, where: Filter) -> list[Row]:
+        test = compile(where)
+        found = await self._read(f"SELECT {COLUMNS} FROM {self.table} WHERE {test.sql}", test.parameters)
+        return [unpack(content).row(_vector(vector)) for content, vector in found]
+
+    async def _by_id(self, ids: Sequence[str], where: Filter) -> dict[str, tuple[StoredRow, np.ndarray]]:
+        test = compile(where)
+        sql = f"SELECT {COLUMNS} FROM {self.table} WHERE id = ANY(%(ids)s::text[]) AND {test.sql}"
+        found = await self._read(sql, {**test.parameters, "ids": list(dict.fromkeys(ids))})
+        rows = ((unpack(content), _vector(vector)) for content, vector in found)
+        return {stored.passage.id: (stored, vector) for stored, vector in rows}
+
+    async def _read(self, sql: str, parameters: Mapping[str, object] | None = None) -> Sequence[Any]:
+        def read() -> Sequence[Any]:
+            with plain_errors(), self.engine.connect() as connection:
+                return connection.exec_driver_sql(sql, dict(parameters or {})).all()
+
+        return await asyncio.to_thread(read)
+
+    async def _write(self, sql: str, parameters: Mapping[str, object] | None = None) -> int:
+        def write() -> int:
+            with plain_errors(), self.engine.begin() as connection:
+                return connection.exec_driver_sql(sql, dict(parameters or {})).rowcount
+
+        return await asyncio.to_thread(write)
+
+    def _maintain(self, sql: str) -> None:
+        with plain_errors(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql(sql)
+
+
+def plain_words(text: str) -> str:
+    """Text without accents and without what the database cannot store."""
+    plain = unicodedata.normalize("NFKD", text.encode("utf-8", "ignore").decode().replace("\x00", " "))
+    return "".join(char for char in plain if not unicodedata.combining(char))
+
+
+def _hits(channel: str, found: Sequence[Any]) -> list[Hit]:
+    return [
+        unpack(content).hit(_vector(vector), rank, **{channel: float(score)})
+        for rank, (content, vector, score) in enumerate(found, start=1)
+    ]
+
+
+def _literal(vector: np.ndarray) -> str:
+    return "[" + ",".join(map(repr, vector.tolist())) + "]"
+
+
+def _vector(sent: bytes) -> np.ndarray:
+    """pgvector's binary form: two 16-bit numbers, then big-endian floats."""
+    return np.frombuffer(sent, ">f4", offset=4).astype(np.float32)
