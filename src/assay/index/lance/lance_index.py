@@ -167,6 +167,8 @@ class LanceIndex:
         return sorted(found["id"].to_pylist())
 
     async def rows(self, ids: Sequence[str]) -> list[Row]:
+        if not ids:
+            return []
         listed = f"id IN ({', '.join(literal(each) for each in ids)})"
         found = await self._read(lambda: self.table.query().where(listed).select([*PAYLOAD, "vector"]).to_arrow())
         by_id = {row.passage.id: row for row in to_rows(found, self.dim)}
