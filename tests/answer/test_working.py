@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
@@ -297,3 +298,52 @@ def test_no_working_raises(expression: str, words: str, result: str, text: str):
     given_ = Working(expression, (Operand(words, "k"),), result)
     assert isinstance(prove(text, given_, {"k": f"{text} {words}"}), Proof)
     assert isinstance(suggests_row(text, given_, {"k": f"{text} {words}"}), bool)
+
+
+OUTAGE = {
+    "c": "The outage began at 21:14 and ended at 22:48. The pump ran from 9:05 pm to 9:35:30 pm. It opened at 23:10.",
+    "d": "The gate opened on 3 May 2025, 23:10 and closed on 4 May 2025, 01:40.",
+}
+AM = ("3 May 2025, 23:10@d", "4 May 2025, 01:40@d")
+
+
+def elapsed(claim: str, expression: str, operands: Sequence[str], result: str, unit: str) -> Proof:
+    parts = [Operand(words, key) for words, _, key in (each.rpartition("@") for each in operands)]
+    return prove(claim, Working(expression, tuple(parts), result, unit), OUTAGE)
+
+
+@pytest.mark.parametrize(
+    ("claim", "expression", "operands", "result", "unit"),
+    [
+        ("From 21:14 to 22:48, 94 minutes.", 'minutes("21:14", "22:48")', ["21:14@c", "22:48@c"], "94", "minutes"),
+        ("It took about 1.6 hours.", 'hours("21:14", "22:48")', ["21:14@c", "22:48@c"], "1.6", "hours"),
+        ("It ran for 30.5 minutes.", 'minutes("9:05 pm", "9:35:30 pm")', ["9:05 pm@c", "9:35:30 pm@c"], "30.5", "min"),
+        ("It was open for 150 minutes.", f'minutes("{AM[0][:-2]}", "{AM[1][:-2]}")', AM, "150", "minutes"),
+        ("It was open for 2.5 hours.", f'hours("{AM[0][:-2]}", "{AM[1][:-2]}")', AM, "2.5", "hours"),
+    ],
+)
+def test_time_between_two_clock_times_is_proved(
+    claim: str, expression: str, operands: Sequence[str], result: str, unit: str
+):
+    assert elapsed(claim, expression, operands, result, unit).ok
+    digit = next(each for each in reversed(result) if each.isdigit())
+    wrong = str((int(digit) + 1) % 10).join(result.rsplit(digit, 1))
+    assert not elapsed(claim.replace(result, wrong), expression, operands, wrong, unit).ok
+
+
+@pytest.mark.parametrize(
+    ("expression", "operands", "why"),
+    [
+        ('minutes("23:10", "21:14")', ["23:10@c", "21:14@c"], "past midnight both need their dates"),
+        (f'minutes("{AM[0][:-2]}", "22:48")', [AM[0], "22:48@c"], "one of its clock times has a date"),
+        (f'minutes("{AM[1][:-2]}", "{AM[0][:-2]}")', AM, "before the first"),
+        ('minutes("21:14", "22:49")', ["21:14@c", "22:49@c"], "is not in what it cites"),
+        ('minutes("21:14")', ["21:14@c"], "take two values"),
+        ("minutes(21, 22)", ["21:14@c", "22:48@c"], "between two clock times"),
+        ('"22:48"', ["22:48@c"], "not a result"),
+        ('"22:48" - "21:14"', ["22:48@c", "21:14@c"], "not a number"),
+    ],
+)
+def test_time_that_the_text_does_not_settle_is_not_proved(expression: str, operands: Sequence[str], why: str):
+    found = elapsed("It took 94 minutes.", expression, operands, "94", "minutes")
+    assert not found.ok and why in found.why

@@ -78,6 +78,11 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "serve_uploads_per_person": "Waiting uploads of one person",
     },
 }
+ABOUT: Mapping[str, str] = {
+    "reranker": "late: by tokens of the bundled embedder; answer: by the bundled answer model; llm: by the language model",
+    "checkpoints": "searches: after three searches; nothing: when nothing relevant is found; sources: before answering; "
+    "reading: when a question can be read in several ways",
+}  # where the file can say more than this screen
 OFFERED = frozenset(name for group in GROUPS.values() for name in group)
 RERANKERS = ("none", "late", "answer", "llm")  # those on this machine, and the model that is asked anyway
 
@@ -151,7 +156,7 @@ def _shown(settings: Settings, stored: Settings, name: str, label: str) -> Shown
         fixed = fixed or f"It is set to {shown_value(value)} in {FILE}."
         value = shown_value(value)
     return ShownSetting(
-        name, label, field.description or "", kind, value, field.default, choices,
+        name, label, ABOUT.get(name, field.description or ""), kind, value, field.default, choices,
         bounds.get("ge", bounds.get("gt")), bounds.get("le"), fixed,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The small language of workings: decimals, operations, comparisons and a few functions over figures, dates and items.
+"""The small language of workings: decimals, operations, comparisons, and functions over figures, dates, clock times and items.
 
 Nothing is executed: an expression is parsed to a tree, and only what is listed here has a value. Pure.
 """
@@ -26,6 +26,8 @@ CONSTANTS = frozenset(map(Decimal, (12, 24, 60, 100, 365)))  # and powers of ten
 TYPED = {"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "≥": ">=", "≤": "<=", "$": "", "€": "", "£": ""}
 STRING = re.compile(r'"([^"]*)"|“([^“”]*)”|\'([^\']*)\'|‘([^‘’]*)’')
 NUMERAL = re.compile(r"(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d{1,3})?")
+CLOCK = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:\s*([ap])\.?m\b)?", re.I)
+DAY_SECONDS = 86_400
 UNKNOWN = "its expression has parts that are not arithmetic"
 
 
@@ -42,7 +44,16 @@ class Quantity:
     shift: int = 0  # of a plain power of ten: 3 for 1000, which may convert thousands to millions
 
 
-Value = Quantity | Day | bool
+@dataclass(frozen=True, slots=True)
+class ClockTime:
+    """A time of day, and its date where the words have one."""
+
+    seconds: int
+    day: Day | None = None
+
+
+Result = Quantity | Day | bool
+Value = Result | ClockTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,7 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise InvalidExpression("its expression cannot be read") from None
 
-    def evaluate(self, known: Readings, thresholds: Collection[Decimal] = ()) -> Value:
+    def evaluate(self, known: Readings, thresholds: Collection[Decimal] = ()) -> Result:
         """The value, where `known` are the figures that the operands have. `thresholds` are figures that the claim states:
         one side of a comparison may be one of them ("more than 20 %")."""
         try:
@@ -83,7 +94,9 @@ class Expression:
                 if isinstance(tree, ast.Compare):
                     sides = [self._side(each, known, thresholds) for each in (tree.left, *tree.comparators)]
                     return all(_holds(op, *pair) for op, pair in zip(tree.ops, pairwise(sides), strict=True))
-                return self._value(tree, known, 0)
+                if isinstance(found := self._value(tree, known, 0), ClockTime):
+                    raise InvalidExpression("a clock time is not a result: take minutes or hours between two")
+                return found
         except (DecimalException, ArithmeticError, ValueError):
             raise InvalidExpression("its expression cannot be computed") from None
 
@@ -159,16 +172,32 @@ def _is_same(one: str, two: str) -> bool:
     return " ".join(one.casefold().split()) == " ".join(two.casefold().split())
 
 
-def _read(words: str, known: Mapping[Decimal, frozenset[int]]) -> Quantity | Day:
-    """The date or the number that words are."""
-    if days := dates(words):
-        if len(days) > 1 or len(days[0]) > 1 or not min(days[0])[0]:
-            raise InvalidExpression(f"“{words[:60]}” is not one date with a year")
-        return min(days[0])
+def _read(words: str, known: Mapping[Decimal, frozenset[int]]) -> Quantity | Day | ClockTime:
+    """The clock time, the date or the number that words are."""
+    clocks = list(CLOCK.finditer(words))
+    if (days := dates(words)) and (len(days) > 1 or len(days[0]) > 1 or not min(days[0])[0]):
+        raise InvalidExpression(f"“{words[:60]}” is not one date with a year")
+    day = min(days[0]) if days else None
+    if clocks:
+        return ClockTime(_seconds(words, clocks), day)
+    if day:
+        return day
     found = {abs(each.value) for each in figures(words)} & known.keys()
     if len(found) != 1:
         raise InvalidExpression(f"“{words[:60]}” is neither a date nor a number")
     return Quantity(value := found.pop(), known[value])
+
+
+def _seconds(words: str, clocks: Sequence[re.Match[str]]) -> int:
+    """Seconds since midnight."""
+    hours, minutes, seconds = (int(part or 0) for part in clocks[0].groups()[:3])
+    if half := (clocks[0][4] or "").lower():
+        usable, hours = 1 <= hours <= 12, hours % 12 + 12 * (half == "p")
+    else:
+        usable = hours < 24
+    if len(clocks) > 1 or not usable:
+        raise InvalidExpression(f"“{words[:60]}” is not one clock time")
+    return hours * 3600 + minutes * 60 + seconds
 
 
 def _summands(node: ast.expr) -> int:
@@ -249,9 +278,26 @@ def _days(values: Sequence[Value]) -> Quantity:
     return Quantity(Decimal((date(*last) - date(*first)).days))
 
 
+def _elapsed(values: Sequence[Value], unit: int) -> Quantity:
+    """The time between two clock times, in units of so many seconds. Only dates take it past midnight."""
+    first, last = _pair(values)
+    if not (isinstance(first, ClockTime) and isinstance(last, ClockTime)):
+        raise InvalidExpression("minutes and hours are counted between two clock times")
+    if (first.day is None) != (last.day is None):
+        raise InvalidExpression("one of its clock times has a date and the other has none")
+    seconds = last.seconds - first.seconds
+    if first.day and last.day:
+        if not all(first.day + last.day):
+            raise InvalidExpression("the date of a clock time is not complete")
+        seconds += (date(*last.day) - date(*first.day)).days * DAY_SECONDS
+    if seconds < 0:
+        raise InvalidExpression("its second clock time is before the first; past midnight both need their dates")
+    return Quantity(Decimal(seconds) / unit)
+
+
 def _pair(values: Sequence[Value]) -> Sequence[Value]:
     if len(values) != 2:
-        raise InvalidExpression("change and days take two values")
+        raise InvalidExpression("change, days, hours and minutes take two values")
     return values
 
 
@@ -285,4 +331,6 @@ FUNCTIONS: dict[str, Callable[[Sequence[Value]], Value]] = {
     "max": lambda values: reduce(lambda best, each: each if _holds(ast.Gt(), each, best) else best, values),
     "change": _change,
     "days": _days,
+    "hours": lambda values: _elapsed(values, 3600),
+    "minutes": lambda values: _elapsed(values, 60),
 }

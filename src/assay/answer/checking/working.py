@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, localcontext
 
-from assay.answer.checking.expression import EXACT, LONGEST, Expression, InvalidExpression, Quantity, Value, is_count
+from assay.answer.checking.expression import EXACT, LONGEST, Expression, InvalidExpression, Quantity, Result, is_count
 from assay.core.types import Basis, Operand, Working
 from assay.language.dates import YEAR, dates
 from assay.language.locate import find_words, line_at, lines
@@ -104,7 +104,7 @@ def _find(working: Working, texts: Mapping[str, str]) -> tuple[Readings, list[st
     return known, steps
 
 
-def _fault(value: Value, shown: str, claim: str, working: Working) -> str:
+def _fault(value: Result, shown: str, claim: str, working: Working) -> str:
     """Why the value is not the result, or not what the claim states; empty if it is."""
     stated_result = " ".join(working.result.split())[:40]
     if isinstance(value, bool):
@@ -155,7 +155,7 @@ def _states(figure: Number, value: Quantity, result: Number, claim: str, *, perc
     return len(digits) > 1 and _rounds_to(value, replace(figure, scale=scale), percent=percent)
 
 
-def _shown(value: Value, working: Working) -> str:
+def _shown(value: Result, working: Working) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
