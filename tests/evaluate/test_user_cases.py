@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.core.errors import UserError
 from assay.evaluate.cases import Case, load_cases
 from assay.evaluate.grading import (
+    Agreement,
     Comparison,
     Estimate,
     Graded,
+    agreement,
     compare,
     covers,
     estimate,
@@ -22,6 +27,7 @@ from assay.evaluate.grading import (
     verdict,
 )
 from assay.evaluate.html_report import render_report
+from assay.evaluate.model_grade import grade_by_model
 from assay.evaluate.user_cases import evaluate_cases, load_results
 from assay.workspace.facade import open_workspace
 from assay.workspace.types import AskOptions
@@ -138,3 +144,36 @@ def test_follow_ups_belong_to_their_case(tmp_path: Path):
     (tmp_path / "c.jsonl").write_text(json.dumps({"question": "How tall?", "answer": "31", "follow_ups": [follow]}))
     (case,) = load_cases(tmp_path / "c.jsonl")
     assert [each.question for each in case.with_follow_ups()] == ["How tall?", "And its keeper?"]
+
+
+async def test_a_model_grades_points_and_people_say_how_well(tmp_path: Path):
+    (tmp_path / "tower.md").write_text("# The tower\n\nThe tower at Carrow Point is 31 metres tall.\n")
+    asked: list[str] = []
+
+    async def ask(
+        role: object, name: str, kind: Any, build_prompt: Callable[[int], Mapping[str, str]], **more: Any
+    ) -> Any:
+        asked.append("\n".join(build_prompt(9000).values()))
+        found = kind(right=True, covered=[2])
+        assert not more["check"](found) and more["check"](kind(right=True, covered=[3]))
+        return found, f"{name}@scripted"
+
+    points = ("It measures some hundred feet", "It stands at Carrow Point")
+    case = Case("How tall is the tower at Carrow Point?", points=points, given="A hundred feet.", grade=False)
+    with open_workspace(tmp_path / "w", create=True) as opened:
+        await opened.add([tmp_path / "tower.md"])
+        (found,) = await evaluate_cases(opened, [case], tmp_path / "r.jsonl", AskOptions(model=False), ask=ask)
+    assert found.by == "model" and found.metrics["right"] == 0.0 and found.metrics["points"] == 0.5
+    assert "1. It measures" in asked[0] and "31 metres" in asked[0] and "A hundred feet." in asked[1]
+    assert load_results(tmp_path / "r.jsonl") == [found]
+    assert agreement([found]) == {"words": Agreement(1, 1, None), "model": Agreement(1, 1, None)}
+    assert "By model: 1 of 1 answers" in render_report("r", [("a", "", [found])])
+    assert await grade_by_model(ask, Case("Who?", abstain=True), "Ines") is None and len(asked) == 2
+
+
+def test_agreement_beyond_chance_is_kappa():
+    cases = [
+        replace(graded(str(place), 1.0), person=person, given={"words": own})
+        for place, (own, person) in enumerate([(True, True), (False, False), (True, False), (True, True)])
+    ]
+    assert agreement(cases) == {"words": Agreement(4, 3, 0.5)}

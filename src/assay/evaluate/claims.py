@@ -21,14 +21,10 @@ from assay.answer.checking.model_rulings import JudgeRequest
 from assay.answer.compose import DeliveryGuard, find_fault
 from assay.core.codec import digest
 from assay.core.errors import UserError
-from assay.core.events import RoleModel
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
+from assay.evaluate.model_grade import connect_judge
 from assay.language.injection import is_suspicious, is_tainted
-from assay.models.ask import ask as ask_meter
-from assay.models.capability import probe
-from assay.models.factory import has_model, llm_for, models_by_role
 from assay.models.llm import Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.prompts.fence import fence_mark
 from assay.workspace.facade import open_workspace
 
@@ -215,21 +211,7 @@ async def _endpoint(stack: ExitStack, workspace: Path | None) -> AskModel:
     """The model that the settings name for the role `check`, through the product's prompt and parser."""
     folder = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-claims-"))) / "workspace"
     opened = stack.enter_context(open_workspace(folder, create=workspace is None, state=None if workspace else ""))
-    settings = opened.settings
-    if not has_model(settings):
-        raise UserError("There is no model to judge: set `llm_base_url` and `llm_model`.")
-    opened.context.check_model_consent()
-    llm = llm_for(settings, models_by_role(settings)[Role.check][0])
-    can = await probe(llm, settings.llm_timeout)
-    window = settings.llm_window or can.window
-    role_model = RoleModel(Role.check.value, llm.name, can.tools, can.schema, can.json, window, small=False)
-    models = {Role.check: (ConnectedModel(llm, role_model),)}
-    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger(), timeout=settings.llm_timeout)
-
-    async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **more: Any) -> Any:
-        return await ask_meter(meter, role, name, kind, build_prompt, **more)
-
-    return ask
+    return await connect_judge(opened)
 
 
 # --- counting -------------------------------------------------------------------------------------------------------

@@ -6,20 +6,24 @@ import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from assay.core.run import Run
-from assay.core.types import Answer, Outcome, Verdict
+from assay.core.types import Answer, Outcome, Verdict, omitted_when_empty
 from assay.evaluate.cases import Case
 from assay.evaluate.metrics import mean
+from assay.evaluate.model_grade import ModelGrade
 from assay.evaluate.qa import holds
 from assay.language.terms import content_terms
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
 SAMPLES, SEED = 1000, 7  # of the bootstrap
 COVERED = 0.6  # share of a point's terms that a statement must contain to cover it
+WORDS, MODEL = "words", "model"  # who grades
 QUALITY = (
     "right",
+    "exact",
+    "numbers",
     "token_f1",
     "points",
     "evidence_recall",
@@ -43,15 +47,30 @@ class Graded:
     answer: str
     expected: str
     metrics: Mapping[str, float]
+    by: str = omitted_when_empty(WORDS)  # who says whether it is right
+    person: bool | None = None  # how a person graded the answer that the case gives
+    given: Mapping[str, bool] = field(default_factory=dict)  # how words and model grade the same answer
 
 
-def grade(case: Case, run: Run, names: Mapping[str, str], seconds: float) -> Graded:
-    """`names` are the file names of documents, by id; `seconds` is how long the answer took."""
+def answer_text(answer: Answer) -> str:
+    return answer.said or " ".join(" ".join(claim.words.split()) for claim in answer.claims)
+
+
+def grade(
+    case: Case,
+    run: Run,
+    names: Mapping[str, str],
+    seconds: float,
+    by_model: ModelGrade | None = None,
+    given_by_model: ModelGrade | None = None,
+) -> Graded:
+    """`names` are the file names of documents, by id; `seconds` is how long the answer took. A model's grades replace those
+    by words."""
     answer = run.answer
     assert answer is not None
-    text = answer.said or " ".join(" ".join(claim.words.split()) for claim in answer.claims)
+    text = answer_text(answer)
     metrics = {
-        **_correctness(case, answer, text),
+        **_correctness(case, answer, text, by_model),
         **_evidence(case, run, answer, names),
         "rounds": float(run.rounds),
         "requests": float(run.usage.calls),
@@ -60,20 +79,54 @@ def grade(case: Case, run: Run, names: Mapping[str, str], seconds: float) -> Gra
         "seconds": seconds,
     }
     expected = "nothing" if case.abstain else case.answer or "; ".join(case.points)
-    return Graded(case.id, case.question, case.tags, run.id, answer.outcome.value, text, expected, metrics)
+    given: dict[str, bool] = {}
+    if case.grade is not None and "right" in (matched := match(case, case.given)):
+        given[WORDS] = bool(matched["right"])
+        if given_by_model is not None:
+            given[MODEL] = _is_right(case, given_by_model)
+    return Graded(
+        case.id,
+        case.question,
+        case.tags,
+        run.id,
+        answer.outcome.value,
+        text,
+        expected,
+        metrics,
+        MODEL if by_model is not None else WORDS,
+        case.grade if given else None,
+        given,
+    )
 
 
-def _correctness(case: Case, answer: Answer, text: str) -> dict[str, float]:
+def match(case: Case, text: str) -> dict[str, float]:
+    """How far a text says what the case expects, by its words."""
+    found: dict[str, float] = {}
+    if case.answer:
+        exact, numbers = holds(text, case.answer), numbers_match(text, case.answer)
+        found |= {"right": float(exact or numbers), "exact": float(exact), "token_f1": token_f1(text, case.answer)}
+        if NUMBER.search(case.answer):
+            found["numbers"] = float(numbers)
+    if case.points:
+        covered = mean([float(covers(text, point)) for point in case.points])
+        found |= {"points": covered, "right": min(found.get("right", 1.0), float(covered == 1.0))}
+    return found
+
+
+def _is_right(case: Case, found: ModelGrade) -> bool:
+    """A model's grade; nothing is right that leaves out a point."""
+    return found.right and len(set(found.covered)) == len(case.points)
+
+
+def _correctness(case: Case, answer: Answer, text: str, by_model: ModelGrade | None) -> dict[str, float]:
     abstained = answer.outcome is Outcome.abstained
     if case.abstain:
         return {"right": float(abstained), "abstention": float(abstained)}
-    found: dict[str, float] = {}
-    if case.answer:
-        right = not abstained and (holds(text, case.answer) or numbers_match(text, case.answer))
-        found |= {"right": float(right), "token_f1": 0.0 if abstained else token_f1(text, case.answer)}
-    if case.points:
-        covered = mean([float(not abstained and covers(text, point)) for point in case.points])
-        found |= {"points": covered, "right": min(found.get("right", 1.0), float(covered == 1.0))}
+    found = match(case, "" if abstained else text)
+    if by_model is not None and not abstained:
+        found["right"] = float(_is_right(case, by_model))
+        if case.points:
+            found["points"] = len(set(by_model.covered)) / len(case.points)
     if "right" in found:
         found["label"] = float((answer.outcome is Outcome.answered) == bool(found["right"]))
     return found | {"abstention": float(not abstained)}
@@ -158,6 +211,31 @@ def summarise(graded: Sequence[Graded]) -> dict[str, Estimate]:
     """Each metric over the cases that it applies to."""
     names = [name for name in (*QUALITY, "abstention", *COST) if any(name in each.metrics for each in graded)]
     return {name: estimate([each.metrics[name] for each in graded if name in each.metrics]) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How often a grader and people call the same answers right. `kappa` is 0 at chance and 1 at full agreement; None if
+    one of them calls everything the same."""
+
+    n: int
+    same: int
+    kappa: float | None
+
+
+def agreement(graded: Sequence[Graded]) -> dict[str, Agreement]:
+    """For each grader, its agreement with people on the answers that the cases give."""
+    found: dict[str, Agreement] = {}
+    for grader in (WORDS, MODEL):
+        pairs = [
+            (each.given[grader], each.person) for each in graded if each.person is not None and grader in each.given
+        ]
+        if pairs:
+            n, same = len(pairs), sum(own == person for own, person in pairs)
+            own, person = mean([float(one) for one, _ in pairs]), mean([float(bool(two)) for _, two in pairs])
+            chance = own * person + (1 - own) * (1 - person)
+            found[grader] = Agreement(n, same, (same / n - chance) / (1 - chance) if chance < 1 else None)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

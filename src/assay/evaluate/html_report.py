@@ -7,10 +7,12 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from assay.evaluate.grading import COST, QUALITY, Estimate, Graded, compare, summarise, verdict
+from assay.evaluate.grading import COST, MODEL, QUALITY, Estimate, Graded, agreement, compare, summarise, verdict
 
 WORDS = {
     "right": "right",
+    "exact": "says the answer",
+    "numbers": "says its numbers",
     "token_f1": "token F1",
     "points": "points covered",
     "evidence_recall": "evidence recall",
@@ -42,6 +44,18 @@ def format_estimate(name: str, found: Estimate | None) -> str:
     return f"{format_metric(name, found.mean)} ({low} to {high})"
 
 
+def grading_words(graded: Sequence[Graded]) -> str:
+    """Who graded, and how far people agree, in plain words."""
+    by_model = sum(each.by == MODEL for each in graded)
+    who = f"{by_model} of {len(graded)} answers were graded by the model, the others by their words."
+    shown = [
+        f"By {name}: {each.same} of {each.n} answers that people graded have the same grade"
+        + ("." if each.kappa is None else f" (kappa {each.kappa:.2f}).")
+        for name, each in agreement(graded).items()
+    ]
+    return " ".join([who, *shown] if shown else [who, "No answer was graded by a person: add `given` and `grade`."])
+
+
 def render_report(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]]) -> str:
     """`sides` are one or two evaluations of the same cases: name, description, results."""
     found = [summarise(graded) for _, _, graded in sides]
@@ -67,6 +81,7 @@ def render_report(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]]
             for name in names
         ],
         differences=bool(compared),
+        grading=grading_words(last),
         **_scatter(sides, found),
         tags=_tags(sides),
         worst=sorted((each for each in last if not each.metrics.get("right", 1.0)), key=_value)[:WORST],

@@ -14,7 +14,8 @@ from assay.core.private_files import write_private
 from assay.core.run import Run
 from assay.core.types import file_name
 from assay.evaluate.cases import Case
-from assay.evaluate.grading import Graded, grade
+from assay.evaluate.grading import Graded, answer_text, grade
+from assay.evaluate.model_grade import Ask, grade_by_model
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
 
@@ -38,11 +39,12 @@ async def evaluate_cases(
     how: AskOptions,
     known: Sequence[Graded] = (),
     *,
+    ask: Ask | None = None,
     at_once: int = 1,
     report: Report = lambda _: None,
 ) -> list[Graded]:
     """Ask every case that is not among the known results, and grade it. Each result is written to `out` as soon as it is
-    there."""
+    there. `ask` is the model that grades, beside the words."""
     done = {each.case: each for each in known}
     limit = asyncio.Semaphore(at_once)
     every = [each.id for case in cases for each in case.with_follow_ups()]
@@ -51,7 +53,7 @@ async def evaluate_cases(
         if all(each.id in done for each in case.with_follow_ups()):
             return
         async with limit:
-            for graded in await _conversation(opened, case, how):
+            for graded in await _conversation(opened, case, how, ask):
                 done[graded.case] = graded
                 kept = [done[each] for each in every if each in done]
                 write_private(out, "".join(f"{dumps(to_json(one))}\n" for one in kept).encode())
@@ -63,7 +65,7 @@ async def evaluate_cases(
     return [done[each] for each in every]
 
 
-async def _conversation(opened: Workspace, case: Case, how: AskOptions) -> list[Graded]:
+async def _conversation(opened: Workspace, case: Case, how: AskOptions, ask: Ask | None) -> list[Graded]:
     """A case and its follow-ups, asked one after the other in one conversation."""
     thread = ""
     found: list[Graded] = []
@@ -76,7 +78,10 @@ async def _conversation(opened: Workspace, case: Case, how: AskOptions) -> list[
                 f"The question {each.question!r} was not answered to its end: `assay trace {run.id}` says why."
             )
         thread = run.asked.thread
-        found.append(grade(each, run, _names(opened, run), time.perf_counter() - began))
+        seconds = time.perf_counter() - began
+        texts = (answer_text(run.answer), each.given if each.grade is not None else "")
+        grades = [await grade_by_model(ask, each, text) if ask else None for text in texts]
+        found.append(grade(each, run, _names(opened, run), seconds, *grades))
     return found
 
 

@@ -179,7 +179,9 @@ def run_cases(
     from assay.core.events import Mode, Route
     from assay.evaluate.cases import load_cases
     from assay.evaluate.grading import summarise
+    from assay.evaluate.model_grade import connect_judge
     from assay.evaluate.user_cases import evaluate_cases, load_results
+    from assay.models.factory import has_model
     from assay.workspace.facade import open_workspace
     from assay.workspace.types import AskOptions
 
@@ -193,9 +195,10 @@ def run_cases(
     results: list[tuple[str, str, Sequence[Graded]]] = []
     with open_workspace(workspace) as opened:
         consent.settle(opened, model=not no_model)
+        ask = wait_for(connect_judge(opened)) if not no_model and has_model(opened.settings) else None
         for name, how, kept in sides:
             known = load_results(kept) if kept.is_file() else ()
-            asked = evaluate_cases(opened, loaded, kept, how, known, at_once=at_once, report=_say)
+            asked = evaluate_cases(opened, loaded, kept, how, known, ask=ask, at_once=at_once, report=_say)
             results.append((name, _describe(how), wait_for(asked)))
     _show(cases.name, results, report, json=json)
     _check_limits(summarise(results[-1][2]), fail_under or ())
@@ -268,8 +271,8 @@ def _describe(how: AskOptions) -> str:
 
 def _show(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]], report: Path | None, *, json: bool) -> None:
     from assay.core.codec import to_json
-    from assay.evaluate.grading import compare, summarise, verdict
-    from assay.evaluate.html_report import WORDS, format_estimate, render_report
+    from assay.evaluate.grading import agreement, compare, summarise, verdict
+    from assay.evaluate.html_report import WORDS, format_estimate, grading_words, render_report
 
     found = {name: summarise(graded) for name, _, graded in sides}
     compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
@@ -280,12 +283,14 @@ def _show(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]], report
         report.write_text(render_report(title, sides), encoding="utf-8")
     if json:
         both = {"comparison": to_json(compared), "verdict": words} if compared else {}
-        print_json({name: to_json(each) for name, each in found.items()} | both, indent=None)
+        agreed = {"agreement": to_json(agreement(sides[-1][2]))}
+        print_json({name: to_json(each) for name, each in found.items()} | agreed | both, indent=None)
         return
     for name, each in found.items():
         typer.echo(plain(f"{name}, {max(value.n for value in each.values())} questions"))
         for metric, value in each.items():
             typer.echo(f"  {WORDS[metric]:<20}{format_estimate(metric, value)}")
+    typer.echo(grading_words(sides[-1][2]))
     if words:
         typer.echo(plain(words))
     if report:
