@@ -18,8 +18,10 @@ from assay.core.events import Route, Routed
 from assay.core.events.describe import live_line
 from assay.core.types import file_name
 from assay.evaluate import beir
+from assay.serve.uploading.worker import UPLOADS
 from assay.store import facts
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.model_connection import KEY_FILE
 
 
 def one_line(done: Done, code: int = 2) -> str:
@@ -222,9 +224,16 @@ def test_a_terminal_that_lacks_a_sign_gets_another_one(assay, hostile: Path):
 
 
 def filled_by_hand(folder: Path) -> None:
-    for name in ("index", "originals"):
+    for name in ("index", "originals", UPLOADS):
         (folder / name / "deep").mkdir(parents=True, exist_ok=True)
-    for name in ("cache.db", "assay.toml", ".b0123456789abcdef.lock", "state-version-1.bak", "index/deep/part"):
+    for name in (
+        "cache.db",
+        "assay.toml",
+        KEY_FILE,
+        ".b0123456789abcdef.lock",
+        "state-version-1.bak",
+        "index/deep/part",
+    ):
         (folder / name).write_bytes(b"")
 
 

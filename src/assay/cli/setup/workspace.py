@@ -11,10 +11,10 @@ import typer
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
 
 # Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
-FOLDERS = ("index", "originals")
+FOLDERS = ("index", "originals", "uploads")
 FILES = (
     "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock", ".serve.lock", ".serve.token",
-    ".audit.lock", ".originals.lock", "audit.key",
+    ".audit.lock", ".originals.lock", "audit.key", "llm.key",
     "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db",
 )  # fmt: skip
 
