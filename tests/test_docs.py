@@ -13,6 +13,7 @@ from pathlib import Path
 import forked
 import pytest
 import typer
+from fastapi.routing import APIRoute
 from starlette.routing import Mount, Route
 
 import assay
@@ -138,9 +139,9 @@ def routes(folder: Path) -> set[str]:
     with open_workspace(folder, create=True) as opened:
         made = make_app(Server(opened))
     told = {f"{method.upper()} {path}" for path, each in made.openapi()["paths"].items() for method in each}
-    told |= {
-        f"{method} {each.path}" for each in made.routes if isinstance(each, Route) for method in each.methods or ()
-    }
+    elsewhere = [each for each in made.routes if isinstance(each, Route) and not isinstance(each, APIRoute)]
+    elsewhere += [each for each in made.routes if isinstance(each, APIRoute) and not each.include_in_schema]
+    told |= {f"{method} {each.path}" for each in elsewhere for method in each.methods or ()}
     told |= {each.path for each in made.routes if isinstance(each, Mount)}
     return {each for each in told if not each.startswith("HEAD ")}
 

@@ -30,6 +30,7 @@ from assay.core.events import (
     DECIDES,
     DECIDES_SYNTHESIS,
     Answered,
+    Asked,
     AwaitingReview,
     Checked,
     Compacted,
@@ -43,6 +44,7 @@ from assay.core.events import (
     Judged,
     ModelReplied,
     Narrowed,
+    Paused,
     Planned,
     Rephrased,
     Resumed,
@@ -51,6 +53,8 @@ from assay.core.events import (
     RevisionCause,
     Routed,
     StepAnswered,
+    Stopped,
+    ToolRan,
     Withheld,
 )
 from assay.core.events.upgrade import read_event
@@ -91,6 +95,7 @@ STEP_OF: Mapping[type, Step] = {
     AwaitingReview: Step.DELIVER,
     Answered: Step.DELIVER,
 }
+TAKEN = (Asked, ToolRan, Stopped, Paused)  # taken as recorded: what was asked, what tools returned, where it ended
 ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # progress of a run, not conclusions
 ENDS = {
     Step.GATHER: Gathered,
