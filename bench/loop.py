@@ -53,7 +53,7 @@ def found(place: int) -> str:
 
 def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
     """The model of all: what it says depends on the request alone."""
-    from assay.testing import calls, complete, keys_in, one_step, passages_in, research, role_of, supported, tools_of
+    from assay.testing import calls, keys_in, one_step, passages_in, research, role_of, supported, tools_of
     from assay.testing import text_of as words_of
     from assay.testing.fill_policies import cooperative_reply
 
@@ -83,9 +83,9 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
         return replies[role]()
 
     def say(request: dict[str, Any]) -> Any:
-        role, name = role_of(request)
+        role, _ = role_of(request)
         if role:
-            return complete() if name == "critique" else ours(role, words_of(request))
+            return ours(role, words_of(request))
         if "search" not in tools_of(request):
             return cooperative_reply(request)  # asked what it can do, it can do everything
         done = sum(message["role"] == "tool" for message in request["messages"])

@@ -39,7 +39,7 @@ class Log:
 
     def __post_init__(self) -> None:
         self._shown = len(self.run.events)
-        self._replies = self.run.consulted
+        self._replies = dict(self.run.consulted)
 
     def add(self, event: Event) -> None:
         self.run = self.record(self.run, event)
@@ -50,7 +50,7 @@ class Log:
         """Continue with the part of the run that may still be seen, and record that; later steps know nothing of the rest."""
         since = self._since(now)
         self.run = now
-        self._replies = now.consulted
+        self._replies = dict(now.consulted)
         self.add(Narrowed(since, NARROWED))
 
     def _since(self, now: Run) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TypeGuard
 
@@ -48,72 +49,72 @@ from assay.core.events import (
 from assay.core.types import Answer, Claim, Evidence, Examined, Exchange, Plan, Searched, Usage, Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
-    """The question and all events since."""
+    """The question and all events since. A view is computed when first asked for, and must not be changed."""
 
     id: str
     events: tuple[Event, ...]
 
     def then(self, event: Event) -> Run:
-        return replace(self, events=(*self.events, event))
+        return Run(self.id, (*self.events, event))
 
-    @property
+    @cached_property
     def asked(self) -> Asked:
         first = self.events[0]
         assert isinstance(first, Asked), "a run begins with its question"
         return first
 
-    @property
+    @cached_property
     def question(self) -> str:
         """The question to answer: as asked, or as rewritten for its conversation."""
         rephrased = self.rephrased
         return rephrased.question if rephrased else self.asked.question
 
-    @property
+    @cached_property
     def rephrased(self) -> Rephrased | None:
         return next((event for event in reversed(self.events) if isinstance(event, Rephrased)), None)
 
-    @property
+    @cached_property
     def subject(self) -> Subject | None:
         """What the turn is about, if it is no question to the documents."""
         return self.rephrased.on if self.rephrased else None
 
-    @property
+    @cached_property
     def summarised(self) -> HistorySummarised | None:
         """The summary of the oldest turns, if it was due in this run."""
         return next((event for event in self.events if isinstance(event, HistorySummarised)), None)
 
-    @property
+    @cached_property
     def last_answer(self) -> Exchange | None:
         """The turn whose answer this one may work on, in full."""
         return next((turn for turn in reversed(self.asked.history) if turn.whole is not None), None)
 
-    @property
+    @cached_property
     def recalled(self) -> bool:
         """Whether evidence of earlier turns was reused."""
         return any(isinstance(event, Decided) and event.recalls for event in self.events)
 
-    @property
+    @cached_property
     def kinds(self) -> list[str]:
         return [type(event).__name__ for event in self.events]
 
-    @property
+    @cached_property
     def routed(self) -> Routed | None:
         """The last routing of the question; a question that was rephrased again is routed again."""
         last = next((event for event in reversed(self.events) if isinstance(event, Routed | Rephrased)), None)
         return last if isinstance(last, Routed) else None
 
-    @property
+    @cached_property
     def route(self) -> Route | None:
         return self.routed.route if self.routed else None
 
-    @property
+    @cached_property
     def every(self) -> bool:
         """Whether the question asks for a complete set."""
         return self.routed is not None and self.routed.every
 
-    @property
+    @cached_property
     def readings(self) -> tuple[str, ...]:
         """The possible meanings of the question: the one the user chose, or all of them."""
         routed = self.routed
@@ -121,7 +122,7 @@ class Run:
         readings = routed.readings if routed else ()
         return (resumed.choice,) if resumed and resumed.choice in readings else readings
 
-    @property
+    @cached_property
     def where(self) -> SearchFilters:
         """The search restrictions: from the user, and from dates in the question."""
         routed = self.routed
@@ -131,33 +132,33 @@ class Run:
         by_question = bool(routed.since or routed.until)
         return replace(asked, since=asked.since or routed.since, until=asked.until or routed.until, undated=by_question)
 
-    @property
+    @cached_property
     def plan(self) -> Plan | None:
         return next((event.plan for event in reversed(self.events) if isinstance(event, Planned)), None)
 
     # Models and users
 
-    @property
+    @cached_property
     def consulted(self) -> dict[str, ModelReplied]:
         """All recorded replies, by request digest."""
         return {event.request: event for event in self.events if isinstance(event, ModelReplied)}
 
-    @property
+    @cached_property
     def usage(self) -> Usage:
         return sum((event.usage for event in self.events if isinstance(event, ModelReplied)), Usage())
 
-    @property
+    @cached_property
     def waiting(self) -> Paused | None:
         """The checkpoint the run is paused at, if any."""
         last = self.events[-1]
         return last if isinstance(last, Paused) else None
 
-    @property
+    @cached_property
     def pauses(self) -> frozenset[Checkpoint]:
         """The checkpoints the run has paused at: each pauses it once."""
         return frozenset(event.at for event in self.events if isinstance(event, Paused))
 
-    @property
+    @cached_property
     def choices(self) -> dict[Checkpoint, Resumed]:
         """The users' choices, by checkpoint."""
         resumptions: dict[Checkpoint, Resumed] = {}
@@ -173,34 +174,34 @@ class Run:
 
     # Searching
 
-    @property
+    @cached_property
     def calls(self) -> tuple[Call, ...]:
         return tuple(call for event in self.events if isinstance(event, Decided) for call in event.calls)
 
-    @property
+    @cached_property
     def results(self) -> dict[str, ToolRan]:
         return {event.call: event for event in self.events if isinstance(event, ToolRan)}
 
-    @property
+    @cached_property
     def calls_waiting(self) -> tuple[Call, ...]:
         done = self.results
         return tuple(call for call in self.calls if call.id not in done)
 
-    @property
+    @cached_property
     def rounds(self) -> int:
         """The number of search rounds; following a name or searching for support of a claim does not count."""
         return sum(isinstance(event, Decided) and bool(event.calls) and event.is_round for event in self.events)
 
-    @property
+    @cached_property
     def bound(self) -> dict[str, StepAnswered]:
         """Answers of plan steps, by step."""
         return {event.step: event for event in self.events if isinstance(event, StepAnswered)}
 
-    @property
+    @cached_property
     def compacted(self) -> tuple[Compacted, ...]:
         return tuple(event for event in self.events if isinstance(event, Compacted))
 
-    @property
+    @cached_property
     def fresh(self) -> tuple[int, ...]:
         """The number of new pieces of evidence, or of notes on documents, in each judged round since the search was last
         opened."""
@@ -221,7 +222,7 @@ class Run:
                 new = 0
         return tuple(counts)
 
-    @property
+    @cached_property
     def examined(self) -> Examined | None:
         """How completely a question about a whole set was followed up."""
         if not self.every:
@@ -243,14 +244,14 @@ class Run:
             tuple(each for each in matching if each not in read),
         )
 
-    @property
+    @cached_property
     def found(self) -> tuple[Found, ...]:
         """All passages returned by any call or synthesis search, in order; may contain duplicates."""
         return tuple(
             found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found
         )
 
-    @property
+    @cached_property
     def unweighed(self) -> tuple[Found, ...]:
         """Passages still to be weighed, without duplicates. A skipped passage is weighed again when another search
         returns it."""
@@ -268,7 +269,7 @@ class Run:
                     waiting.pop(passage, None)
         return tuple(waiting.values())
 
-    @property
+    @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence library: one entry per document span, best first; a later judgement replaces an earlier one."""
         by_key = {
@@ -279,11 +280,11 @@ class Run:
         }
         return tuple(sorted(by_key.values(), key=lambda evidence: -evidence.score))
 
-    @property
+    @cached_property
     def judged(self) -> Judged | None:
         return next((event for event in reversed(self.events) if isinstance(event, Judged)), None)
 
-    @property
+    @cached_property
     def round_unjudged(self) -> bool:
         """Whether searches have returned since the last judgement."""
         for event in reversed(self.events):
@@ -293,25 +294,25 @@ class Run:
                 return True
         return False
 
-    @property
+    @cached_property
     def satisfied(self) -> bool:
         """Whether the evidence was judged sufficient since the search was last opened."""
         judged = next((event for event in reversed(self.current) if isinstance(event, Judged)), None)
         return judged is not None and judged.enough
 
-    @property
+    @cached_property
     def nothing_left(self) -> str:
         """Why nothing more is worth trying; empty otherwise."""
         decided = (event for event in reversed(self.current) if isinstance(event, Decided) and event.is_round)
         last = next(decided, None)
         return last.why if last is not None and not last.calls else ""
 
-    @property
+    @cached_property
     def reopened(self) -> Critiqued | Resumed | None:
         """What reopened the search after it had stopped, if anything: a gap in the draft, or the user's choice."""
         return next((event for event in reversed(self.events) if self._reopens(event)), None)
 
-    @property
+    @cached_property
     def current(self) -> tuple[Event, ...]:
         """Events since the search was last opened, or the question rephrased."""
         for place in range(len(self.events) - 1, -1, -1):
@@ -325,11 +326,11 @@ class Run:
             return not event.complete and not event.final
         return isinstance(event, Resumed) and event.choice in SEARCH_MORE
 
-    @property
+    @cached_property
     def stopped(self) -> Stopped | None:
         return next((event for event in reversed(self.current) if isinstance(event, Stopped)), None)
 
-    @property
+    @cached_property
     def searched(self) -> tuple[Searched, ...]:
         """The queries tried, each with the number of passages found and kept."""
         kept = {evidence.passage.id for evidence in self.evidence}
@@ -346,11 +347,11 @@ class Run:
 
     # Writing
 
-    @property
+    @cached_property
     def draft(self) -> Drafted | None:
         return next((event for event in reversed(self.current) if isinstance(event, Drafted)), None)
 
-    @property
+    @cached_property
     def drafting(self) -> tuple[Event, ...]:
         """Events since the draft was written."""
         current = self.current
@@ -359,7 +360,7 @@ class Run:
                 return current[place + 1 :]
         return ()
 
-    @property
+    @cached_property
     def claims_by_place(self) -> dict[int, Claim]:
         """The draft's current claims by index: with revisions applied and dropped claims removed."""
         draft = self.draft
@@ -372,7 +373,7 @@ class Run:
                     claims[event.place] = event.claim
         return claims
 
-    @property
+    @cached_property
     def checked(self) -> dict[int, Claim]:
         """Claims with a verdict, by index; a claim revised since has none."""
         verdicts: dict[int, Claim] = {}
@@ -383,16 +384,16 @@ class Run:
                 verdicts.pop(event.place, None)
         return verdicts
 
-    @property
+    @cached_property
     def unchecked(self) -> tuple[tuple[int, Claim], ...]:
         done = self.checked
         return tuple((place, claim) for place, claim in self.claims_by_place.items() if place not in done)
 
-    @property
+    @cached_property
     def revised(self) -> dict[int, Revised]:
         return {event.place: event for event in self.drafting if isinstance(event, Revised)}
 
-    @property
+    @cached_property
     def unsupported(self) -> tuple[tuple[int, Claim], ...]:
         """Unsupported claims that have not been revised, in reading order regardless of verdict order: each is
         revised once."""
@@ -403,32 +404,32 @@ class Run:
             if claim.verdict is not Verdict.supported and place not in done
         )
 
-    @property
+    @cached_property
     def sought(self) -> bool:
         """Whether support was searched for since the draft was written."""
         return any(isinstance(event, Decided) and event.seeks for event in self.drafting)
 
-    @property
+    @cached_property
     def judgement(self) -> Critiqued | None:
         """The last judgement of the current draft as an answer."""
         return next((event for event in reversed(self.drafting) if isinstance(event, Critiqued)), None)
 
-    @property
+    @cached_property
     def objections(self) -> tuple[Claim, ...]:
         """Claims of earlier drafts that failed their check, each with the reason, latest last."""
         before = self.events[: len(self.events) - len(self.current)]
         failed = [event.claim for event in before if isinstance(event, Checked) and event.claim.why]
         return tuple(claim for claim in failed if claim.verdict is not Verdict.supported)[-4:]
 
-    @property
+    @cached_property
     def answer(self) -> Answer | None:
         return next((event.answer for event in self.events if isinstance(event, Answered)), None)
 
-    @property
+    @cached_property
     def delivered(self) -> bool:
         return self.answer is not None or self.withheld is not None
 
-    @property
+    @cached_property
     def withheld(self) -> Withheld | None:
         """The placeholder for a delivered answer that the viewer may not see or that was erased."""
         last = self.events[-1]
@@ -436,23 +437,23 @@ class Run:
 
     # Review
 
-    @property
+    @cached_property
     def held(self) -> AwaitingReview | None:
         """The answer that currently waits for review."""
         last = self.events[-1]
         return last if isinstance(last, AwaitingReview) else None
 
-    @property
+    @cached_property
     def gated(self) -> bool:
         """Whether the answer has waited for review: from then on only reviewers change it."""
         return any(isinstance(event, AwaitingReview) for event in self.events)
 
-    @property
+    @cached_property
     def reviews(self) -> tuple[Reviewed, ...]:
         """The reviewers' decisions, in order."""
         return tuple(event for event in self.events if isinstance(event, Reviewed))
 
-    @property
+    @cached_property
     def decided(self) -> Reviewed | None:
         """The decision still to be applied: no answer was submitted for review, or edited, since."""
         for event in reversed(self.events):
@@ -462,7 +463,7 @@ class Run:
                 return None
         return None
 
-    @property
+    @cached_property
     def edits_due(self) -> tuple[Edit, ...]:
         """A reviewer's edits that have not been applied yet."""
         done: set[int] = set()
@@ -475,12 +476,12 @@ class Run:
                 return tuple(each for each in event.edits if each.place not in done)
         return ()
 
-    @property
+    @cached_property
     def rejected(self) -> Reviewed | None:
         reviews = self.reviews
         return reviews[-1] if reviews and reviews[-1].decision is Decision.reject else None
 
-    @property
+    @cached_property
     def failed(self) -> Failed | None:
         last = self.events[-1]
         return last if isinstance(last, Failed) else None

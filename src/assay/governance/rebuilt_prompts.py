@@ -4,6 +4,7 @@ the recorded digests."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from assay.agent.context import RunContext
@@ -128,6 +129,9 @@ class _NoBudget:
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         return usage
+
+    def one_transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def release(self, id: int) -> None:
         return None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from assay.language.dates import DATED, dates, days_of
 from assay.language.sentences import Span
@@ -127,8 +128,13 @@ UNIT = re.compile(r"(?!s\b)[-\s]?(%|°[CF]|[^\W\d_]+|[$€£])")  # not the 1990
 
 def numbers(text: str) -> list[Number]:
     """Every number in digits or words, except dates; "one" and "first" count as ordinary words."""
+    return list(_numbers(text))
+
+
+@lru_cache(maxsize=4096)  # the same passages are read for every claim
+def _numbers(text: str) -> tuple[Number, ...]:
     masked = DATED.sub(lambda match: " " * len(match[0]) if days_of(match) else match[0], text)
-    return list(_read(masked, NUMBER))
+    return tuple(_read(masked, NUMBER))
 
 
 def figures(text: str) -> list[Number]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -61,6 +62,10 @@ class Ledger(Protocol):
 
     def release(self, id: int) -> None:
         """Return the reservation: the request was never sent, or was rejected unread."""
+        ...
+
+    def one_transaction(self) -> AbstractContextManager[None]:
+        """A reply is recorded and settled within: both or neither."""
         ...
 
 
@@ -188,18 +193,20 @@ class Meter:
             if place.seconds < most and self.clock() - begun >= place.seconds:
                 return NO_SECONDS
             raise
-        consulted = ModelReplied(
-            role=request.role.value,
-            prompt=request.name,
-            model=model,
-            request=request.digest,
-            text=reply.text,
-            calls=tuple(RawToolCall(call.id, call.name, call.arguments) for call in reply.calls),
-            finish=reply.finish,
-            usage=self.ledger.settle(place.id, model, _counted(reply, tokens, self.clock() - begun)),
-            documents=request.documents,
-        )
-        self.record(consulted)
+        usage = _counted(reply, tokens, self.clock() - begun)
+        with self.ledger.one_transaction():
+            consulted = ModelReplied(
+                role=request.role.value,
+                prompt=request.name,
+                model=model,
+                request=request.digest,
+                text=reply.text,
+                calls=tuple(RawToolCall(call.id, call.name, call.arguments) for call in reply.calls),
+                finish=reply.finish,
+                usage=self.ledger.settle(place.id, model, usage),
+                documents=request.documents,
+            )
+            self.record(consulted)
         return consulted
 
 
@@ -274,6 +281,9 @@ class StoreLedger:
     def release(self, id: int) -> None:
         budgets.release(self.store, id)
 
+    def one_transaction(self) -> AbstractContextManager[None]:
+        return self.store.one_transaction()
+
     def set_aside(self, model: str, tokens: int, max_tokens: int) -> bool:
         """Reserve the price of the final draft; False if the budget does not cover it."""
         money = self.price(model, tokens, max_tokens) or 0.0
@@ -296,3 +306,6 @@ class FreeLedger:
 
     def release(self, id: int) -> None:
         return None
+
+    def one_transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()

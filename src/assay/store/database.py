@@ -6,6 +6,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,13 +38,30 @@ class Store:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that takes the write lock immediately, so that it cannot fail half-way waiting for it."""
+        shared = _shared.get()
+        if shared is not None and shared.engine is self.engine:
+            yield shared
+            return
         with plain_errors(), self.engine.connect() as connection:
             connection = connection.execution_options(assay_writes=True)
             with connection.begin():
                 yield connection
 
+    @contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        """All writes within are one transaction: one flush, and all of them or none. Nothing may be awaited within."""
+        with self.write() as connection:
+            token = _shared.set(connection)
+            try:
+                yield
+            finally:
+                _shared.reset(token)
+
     def close(self) -> None:
         self.engine.dispose()
+
+
+_shared: ContextVar[Connection | None] = ContextVar("shared", default=None)  # the transaction that writes join
 
 
 @contextmanager

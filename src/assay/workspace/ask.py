@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 
 from assay.agent.context import RunContext
 from assay.agent.hops.scoring import HOP_SETTINGS
@@ -15,6 +15,7 @@ from assay.agent.limits import ROUNDS, SET_ROUNDS, Limits
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
+from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import (
     OTHER_WORDS,
@@ -33,6 +34,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.settings import hider
+from assay.core.types import Document
 from assay.evidence.assess import Assessor
 from assay.governance.review.gate import any_review, review_requirement
 from assay.governance.tracing.export import export_spans
@@ -44,6 +46,8 @@ from assay.workspace import forecast, model_roles
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.model_roles import Roles
 from assay.workspace.types import AskOptions, Steps
+
+T = TypeVar("T")
 
 
 async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Steps:
@@ -184,12 +188,25 @@ async def run_context_for(
     assess: Assessor | None = None,
     search_context: Any = None,
 ) -> RunContext:
-    """What a run needs. The scope is made anew at each call, so that revoked access ends at once. `search_context` replaces
+    """What a run needs. The scope is read anew in each step, so that revoked access ends at once. `search_context` replaces
     the one that uses the index."""
     asked, settings = run.asked, context.settings
     bases = asked.where.bases
     search_context = search_context or await context.search_context(context.scope(bases))
-    tool_context = ToolContext(search_context, lambda: context.scope(bases))
+    reads = _StepReads()
+
+    def scope() -> Scope:
+        return reads.get("scope", context.scope)
+
+    def document(id: str) -> Document | None:
+        return reads.get(id, lambda: documents.get(context.store, id, scope().narrowed(bases)))
+
+    def current(now: Run) -> Run:
+        reads.clear()
+        # A short run inside a synthesis has no record of its own.
+        return _current(context, now, scope) if bool(now.asked.brief) == bool(asked.brief) else now
+
+    tool_context = ToolContext(search_context, lambda: scope().narrowed(bases))
     allowed = model_roles.allowance(settings, synthesis=asked.brief is not None)
     seconds_left = _clock(context, run, allowed.seconds)
     limits = Limits(
@@ -206,13 +223,12 @@ async def run_context_for(
     return RunContext(
         tool_context=tool_context,
         record=lambda run, event: record(context, run, event),
-        document=lambda document: documents.get(context.store, document, context.scope(bases)),
+        document=document,
         unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,
         hops=HOP_SETTINGS[asked.mode if asked.has_model else _mode_for(asked)],
         meter=model_roles.meter(context, run, roles, seconds_left, reserve) if roles else None,
-        # A short run inside a synthesis has no record of its own.
-        current=lambda now: _current(context, now) if bool(now.asked.brief) == bool(asked.brief) else now,
+        current=current,
         oversees=review_requirement(context.store, settings),
         cleared=lambda seal: reviews.is_approved(context.store, run.id, seal),
         four_eyes=settings.review_four_eyes,
@@ -230,12 +246,27 @@ def _mode_for(asked: Asked) -> Mode:
     return {Eagerness.sparing: Mode.quick, Eagerness.eager: Mode.thorough}.get(asked.eagerness, asked.mode)
 
 
-def _current(context: WorkspaceContext, run: Run) -> Run:
+class _StepReads:
+    """What a step reads of the store, once each. It is read again in the next step, and after anything was awaited."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+        self.clear = self._known.clear
+
+    def get(self, name: str, read: Callable[[], T]) -> T:
+        if name not in self._known:
+            if not self._known:
+                asyncio.get_running_loop().call_soon(self.clear)
+            self._known[name] = read()
+        return self._known[name]
+
+
+def _current(context: WorkspaceContext, run: Run, scope: Callable[[], Scope]) -> Run:
     """The run as its person may see it now: unchanged, unless it mentions a document that they may no longer read."""
     hidden = any(isinstance(event, Withheld) for event in run.events)
     if not (run.asked.history or run.asked.brief or run.found or hidden):
         return run
-    closed = visibility.hidden_since(context.store, run.id, context.scope())
+    closed = visibility.hidden_since(context.store, run.id, scope())
     return run if closed is None else context.run(run.id)
 
 

@@ -42,7 +42,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
     capable = run.asked.has_model and not context.small(Role.check)
     unchecked = dict(run.unchecked)
     open_: list[tuple[int, Claim]] = []
-    settled = before.checked
+    settled = dict(before.checked)
     for place, claim in before.unchecked:
         if claim.quote is not None or claim.derived is not None:
             ruled = context.judge.verify(claim, run.evidence, document)

@@ -9,8 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    not_,
+    select,
+    update,
+)
 
 from assay.core.types import Usage
 from assay.store.database import Store
@@ -228,8 +242,11 @@ def recent_usage(store: Store, model: str, who: str) -> Usage:
     return _used(store, spending.c.id.in_(latest))
 
 
+_ASIDE = spending.c.state == SpendingState.aside.value
+
+
 def _aside_of(run: str) -> ColumnElement[bool]:
-    return and_(spending.c.run == run, spending.c.state == SpendingState.aside.value)
+    return and_(spending.c.run == run, _ASIDE)
 
 
 def _ceiling_reached(
@@ -245,18 +262,15 @@ def _ceiling_reached(
     """The first ceiling that this much more would exceed; the run's set-aside amount counts unless it is about to be
     used."""
     asked = (1, tokens, money)
-    for whose, of, most in (
-        (CeilingScope.run, spending.c.run == run, (ceilings.run_calls, ceilings.run_tokens, ceilings.run_money)),
-        (
-            CeilingScope.day,
-            and_(spending.c.who == who, spending.c.day == day),
-            (ceilings.day_calls, ceilings.day_tokens, ceilings.day_money),
-        ),
-        (CeilingScope.all, spending.c.day == day, (0, ceilings.all_tokens, ceilings.all_money)),
+    for whose, most in (
+        (CeilingScope.run, (ceilings.run_calls, ceilings.run_tokens, ceilings.run_money)),
+        (CeilingScope.day, (ceilings.day_calls, ceilings.day_tokens, ceilings.day_money)),
+        (CeilingScope.all, (0, ceilings.all_tokens, ceilings.all_money)),
     ):
         if not any(most):
             continue
-        used = _sums(connection, of, run, own_aside)
+        row = connection.execute(_sums(whose, own_aside), {"of_who": who, "of_run": run, "of_day": day}).one()
+        used = int(row[0] or 0), int(row[1] or 0), float(row[2] or 0.0)
         for what, already, more, ceiling in zip(BudgetQuantity, used, asked, most, strict=False):
             if ceiling and already + more > ceiling + (ROUNDING if what is BudgetQuantity.money else 0):
                 return CeilingReached(what, whose, ceiling)
@@ -269,13 +283,15 @@ def _seconds(connection: Connection, who: str, day: str) -> float:
     return float(connection.scalar(select(func.sum(spending.c.seconds)).where(mine)) or 0.0)
 
 
-def _sums(connection: Connection, of: ColumnElement[bool], run: str, own_aside: bool) -> tuple[int, int, float]:
-    """Sums of calls, tokens and money."""
-    counted = and_(of, ~_aside_of(run)) if own_aside else of
-    row = connection.execute(
-        select(func.sum(spending.c.calls), func.sum(_TOKENS), func.sum(_MONEY)).where(counted)
-    ).one()
-    return int(row[0] or 0), int(row[1] or 0), float(row[2] or 0.0)
+@cache
+def _sums(whose: CeilingScope, own_aside: bool) -> Select[int, int, float]:
+    """The sums of calls, tokens and money that count for a ceiling."""
+    run, who, day = (
+        column == bindparam(f"of_{column.name}") for column in (spending.c.run, spending.c.who, spending.c.day)
+    )
+    of = {CeilingScope.run: run, CeilingScope.day: and_(who, day), CeilingScope.all: day}[whose]
+    counted = and_(of, not_(and_(run, _ASIDE))) if own_aside else of
+    return select(func.sum(spending.c.calls), func.sum(_TOKENS), func.sum(_MONEY)).where(counted)
 
 
 def _insert(

@@ -33,6 +33,7 @@ _CLOSED = (
     .where(mentions.c.run == bindparam("of"), documents.c.id.is_(None))
     .order_by(mentions.c.seq)
 )
+_ANY_CLOSED = _CLOSED.limit(1)
 _CLOSED_RUNS = (
     select(mentions.c.run)
     .distinct()
@@ -103,7 +104,7 @@ def clear_erasure_mark(connection: Connection, run: str) -> None:
 def hidden_since(store: Store, run: str, scope: Scope) -> int | None:
     """The first record from which the rest of the run is hidden, or None."""
     with store.read() as connection:
-        if connection.execute(_CLOSED.limit(1), {"of": run, **_may(scope)}).first() is None:
+        if connection.execute(_ANY_CLOSED, {"of": run, **_may(scope)}).first() is None:
             return None
         return hidden_records(connection, run, scope).since
 
