@@ -161,6 +161,18 @@ def test_a_question_can_begin_a_thread_and_the_next_one_go_on_with_it(serve: Ser
         assert asked(client)["thread"] == ""
 
 
+def test_a_long_thread_comes_from_its_end(serve: Serve):
+    with serve() as at, at.client() as client:
+        first = asked(client, talk=True)
+        others = [asked(client, question=f"Who tends beacon {n}?", thread=first["thread"]) for n in range(2)]
+        runs = [each["run"] for each in (first, *others)]
+        path = f"/api/threads/{first['thread']}"
+        latest = client.get(path, params={"limit": 2}).json()
+        assert ([run["id"] for run in latest["runs"]], latest["earlier"]) == (runs[1:], 1)
+        rest = client.get(path, params={"limit": 2, "before": runs[1]}).json()
+        assert ([run["id"] for run in rest["runs"]], rest["earlier"]) == (runs[:1], 0)
+
+
 def test_a_thread_can_be_renamed_and_forgotten_and_its_runs_stay(serve: Serve):
     with serve() as at, at.client() as client:
         begun = asked(client, talk=True)

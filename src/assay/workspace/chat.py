@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ async def chat(context: WorkspaceContext, question: str, thread: str, how: AskOp
         raise UserError("The question is empty. Ask something.")
     who = context.principal.id
     known = threads.named(context.store, thread, who) if thread else None
-    earlier = _turns(context, known.id) if known else []
+    earlier = _shown(context, threads.turns(context.store, known.id, who)) if known else []
     own = known or threads.begin(context.store, who, question)
     added = False
     try:
@@ -38,13 +39,21 @@ async def chat(context: WorkspaceContext, question: str, thread: str, how: AskOp
 def thread(context: WorkspaceContext, name: str) -> tuple[Thread, list[Run]]:
     """A thread with its turns."""
     found = threads.named(context.store, name, context.principal.id)
-    return found, _turns(context, found.id)
+    return found, _shown(context, threads.turns(context.store, found.id, context.principal.id))
 
 
-def _turns(context: WorkspaceContext, thread: str) -> list[Run]:
+def thread_page(context: WorkspaceContext, name: str, before: str, limit: int) -> tuple[Thread, list[Run], int]:
+    """A thread with its latest turns, or those before a run; and how many are earlier still."""
+    found = threads.named(context.store, name, context.principal.id)
+    turns = threads.turns(context.store, found.id, context.principal.id)
+    turns = turns[: turns.index(before)] if before in turns else turns
+    return found, _shown(context, turns[-limit:]), max(0, len(turns) - limit)
+
+
+def _shown(context: WorkspaceContext, turns: Sequence[str]) -> list[Run]:
     """The turns that can still be shown. Erased ones are skipped."""
     found: list[Run] = []
-    for run in threads.turns(context.store, thread, context.principal.id):
+    for run in turns:
         with suppress(UserError):
             found.append(context.run(run))
     return found

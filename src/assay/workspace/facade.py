@@ -418,6 +418,12 @@ class Workspace:
 
         return chat.thread(self.context, name)
 
+    def thread_page(self, name: str, before: str, limit: int) -> tuple[Thread, list[Run], int]:
+        """A conversation with its latest turns, or those before a run; and how many are earlier still."""
+        from assay.workspace import chat
+
+        return chat.thread_page(self.context, name, before, limit)
+
     def suggest_questions(self) -> list[Suggestion]:
         """Questions to begin with, which the documents answer. No model is asked."""
         from assay.workspace import suggest

@@ -52,11 +52,14 @@ def list_threads(
 
 
 @router.get("/{thread}", response_model=ThreadView)
-def one_thread(thread: str, workspace: CurrentWorkspace, server: CurrentServer) -> ThreadView:
-    """A thread with its turns, oldest first. A turn that was erased with a document is passed over."""
-    found, runs = workspace.thread(thread)
+def one_thread(
+    thread: str, workspace: CurrentWorkspace, server: CurrentServer, before: str = "", limit: PageSize = 200
+) -> ThreadView:
+    """A thread with its latest turns, or those before the run `before`, oldest first. A turn that was erased with a document
+    is passed over."""
+    found, runs, earlier = workspace.thread_page(thread, before, limit)
     turns = tuple(run_view(workspace, run, server.live.under_way(run.id)) for run in runs)
-    return ThreadView(**line(found).model_dump(), runs=turns)
+    return ThreadView(**line(found).model_dump(), runs=turns, earlier=earlier)
 
 
 @router.get("/{thread}/readers", response_model=ThreadReadersResponse)

@@ -403,6 +403,7 @@ class ThreadListResponse(ResponseModel):
 
 class ThreadView(ThreadSummary):
     runs: tuple[RunView, ...]
+    earlier: int  # turns before these
 
 
 class ThreadReadersResponse(ResponseModel):

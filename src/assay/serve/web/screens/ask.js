@@ -1,20 +1,23 @@
 // The Ask screen: a conversation in the middle, the question box under it, evidence and documents at the right.
 
-import { at, get, post } from "../lib/api.js";
+import { at, get, post, query } from "../lib/api.js";
 import { basesOf, composer } from "../answers/composer.js";
 import { el, fill, plural } from "../lib/dom.js";
-import { icon } from "../lib/ui.js";
+import { button, icon } from "../lib/ui.js";
 import { sidePanel } from "../answers/panel.js";
 import { suggestions } from "../answers/suggestions.js";
 import { turnView } from "../answers/turn.js";
 
+const AT_ONCE = 20; // turns of a thread that are fetched and drawn
+
 export async function show(root, params, app) {
   const [bases, thread] = await Promise.all([
     basesOf(),
-    params.thread ? get(at("api", "threads", params.thread)) : null,
+    params.thread ? get(query(at("api", "threads", params.thread), { limit: AT_ONCE })) : null,
   ]);
   const turns = [];
   const list = el("div", { class: "turns" });
+  const older = el("div", { class: "older" });
   const name = el("h1", { class: "visually-hidden" }, thread?.title ?? "");
   const welcome = el("div", { class: "welcome" });
   const talk = el("section", { class: "talk", "aria-label": "Conversation" });
@@ -98,6 +101,30 @@ export async function show(root, params, app) {
     return turn;
   }
 
+  /** Turns before those that are shown, some at a time. What was being read stays where it is. */
+  function earlier(many) {
+    if (!many) return fill(older);
+    const more = async () => {
+      older.firstElementChild.disabled = true;
+      try {
+        const found = await get(query(at("api", "threads", current), { before: turns[0].id, limit: AT_ONCE }));
+        const above = found.runs.map((run) => turnView(run, context));
+        const was = list.firstElementChild;
+        const place = was.getBoundingClientRect().top;
+        turns.unshift(...above);
+        list.prepend(...above.map((turn) => turn.node));
+        earlier(found.earlier);
+        const scroller = was.closest(".main") ?? document.scrollingElement;
+        scroller.scrollTop += was.getBoundingClientRect().top - place;
+        above.at(-1)?.heading.focus({ preventScroll: true });
+      } catch (problem) {
+        older.firstElementChild.disabled = false;
+        if (problem.status !== 401) app.toast(problem.detail ?? problem.message, "bad");
+      }
+    };
+    return fill(older, button(`Show earlier questions (${many})`, { kind: "quiet", on: more }));
+  }
+
   function arrange(asking = false) {
     const talking = asking || turns.length > 0;
     talk.classList.toggle("fresh", !talking);
@@ -107,8 +134,9 @@ export async function show(root, params, app) {
   }
 
   const leaveWelcome = thread ? () => {} : greeting(app, welcome, bases, box.ask);
-  fill(talk, name, welcome, list, el("div", { class: "composer-dock" }, quietLines(app), box.node));
+  fill(talk, name, welcome, older, list, el("div", { class: "composer-dock" }, quietLines(app), box.node));
   thread?.runs.forEach(add);
+  earlier(thread?.earlier ?? 0);
   turns.at(-1)?.suggest(box.ask);
   arrange();
   app.title(thread?.title ?? "Ask");
