@@ -9,6 +9,7 @@ import pytest
 
 from assay.answer.conflicts import pair
 from assay.answer.extractive import extract, selection
+from assay.answer.extractive.answer_kind import answer_fits, fits_role
 from assay.answer.extractive.selection import Extraction
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape
@@ -284,10 +285,24 @@ def test_the_header_of_a_table_is_no_sentence_and_a_short_sentence_is_one():
         ("Which pumps were replaced?", "pumps built earlier than 2010", False),
         ("Which pumps were replaced?", "P-3 and P-4", True),
         ("Which fuels are burnt?", "peat and coal", True),
+        ("At which voltage does the lamp turn red?", "11.5 volts", True),
+        ("How many visitors may come?", "up to twenty", True),
     ],
 )
 def test_a_marked_answer_must_be_of_the_kind_that_is_asked_for(question: str, span: str, fits: bool):
-    assert selection.answer_fits(question, span) is fits
+    assert answer_fits(question, span) is fits
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fits"),
+    [
+        ("The keeper of Halden light is Bo Vik.", True),
+        ("Anglers need a permit from the keeper.", False),  # no name is said
+        ("The harbour belongs to Halden.", False),  # nothing is said of the keeper
+    ],
+)
+def test_who_has_a_role_is_said_by_a_sentence_that_names_the_holder(sentence: str, fits: bool):
+    assert fits_role("Who is the keeper of Halden?", sentence) is fits
 
 
 def test_an_answer_model_reads_a_sentence_under_its_title_without_what_else_identifies_the_document():

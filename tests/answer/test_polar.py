@@ -24,6 +24,13 @@ def decided(question: str, sentence: str, label: str = "") -> Derivation | None:
         ("Is the harbour open to visitors?", "We asked whether the harbour is open to visitors.", "", None),
         ("Is the harbour open to visitors?", "The aim of the visit is a harbour open to visitors.", "", None),
         ("The old harbour: is it open to visitors?", "The old harbour is open to visitors.", "", Derivation.yes),
+        ("Does the firm own boats of its own?", "The firm does not own boats, and boats cost much.", "", Derivation.no),
+        (
+            "Are cars allowed on the long stone quay?",
+            "The long stone quay is closed to cars, and open to walkers.",
+            "",
+            Derivation.no,
+        ),
         ("Is the harbour open to visitors?", "The lighthouse keeper is called Bo.", "", None),
         ("Is the harbour as deep as the lake?", "The lake is not deep, and the harbour is open.", "", None),
         ("Is the harbour as deep as the lake?", "The harbour is not as deep as the lake.", "", Derivation.no),

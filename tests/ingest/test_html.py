@@ -49,6 +49,17 @@ def test_menus_and_footers_are_left_out_of_an_article():
     assert "Later" in [section.title for section in parsed.sections]
 
 
+def test_lists_and_boxes_in_the_cells_of_a_table_are_read_in_an_article():
+    menu = "<nav>" + "".join(f"<a href='/{n}'>Menu entry {n}</a> " for n in range(30)) + "</nav>"
+    table = (
+        "<table><tr><th>Founders</th><td><div><ul><li><a href='/a'>Ada Lund</a></li><li>Bo Vik</li></ul></div></td></tr>"
+        "<tr><th><div>Net income</div></th><td>4 million</td></tr><tr><th>Seat</th><td>Halden</td></tr></table>"
+    )
+    paragraphs = "".join(f"<p>On day {n} of that year it was worse. {PROSE}</p>" for n in range(11))
+    parsed = read(body(f"{menu}<article><h1>The firm</h1>{table}{paragraphs}</article>"))
+    assert "Founders | Ada Lund, Bo Vik\nNet income | 4 million" in parsed.text and "Menu entry" not in parsed.text
+
+
 def test_a_report_without_menus_is_read_whole():
     rows = "".join(f"<tr><td>Item {n}</td><td>{n * 7}</td></tr>" for n in range(100))
     parsed = read(body(f"<div>Table 1. Costs</div><table>{rows}</table><div>Source: the ledger.</div>"))

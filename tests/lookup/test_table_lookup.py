@@ -51,6 +51,8 @@ def test_a_table_answers_by_row_column_condition_and_order(question: str, expect
         "Which bank owns the ferries in Skelby?",
         "Who is the captain of the Tern?",
         "Who designed the ferry Tern?",  # the name of a row does not say who made it
+        "How fast is the ferry Ostrey?",  # a port is no ferry
+        "Where was the ferry Tern built?",  # a year is no place
     ],
 )
 def test_a_table_does_not_answer_what_it_does_not_account_for(question: str):
@@ -114,3 +116,25 @@ HISTORY = b"""Year,Total assets,Employees,All employees by place
 )
 def test_the_rows_of_a_history_are_neither_summed_nor_counted(question: str):
     assert look_up(question, [document(HISTORY, "history.csv", "Petrel company")]) is None
+
+
+DEPOTS = b"""Depot,Place,Opened,Tools
+Lower depot,Halden,2004,hammer
+Upper depot,Ostrey,2011,saw
+"""
+
+
+def test_where_asks_for_the_column_of_places():
+    found = look_up("Where was the Upper depot opened?", [document(DEPOTS, "depots.csv", "Depots")])
+    assert found is not None and [cell.text for cell in found.cells] == ["Ostrey"]
+
+
+STEPS = b"""Stage,Factor,Source
+Survey implementation,method,reports
+Survey implementation,quality,reports
+Treatment,coverage,counts
+"""
+
+
+def test_rows_whose_labels_have_only_the_first_word_of_what_is_counted_are_not_counted():
+    assert look_up("How many implementation units failed?", [document(STEPS, "units.csv", "Units and surveys")]) is None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assay.answer.checking.source import claim_terms, share, text_terms
 from assay.core.types import Derivation, Quote
 from assay.language import facts
-from assay.language.negation import find_denial, find_reversal
+from assay.language.negation import count_negations, find_denial, find_reversal, nearest_clause
 from assay.language.terms import content_terms, fold_case
 
 ASKS = re.compile(
@@ -103,6 +103,20 @@ def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") 
     terms = claim_terms(polar.statement)
     if facts.missing_facts(polar.statement, context, facts.lowercase_stems(context)):
         return None
-    if bool(find_denial(polar.statement, sentence.text)) != bool(find_reversal(polar.statement, sentence.text)):
+    near = nearest_clause(polar.statement, sentence.text)
+    denied = bool(find_denial(polar.statement, sentence.text)) or _is_denied(polar.statement, near)
+    if denied != bool(find_reversal(polar.statement, sentence.text) or find_reversal(polar.statement, near)):
         return Derivation.no if share(terms, frozenset(content_terms(context))) >= ABOUT else None
     return Derivation.yes if share(terms, text_terms(context)) >= SAME else None
+
+
+VERB_DENIED = re.compile(
+    r"\b(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would|may|might|must|shall|should) not\b"
+    r"|\bnever\b|\bno longer\b",
+    re.I,
+)
+
+
+def _is_denied(statement: str, clause: str) -> bool:
+    """Whether the clause that says most of a statement negates its verb, where the statement negates nothing."""
+    return VERB_DENIED.search(clause) is not None and not count_negations(statement)

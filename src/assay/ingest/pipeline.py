@@ -41,7 +41,7 @@ from assay.store.documents import Entry
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-PARSER = "2"  # incremented when the same file would now give a different text, or other tables
+PARSER = "3"  # incremented when the same file would now give a different text, or other tables
 BATCH = 512  # passages that are embedded and indexed together
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 MOMENT = 1.0  # seconds that a batch may take to fill up

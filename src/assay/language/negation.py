@@ -95,6 +95,13 @@ def _denied_by(one: Sequence[Clause], other: Sequence[Clause]) -> str:
     return ""
 
 
+def nearest_clause(claim: str, source: str) -> str:
+    """The clause of the source that has most words of the claim; the first of equals."""
+    wanted = frozenset(content_terms(claim))
+    pieces = [piece for piece in CLAUSE.split(_plain(source)) if piece.strip()]
+    return max(pieces, key=lambda piece: len(wanted & frozenset(content_terms(piece))), default="")
+
+
 def find_reversal(claim: str, source: str) -> str:
     """Words of opposite direction in the claim and its source: "rose / fell"; empty if there are none."""
     ours, theirs = find_directions(claim), find_directions(source)

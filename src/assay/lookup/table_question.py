@@ -72,7 +72,7 @@ class TableQuestion:
     subject: tuple[Word, ...]
     negated: frozenset[int]  # places of negated words
     dates: bool = False  # the order is one of dates, if the table has any
-    kind: str = ""  # the kind of value: number, date, name
+    kind: str = ""  # the kind of value: number, date, name, place
     auxiliary: bool = False  # a verb stands apart from its auxiliary: did … subscribe, have … won
 
 
@@ -95,6 +95,7 @@ KINDS = (
     ("number", re.compile(r"\bhow (?:many|much|long|far|old|high|large|big|tall|deep|wide|heavy|fast|often)\b", re.I)),
     ("date", re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|year)\b", re.I)),
     ("name", re.compile(r"\bwho(?:m|se)?\b", re.I)),
+    ("place", re.compile(r"\bwhere\b", re.I)),
 )
 SEVERAL = re.compile(r"\b(?:all|every|each|list)\b", re.I)
 AUXILIARY = re.compile(r"\b(?:do|does|did|have|has|had|can|could|will|would|may|must)\b", re.I)

@@ -33,6 +33,7 @@ LISTED = 40  # rows of an answer
 YES, NO = frozenset({"yes", "y", "true", "x", "✓", "✔", "ja"}), frozenset({"no", "n", "false", "-", "–", "nein", ""})
 SUMS = frozenset({"total", "totals", "sum", "subtotal", "average", "mean", "overall", "grand"})
 SHORT = 4  # words of a cell that one name may stand for
+PLACES = stems("location place site town city address country region headquarters venue room")  # heads for "where"
 LONG = 8  # words of a cell that is text, not a value
 
 
@@ -239,6 +240,8 @@ def _cell(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
         return None
     best = [place for place, weight in enumerate(weights) if weight == most]
     named = keys[best[0]]
+    if asked.operation is Operation.cell and named and not _identified(asked, grid, best[0], named):
+        return None
     columns = _target_columns(asked, grid, best[0], named)
     found: TableAnswer | None = None
     for column, matched in columns:
@@ -266,10 +269,22 @@ def _row_keys(words: Sequence[Word], grid: Grid, place: int) -> tuple[Word, ...]
         inside = [word for word in words if has_word(word, cell)]
         if not inside or len(cell) > 3 * LONG:
             continue
+        own = stems(grid.rows[place].cells[column].text)  # without the group that the row is in
         filled = 2 * len(inside) >= len(cell) or (len(cell) <= SHORT and any(word.named for word in inside))
+        filled = filled or (column == 0 and 0 < len(own) <= 2 * sum(has_word(word, own) for word in inside))
         if filled and not all(word.place in covered([word], grid.heads[column]) for word in inside):
             found.update({word.place: word for word in inside})
     return tuple(found.values())
+
+
+def _identified(asked: TableQuestion, grid: Grid, place: int, named: Sequence[Word]) -> bool:
+    """Whether the words that name a row are in its label, or in a column that the question names too: what a dam feeds is
+    not the dam. Codes and numbers before the label do not count."""
+    cells = grid.cells[place]
+    codes = [all(re.search(r"\d", grid.value(row, column)) for row in grid.rows) for column in range(len(cells))]
+    label = next((column for column, coded in enumerate(codes) if not coded), 0)
+    inside = [column for column, cell in enumerate(cells) if any(has_word(word, cell) for word in named)]
+    return any(column <= label or covered(asked.words, grid.heads[column]) for column in inside)
 
 
 def _target_columns(
@@ -282,12 +297,16 @@ def _target_columns(
     scored = [
         (column, covered(rest, head) | (covered(every, head) if covered(rest, head) else frozenset()))
         for column, head in enumerate(grid.heads)
-        if column not in used and grid.types[column] != "empty"
+        if column not in used and grid.types[column] != "empty" and _may_answer(asked.kind, grid.types[column])
     ]
+    if asked.kind == "place":
+        scored = [(column, matched) for column, matched in scored if grid.heads[column] & PLACES] or scored
     spoken = [(column, matched) for column, matched in scored if matched]
     if spoken:
         most = max(len(matched) for _, matched in spoken)
         return [(column, matched) for column, matched in spoken if len(matched) == most]
+    if asked.kind == "place" and len(scored) == 1 and grid.heads[scored[0][0]] & PLACES:
+        return scored
     dates = [(column, matched) for column, matched in scored if grid.types[column] == "date"]
     if len(dates) == 1 and asked.kind == "date":
         return dates
@@ -295,7 +314,12 @@ def _target_columns(
 
 
 def _fits(kind: str, type_: str) -> bool:
-    return {"number": "number", "date": "date", "name": "name"}.get(kind) == type_
+    return {"number": "number", "date": "date", "name": "name", "place": "name"}.get(kind) == type_
+
+
+def _may_answer(kind: str, type_: str) -> bool:
+    """Whether values of a type can be what is asked for: a date is nobody and no place."""
+    return kind not in {"name", "place"} or type_ not in {"date", "number", "flag"}
 
 
 # --- conditions -----------------------------------------------------------------------------------------------------
@@ -424,7 +448,8 @@ def _subject_column(asked: TableQuestion, grid: Grid) -> tuple[int, frozenset[in
     places = frozenset({first.place})
     if has_word(first, grid.heads[0]) or has_word(first, grid.about):
         return 0, places
-    labels = sum(has_word(first, stems(row.label)) for row in grid.rows)
+    nouns = [word for word in asked.subject if not PARTICIPLE.search(word.text)] or [first]
+    labels = sum(all(has_word(word, stems(row.label)) for word in nouns) for row in grid.rows)
     if labels > 1 or any(has_word(first, head) for head in grid.heads):
         return 0, places
     return _column_named(asked.subject[1:], grid) if len(asked.subject) > 1 else None  # "turbidity sensors"

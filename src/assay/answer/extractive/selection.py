@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,16 @@ import numpy as np
 
 from assay.answer import polar
 from assay.answer.conflicts import pair
+from assay.answer.extractive.answer_kind import (
+    CHOSEN,
+    COUNTED_THINGS,
+    MONEY_ASKED,
+    NUMBER,
+    PERIOD_ASKED,
+    answer_fits,
+    fits_role,
+    has_answer_kind,
+)
 from assay.core.types import Quote
 from assay.evidence.weigh import rarity
 from assay.language.names import find_names
@@ -192,7 +201,7 @@ def _fits(question: str, candidate: Candidate, reading: Reading) -> bool:
         return False  # what was is not what would have been
     if MONEY_ASKED.search(question) and COUNTED_THINGS.match(said[max(0, said.find(marked)) :]):
         return False
-    if _is_address(question, candidate, reading):
+    if _is_address(question, candidate, reading) or not fits_role(question, said):
         return False
     return _compares(question, said, marked) and answer_fits(question, marked)
 
@@ -226,7 +235,6 @@ BY = re.compile(r"\bby (?:\w+ ){0,2}$|\bdifference\b", re.I)  # before the figur
 THAN = re.compile(r"^.{0,40}\bthan\b", re.I)  # behind it: "3 metres higher than"
 COLUMN_CELL = re.compile(r"(?<![^; ])[^;:|]{1,40}: [^;]*")
 HYPOTHETICAL = re.compile(r"\b(?:would|could|might|should) (?:\w+ )?have\b", re.I)
-PERIOD_ASKED = re.compile(r"\b(?:which|what) (?:month|quarter|year)s?\b", re.I)
 
 
 def _compares(question: str, sentence: str, marked: str) -> bool:
@@ -416,112 +424,3 @@ def _same_columns(one: Candidate, other: Candidate) -> bool:
     if len(left) >= 3 and len(right) >= 3:
         return left[:3] == right[:3]
     return one.quote.text.count(" | ") == other.quote.text.count(" | ") >= 2
-
-
-WHOLE = 12  # words of a span that is no value any more
-CHOSEN = re.compile(r"^\W*(?:(?:in|at|on|for|of|by|to|from|with) )?(?:which|who|whom|whose)\b", re.I)
-AMOUNT = re.compile(r"[^\w]{0,3}\d[\d.,:%]{0,30}(?: [a-zé%°/²³]{1,30}){0,4}")
-COUNTABLE = re.compile(
-    r"\b(?:which|what) (?:\w+ )?(?:year|month|day|date|time|hour|age|number|version|release|page|percentage|share|rate|size"
-    r"|price|amount|level|figure|value|decade|century|room|line|temperature|period|quarter)s?\b",
-    re.I,
-)
-# What has a name of its own: "the company that repaired it" does not say which.
-NAMED = re.compile(
-    r"\b(?:which|what) (?:company|firm|supplier|city|town|village|country|county|person|team|band)\b", re.I
-)
-NUMBER_WORD = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|once|twice|single|half|dozen|hundred|thousand"
-    r"|million|no|none|every|daily|weekly|monthly|yearly)\b",
-    re.I,
-)
-
-
-# What is only ever given as a number, asked for as "what is the …".
-NUMBERED = re.compile(
-    r"\bwhat(?: is|'s| was| are| were)? (?:the |its |their )?(?:[\w-]+ ){0,2}(?:number|price|cost|fee|salary|wage|rent|budget"
-    r"|height|length|width|depth|weight|speed|age|size|area|volume|temperature|population|percentage|share|rate|code"
-    r"|turnover|revenue|profit|income|distance|duration)(?: |$|\?)(?!of (?:what|which))",
-    re.I,
-)
-MONEY_ASKED = re.compile(
-    r"\bwhat(?: is|'s| was| are| were)? (?:the |its |their )?(?:[\w-]+ ){0,2}(?:price|cost|fee|salary|wage|rent|budget|turnover"
-    r"|revenue|profit|income)(?: |$|\?)",
-    re.I,
-)
-# "10,000 employees" is no amount of money.
-COUNTED_THINGS = re.compile(
-    r"[\d.,]+ (?!(?:dollar|euro|pound|franc|cent|pence|million|billion|thousand|crore)s?\b)[a-z]+s\b"
-)
-QUARTER = re.compile(r"\b(?:Q[1-4]|(?:first|second|third|fourth|last) quarter)\b", re.I)
-PHONE, DIALLED = (
-    re.compile(r"\b(?:tele)?(?:phone|fax) number\b", re.I),
-    re.compile(r"(?:\+|\b0|\(\d|\b\d{1,6}[ ()/.-]{1,3}\d)(?:[ ()/.-]{0,3}\d){3,}"),
-)
-ISO_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
-AMOUNT_ASKED = re.compile(r"\bhow (?:much|high|tall|deep|wide|heavy|far)\b", re.I)
-PERIOD = re.compile(r"\b(?:second|minute|hour|day|week|month|year|decade|time)s?\b", re.I)
-DURATION = re.compile(
-    r"\W{0,3}(?:about |some |within |after |up to )?(?:[\d.,]{1,20}|[a-z]{1,20})(?: working| calendar)? "
-    r"(?:second|minute|hour|day|week|month|year|decade)s?\W{0,3}",
-    re.I,
-)
-
-
-def answer_fits(question: str, span: str) -> bool:
-    """Whether the answer that a model marks in a sentence is of the kind that the question asks for."""
-    kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
-    if PHONE.search(question):
-        return DIALLED.search(ISO_DAY.sub(" ", span)) is not None
-    if PERIOD_ASKED.search(question):
-        return bool(CALENDAR.search(span) or DATE.search(span) or QUARTER.search(span))
-    if kind == "number" or NUMBERED.search(question):
-        lasts = DURATION.fullmatch(span.strip()) and AMOUNT_ASKED.search(question) and not PERIOD.search(question)
-        return NUMBER_WORD.search(span) is not None and not lasts
-    if kind == "date":
-        in_words = WHEN.search(question) and not NAME_ALONE.fullmatch(
-            span.strip()
-        )  # "at noon", "when the soup is ready"
-        return bool(NUMBER_WORD.search(span) or CALENDAR.search(span) or in_words)
-    if kind == "name" and LONE_WORD.fullmatch(span.strip(" .,;:!?")):
-        return False  # "noon" is nobody and nowhere; "the keeper" and "Halden" may be
-    if not CHOSEN.search(question):
-        return True
-    if (several := PLURAL_ASKED.search(question)) and _describes(several[1], span):
-        return False
-    amount = AMOUNT.fullmatch(span.strip()) and not COUNTABLE.search(question)
-    unnamed = NAMED.search(question) and not re.search(
-        r"[A-Z\d]", span.strip()[1:] if span.startswith("The ") else span
-    )
-    return len(span.split()) < WHOLE and not amount and not unnamed
-
-
-PLURAL_ASKED = re.compile(r"\bwhich (?:of (?:the|our|my|these|those) )?(?:[a-z-]+ )?([a-z-]+[^su]s)\b", re.I)
-
-
-def _describes(noun: str, span: str) -> bool:
-    """Whether a span says of what kind things are, and does not say which: "older pumps", "pumps built later than 2010"."""
-    return span.islower() and (fold_case(span).strip(" .,;:").endswith(fold_case(noun)) or " than " in span)
-
-
-LONE_WORD = re.compile(r"[a-z]+")
-WHEN = re.compile(r"\bwhen\b", re.I)
-NAME_ALONE = re.compile(r"[A-Z][\w’'.-]*(?:\s+[A-Z][\w’'.-]*)*\s*")
-CALENDAR = re.compile(r"\b(?:" + "|".join([*calendar.month_name[1:], *calendar.day_name]) + r")\b")
-NUMBER = re.compile(r"\d[\d,.]*")
-DATE = re.compile(r"\b(?:1[0-9]|20)\d\d\b|\b\d{1,2}[:.]\d{2}\b")
-
-
-def has_answer_kind(question: str, sentence: str) -> bool:
-    """Whether a sentence contains the requested kind of value, beyond what the question already contains."""
-    kind = next((kind for kind, pattern in KINDS.items() if pattern.search(question)), None)
-    known = fold_case(question)
-    match kind:
-        case "number":
-            return any(number not in known for number in NUMBER.findall(sentence))
-        case "date":
-            return any(date not in known for date in DATE.findall(sentence))
-        case "name":
-            return any(fold_case(name.text) not in known for name in find_names(sentence))
-        case _:
-            return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from assay.ingest.formats.decode import decode
@@ -29,6 +30,7 @@ _DEEP = 150  # levels; trafilatura recurses once per level
 _SHORT = 1500  # characters; a page this short has little beside its content
 _LONG = 2_000_000  # characters; no article is this long, and the selection would be slow
 _WHOLE = 0.95  # of the visible text
+_MENU = 0.7  # of the text of a table
 _LINKED = 0.1  # of the visible text; menus consist of links, prose does not
 
 
@@ -63,6 +65,7 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
     if tree.body is not None:
         write_tree(tree.body, out)
     if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and _has_surroundings(tree, out.length):
+        _flatten_cells(tree)
         out = _main(tree.html or "", out)
     if pruned.words > 5:
         out.warn(f"{pruned.words} words that the page hides from its readers were left out.")
@@ -88,6 +91,23 @@ def _has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
         return True
     linked = sum(len(link.text()) for link in tree.css("a[href]:not([href^='#'])"))
     return linked > _LINKED * length
+
+
+def _flatten_cells(tree: LexborHTMLParser) -> None:
+    """Leave only text in the cells of tables: the selection of the main content drops lists and boxes inside a cell. Tables
+    of links are menus, and stay as they are."""
+    for table in tree.css("table"):
+        linked = sum(len(link.text()) for link in table.css("a"))
+        if table.css_first("table table") is not None or linked > _MENU * len(table.text()):
+            continue
+        for cell in table.css("td, th"):
+            if cell.css_first("div, ul, ol, dl, p") is None:
+                continue
+            for item in cell.css("li + li, dd + dd"):
+                item.insert_before(", ")
+            for block in cell.css("div, p, br, ul, ol"):
+                block.insert_before(" ")
+            cell.inner_html = escape(" ".join(cell.text().split()).replace(" ,", ","))
 
 
 def _main(source: str, shown: TextBuilder) -> TextBuilder:
