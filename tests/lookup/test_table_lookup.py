@@ -138,3 +138,18 @@ Treatment,coverage,counts
 
 def test_rows_whose_labels_have_only_the_first_word_of_what_is_counted_are_not_counted():
     assert look_up("How many implementation units failed?", [document(STEPS, "units.csv", "Units and surveys")]) is None
+
+
+BIRDS = b"""Year,Tame birds,Birds,Height of nest,Width of nest
+2020,14,90,3 m,1 m
+2021,15,95,4 m,2 m
+"""
+
+
+def test_the_column_whose_name_is_said_whole_comes_before_a_longer_name():
+    found = look_up("How many birds were seen in 2021?", [document(BIRDS, "birds.csv", "Birds seen")])
+    assert found is not None and [cell.text for cell in found.cells] == ["95"]
+
+
+def test_two_columns_that_share_the_one_word_that_is_said_do_not_answer():
+    assert look_up("How much bird seed is in the nest in 2021?", [document(BIRDS, "birds.csv", "Bird seed")]) is None

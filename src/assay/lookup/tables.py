@@ -304,7 +304,11 @@ def _target_columns(
     spoken = [(column, matched) for column, matched in scored if matched]
     if spoken:
         most = max(len(matched) for _, matched in spoken)
-        return [(column, matched) for column, matched in spoken if len(matched) == most]
+        best = [(column, matched) for column, matched in spoken if len(matched) == most]
+        beside = [len(grid.heads[column]) for column, _ in best]  # the name that has least beside what was said
+        best = [each for each, size in zip(best, beside, strict=True) if size == min(beside)]
+        whole = min(beside) <= most
+        return best if len(best) == 1 or whole or len({matched for _, matched in best}) > 1 else []
     if asked.kind == "place" and len(scored) == 1 and grid.heads[scored[0][0]] & PLACES:
         return scored
     dates = [(column, matched) for column, matched in scored if grid.types[column] == "date"]
