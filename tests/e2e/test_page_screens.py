@@ -121,6 +121,10 @@ def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: 
     forecast = page.get_by_role("complementary", name="Forecast")
     page.get_by_text("How thoroughly").click()
     page.get_by_label("Questions for each document").fill("1")
+    page.get_by_label(re.compile("^Use the model")).uncheck()  # what only a model does is not offered then
+    expect(page.get_by_label("Questions for each document")).to_be_hidden()
+    expect(page.get_by_label("In plain words")).to_be_hidden()
+    page.get_by_label(re.compile("^Use the model")).check()
     start = forecast.get_by_role("button", name=re.compile("^Start"))
     expect(start).to_be_enabled()
     told = served.api("/api/synthesis/forecast", json={"bases": ["default"], "questions": 1})

@@ -78,26 +78,35 @@ function starting(screen, app, bases) {
   const other = el("input", { type: "text", maxlength: "100", placeholder: "nurses on a night shift" });
   const model = el("input", { type: "checkbox", checked: !app.me.leaves.length });
   const stakes = el("input", { type: "checkbox" });
+  const withModel = () => Boolean(app.me.model) && model.checked;
+  const forWhom = step(
+    "For whom",
+    el("p", { class: "hint" }, "The account itself is for somebody who knows the field. The same claims can also be written for other readers:"),
+    el(
+      "div",
+      { class: "readers" },
+      ...READERS.map(([value, words]) => el(
+        "label",
+        { class: "check" },
+        el("input", { type: "checkbox", name: "reader", value }),
+        words,
+      )),
+    ),
+    field("For other readers", other, "Describe them in a few words."),
+  );
+  const depth = el(
+    "div",
+    {},
+    el("div", { class: "fields" }, field("Questions for each document", questions, "1 to 20; 3 is usual.")),
+    el("p", { class: "legend" }, "How each is answered"),
+    choices("approach", APPROACHES),
+  );
   const form = el(
     "form",
     { class: "synthesis-request", "aria-label": "A new synthesis", on: { submit: (event) => event.preventDefault() } },
     step("Which documents", documents.node),
     step("What to make of them", choices("pipeline", PIPELINES), field("Focus", focus, "What you want to know, in a sentence. Leave it empty for all of it.")),
-    step(
-      "For whom",
-      el("p", { class: "hint" }, "The account itself is for somebody who knows the field. The same claims can also be written for other readers:"),
-      el(
-        "div",
-        { class: "readers" },
-        ...READERS.map(([value, words]) => el(
-          "label",
-          { class: "check" },
-          el("input", { type: "checkbox", name: "reader", value }),
-          words,
-        )),
-      ),
-      field("For other readers", other, "Describe them in a few words."),
-    ),
+    forWhom,
     el(
       "details",
       { class: "fold card more-options" },
@@ -105,9 +114,7 @@ function starting(screen, app, bases) {
       el(
         "div",
         { class: "more-options-inside" },
-        el("div", { class: "fields" }, field("Questions for each document", questions, "1 to 20; 3 is usual.")),
-        el("p", { class: "legend" }, "How each is answered"),
-        choices("approach", APPROACHES),
+        depth,
         app.me.model ? el("label", { class: "check" }, model, `Use the model ${app.me.model}; without it, quotations are chosen by rule`) : null,
         el("label", { class: "check" }, stakes, "High stakes: have it reviewed by a person before I read it"),
         app.me.model && app.me.leaves.length
@@ -138,9 +145,9 @@ function starting(screen, app, bases) {
       pipeline: fields.get("pipeline"),
       focus: focus.value.trim(),
       questions: asked,
-      audiences: readers,
+      audiences: withModel() ? readers : [],
       approach: fields.get("approach"),
-      model: Boolean(app.me.model) && model.checked,
+      model: withModel(),
       ...(stakes.checked ? { stakes: "high" } : {}),
     };
   }
@@ -150,6 +157,12 @@ function starting(screen, app, bases) {
     app.go(`#/synthesis/${encodeURIComponent(begun.run)}`);
   }
 
+  /** Without a model the account is a digest by rule: what only a model does is not offered. */
+  const offer = () => {
+    forWhom.hidden = depth.hidden = !withModel();
+  };
+  offer();
+  model.addEventListener("change", offer);
   form.addEventListener("input", (event) => {
     if (!event.target.closest(".picking-search")) changed();
   });
