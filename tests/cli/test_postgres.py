@@ -110,6 +110,19 @@ def test_the_command_moves_the_state_and_everything_goes_on(noted: Workspace, ty
     assert typed("migrate", "--to", "file").code == 0 and asked in typed("runs").out
 
 
+def test_the_command_moves_the_index_to_the_server_and_searches_go_on(noted: Workspace, typed: Typed):
+    assert typed("migrate", "--to", new_database()).code == 0
+    before = json.loads(typed("search", "orpiment", "--json").out)
+    done = typed("migrate", "--index", "postgres", "--json")
+    assert done.code == 0 and sum(json.loads(done.out)["passages"].values()) > 2
+    assert json.loads(typed("search", "orpiment", "--json").out)[0]["document"] == before[0]["document"]
+    assert "pgvector" in typed("doctor").out
+    refused = typed("migrate", "--to", "file")
+    assert refused.code == 2 and "assay migrate --index lance" in refused.err
+    assert typed("migrate", "--index", "lance").code == 0
+    assert json.loads(typed("search", "orpiment", "--json").out) == before
+
+
 def test_a_server_that_is_not_there_is_said_in_one_line(typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("psycopg", reason="the package psycopg is not installed")
     monkeypatch.setenv("ASSAY_STATE", "postgresql://nobody@127.0.0.1:1/none")

@@ -22,6 +22,7 @@ from assay.index import factory
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
 from assay.index.lance.lance_index import open_index
 from assay.index.memory.memory_index import MemoryIndex
+from assay.index.milvus.milvus_engine import MilvusEngine
 from assay.index.postgres.postgres_engine import PostgresEngine
 from assay.index.protocol import Index, IndexEngine
 
@@ -59,12 +60,18 @@ async def postgres(folder: Path) -> Index:
     return await PostgresEngine(new_database()).open("contract", DIM, create=True)
 
 
+async def milvus_lite(folder: Path) -> Index:
+    pytest.importorskip("milvus_lite", reason="the package milvus-lite is not installed")
+    return await MilvusEngine(folder, f"{folder}/milvus.db").open("contract", DIM, create=True)
+
+
 ENGINES: tuple[Any, ...] = (
     memory,
     lance,
     lance_half_folded,
     lance_reading,
     pytest.param(postgres, marks=pytest.mark.long),
+    pytest.param(milvus_lite, marks=pytest.mark.long),
 )
 
 
@@ -433,11 +440,17 @@ def settings_of_postgres(folder: Path) -> Settings:
     return Settings(index="postgres", state=SecretStr(new_database()))
 
 
+def settings_of_milvus_lite(folder: Path) -> Settings:
+    pytest.importorskip("milvus_lite", reason="the package milvus-lite is not installed")
+    return Settings(index=f"milvus:{folder}/milvus.db")
+
+
 WORKSPACES = (
     settings_of_lance,
     settings_of_lance_elsewhere,
     settings_of_memory,
     pytest.param(settings_of_postgres, marks=pytest.mark.long),
+    pytest.param(settings_of_milvus_lite, marks=pytest.mark.long),
 )
 
 
@@ -502,7 +515,11 @@ async def test_purge_leaves_nothing_of_deleted_rows(engine: IndexEngine, tmp_pat
     disk = data_folder() if isinstance(engine, PostgresEngine) else tmp_path
     await index.delete(Eq("doc", "secret"))
     await index.upsert([row("k", "zeppelin")])
-    assert await index.purge() == ()
+    left = await index.purge()
+    if isinstance(engine, MilvusEngine):  # it removes old segments when it likes, and says so
+        assert left and "Milvus" in left[0]
+        return
+    assert left == ()
     on_disk = b"".join(path.read_bytes() for path in disk.rglob("*") if path.is_file())
     assert b"xylophonequartz" not in on_disk and b"marmalade" not in on_disk
     assert ids(await index.lexical("zeppelin", 5, EVERYTHING)) == ["k"]

@@ -34,6 +34,14 @@ def _memory(settings: Settings, workspace: Path, place: str) -> IndexEngine:
     return MemoryEngine(workspace)
 
 
+def _milvus(settings: Settings, workspace: Path, place: str) -> IndexEngine:
+    from assay.index.milvus.milvus_engine import MilvusEngine
+
+    if not place:
+        raise UserError('`index = "milvus:…"` needs the address of a server (http://…), or a file that ends in .db.')
+    return MilvusEngine(workspace, place)
+
+
 def _postgres(settings: Settings, workspace: Path, place: str) -> IndexEngine:
     from assay.index.postgres.postgres_engine import PostgresEngine
 
@@ -46,5 +54,6 @@ def _postgres(settings: Settings, workspace: Path, place: str) -> IndexEngine:
 ENGINES: Mapping[str, Callable[[Settings, Path, str], IndexEngine]] = {
     "lance": _lance,
     "memory": _memory,
+    "milvus": _milvus,
     "postgres": _postgres,
 }

@@ -11,17 +11,19 @@ from pathlib import Path
 
 from assay.core.errors import UserError
 
-WRITING = (
-    "Another process has been writing to this knowledge base for {seconds:.0f} s. "
-    "Wait until it has finished, or stop it, and try again."
-)
-
 log = logging.getLogger(__name__)
 
 
 def lease_path(workspace: Path, base_id: str) -> Path:
     """The lock file of a knowledge base. Backup and erase take it too, so that nothing is added meanwhile."""
     return workspace / f".{base_id}.lock"
+
+
+def still_writing(patience: float) -> UserError:
+    return UserError(
+        f"Another process has been writing to this knowledge base for {patience:.0f} s. "
+        "Wait until it has finished, or stop it, and try again."
+    )
 
 
 @asynccontextmanager
@@ -38,7 +40,7 @@ async def file_lease(path: Path, patience: float, notice: float = 5.0) -> AsyncI
         except Timeout:
             waited = time.monotonic() - began
             if waited >= patience:
-                raise UserError(WRITING.format(seconds=patience)) from None
+                raise still_writing(patience) from None
             if waited >= notice and not warned:
                 log.warning("waiting for another process that is writing to this knowledge base")
                 warned = True

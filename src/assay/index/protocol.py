@@ -69,6 +69,10 @@ class IndexEngine(Protocol):
         """The engine's parts and their versions. An AssayError if one is missing or cannot be reached."""
         ...
 
+    def limits(self) -> tuple[str, ...]:
+        """What this engine does less well than the contract says, a sentence each."""
+        ...
+
     def exists(self, base_id: str) -> bool:
         """Whether the base has an index, intact or damaged."""
         ...

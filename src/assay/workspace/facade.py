@@ -227,6 +227,35 @@ class Workspace:
         with hold_writer_locks({base.name: lease_path(self.path, base.id) for base in bases}):
             return backup(self.path, self.store, to)
 
+    async def copy_indexes(self, to: str) -> dict[str, int]:
+        """Copy the index of every knowledge base to the engine that `to` names, and compare both. The caller changes the
+        setting `index`, then drops the former indexes. Returns the number of passages by knowledge base."""
+        from assay.index.factory import index_engine
+        from assay.index.move import copy_index
+
+        context = self.context
+        if to == self.settings.index:
+            raise UserError("The index is there already.")
+        target = index_engine(self.settings.model_copy(update={"index": to}), self.path)
+        copied: dict[str, int] = {}
+        for base in grants.with_distinct_names(grants.every_base(self.store), self.principal.id):
+            source = await context.existing_index(base)
+            if source is None:
+                continue
+            dim = grants.embedder_of(self.store, base)[1]
+            async with context.writer_lock(base):
+                index = await target.open(base.id, dim, create=True)
+                if set(await index.ids()) - set(await source.ids()):  # of an earlier copy: documents were removed since
+                    await target.drop(base.id)
+                    index = await target.open(base.id, dim, create=True)
+                copied[base.name] = await copy_index(source, index)
+        return copied
+
+    async def drop_indexes(self) -> None:
+        """Delete the indexes of all knowledge bases; they can be built again from the texts."""
+        for base in grants.every_base(self.store):
+            await self.context.drop_index(base, forget_embedder=False)
+
     def move_state(self, to: str) -> dict[str, int]:
         """Copy the state to a database server, or with an empty address to a file, while no documents are added. The
         caller changes the setting `state`. Returns the number of rows by table."""

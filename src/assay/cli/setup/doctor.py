@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.cli.options import Json, Workspace, console, plain, print_json
+
+if TYPE_CHECKING:
+    from assay.core.settings import Settings
 
 
 def doctor(
@@ -86,6 +89,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
     if secret(settings.state):
         yield _line("state", *_server(secret(settings.state)))
+    yield _line("index", *_index(settings, folder))
     if has_workspace(folder):
         yield _line("permissions", *_permissions(folder))
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
@@ -125,6 +129,20 @@ def _permissions(folder: Path) -> tuple[bool | None, str]:
     return (False if who == "everybody" else None), f"{others} can read {folder}: `chmod -R go= {folder}`"
 
 
+def _index(settings: Settings, folder: Path) -> tuple[bool | None, str]:
+    """Whether the search index can be reached, the versions of its parts, and what it does not promise."""
+    from assay.core.errors import AssayError
+    from assay.index.factory import index_engine
+
+    try:
+        engine = index_engine(settings, folder)
+        parts = [f"{name} {version}" for name, version in asyncio.run(engine.versions()).items()]
+    except AssayError as error:
+        return False, str(error)
+    limits = engine.limits()
+    return (None if limits else True), " ".join([", ".join(parts) + ".", *limits] if parts else limits)
+
+
 def _server(address: str) -> tuple[bool, str]:
     """Whether the database server can be used, and its version."""
     from assay.core.errors import AssayError
@@ -161,7 +179,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
     from assay.store import facts
     from assay.workspace.facade import open_workspace
 
-    own = {"llm_model": NO_MODEL, "state": ""}  # in a place of its own
+    own = {"llm_model": NO_MODEL, "state": "", "index": "lance"}  # in a place of its own
 
     async def tried(folder: Path) -> str:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")

@@ -1,46 +1,57 @@
-"""`assay migrate`: move the state of a workspace between a file and a database server."""
+"""`assay migrate`: move the state of a workspace to another database, or its search index to another engine."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli.options import Json, Workspace, plain, print_json
 
+if TYPE_CHECKING:
+    from assay.workspace.facade import Workspace as OpenWorkspace
+
 TO_FILE = "file"
 
 
 def migrate(
-    to: Annotated[str, typer.Option(help="postgresql://… for a server, or `file` for a file in the workspace.")],
+    to: Annotated[str, typer.Option(help="Move the state: postgresql://… for a server, or `file`.")] = "",
+    index: Annotated[str, typer.Option(help="Move the search index: a value of the setting `index`.")] = "",
     workspace: Workspace = None,
     json: Json = False,
 ) -> None:
-    """Move runs, records and accounts to another database. Documents, index and vectors stay where they are.
+    """Move runs, records and accounts to another database, or the search index to another engine.
 
-    All rows are copied in one transaction and compared; if anything fails, nothing has moved. Stop servers first.
+    State: all rows are copied in one transaction and compared; if anything fails, nothing has moved. Index: passages and
+    vectors are copied and compared, nothing is embedded again, and a move that was interrupted goes on where it stopped. Stop
+    servers first.
     """
     from filelock import FileLock, Timeout
 
     from assay.cli.setup.serve import LOCK
     from assay.core.errors import UserError
-    from assay.core.private_files import write_private
-    from assay.core.settings import FILE
-    from assay.core.settings_file import with_settings
     from assay.workspace.facade import STATE, open_workspace
 
+    if bool(to) == bool(index):
+        raise UserError("Say what to move: the state with `--to ADDRESS`, or the search index with `--index ENGINE`.")
     with open_workspace(workspace) as opened:
         try:
             server = FileLock(opened.path / LOCK, timeout=0)
             server.acquire()
         except Timeout as error:
-            raise UserError("A server is using this workspace. Stop it, then move the state.") from error
+            raise UserError("A server is using this workspace. Stop it, then move.") from error
         with server:
-            moved = opened.move_state("" if to == TO_FILE else to)
-            file = opened.path / FILE
-            text = file.read_text(encoding="utf-8") if file.is_file() else ""
-            write_private(file, with_settings(text, {"state": None if to == TO_FILE else to}).encode())
+            moved = _move_index(opened, index) if index else _move_state(opened, to)
         folder = opened.path
+    if index:
+        if json:
+            print_json({"to": index, "passages": moved})
+            return
+        typer.echo(
+            plain(f"Moved {sum(moved.values()):,} passages of {len(moved)} knowledge bases; both copies were equal.")
+        )
+        return
     if to != TO_FILE:  # an erasure deletes copies with this name
         (folder / STATE).rename(folder / "state-version-moved.bak")
     if json:
@@ -48,3 +59,33 @@ def migrate(
         return
     kept = "" if to == TO_FILE else " The former file is kept as state-version-moved.bak."
     typer.echo(plain(f"Moved {sum(moved.values()):,} rows in {len(moved)} tables; both copies are equal.{kept}"))
+
+
+def _move_state(opened: OpenWorkspace, to: str) -> dict[str, int]:
+    from assay.core.errors import UserError
+
+    if opened.settings.index == "postgres":
+        raise UserError("The search index is in the same database. Move it first: `assay migrate --index lance`.")
+    moved = opened.move_state("" if to == TO_FILE else to)
+    _set(opened, "state", None if to == TO_FILE else to)
+    return moved
+
+
+def _move_index(opened: OpenWorkspace, index: str) -> dict[str, int]:
+    async def move() -> dict[str, int]:
+        moved = await opened.copy_indexes(index)
+        _set(opened, "index", index)
+        await opened.drop_indexes()  # last: until the setting is changed, the former index is the one in use
+        return moved
+
+    return asyncio.run(move())
+
+
+def _set(opened: OpenWorkspace, name: str, value: str | None) -> None:
+    from assay.core.private_files import write_private
+    from assay.core.settings import FILE
+    from assay.core.settings_file import with_settings
+
+    file = opened.path / FILE
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    write_private(file, with_settings(text, {name: value}).encode())

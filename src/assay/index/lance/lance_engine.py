@@ -28,6 +28,9 @@ class LanceEngine:
 
         return {"LanceDB": version("lancedb")}
 
+    def limits(self) -> tuple[str, ...]:
+        return ()
+
     def exists(self, base_id: str) -> bool:
         return has_index(self.folder, base_id)
 

@@ -22,6 +22,9 @@ class MemoryEngine:
     async def versions(self) -> dict[str, str]:
         return {}
 
+    def limits(self) -> tuple[str, ...]:
+        return ("It is lost when the process ends.",)
+
     def exists(self, base_id: str) -> bool:
         return self._key(base_id) in _INDEXES
 

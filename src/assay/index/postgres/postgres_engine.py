@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import UserError
 from assay.index.encoding import require_dimensions, table_name
-from assay.index.lease import WRITING
+from assay.index.lease import still_writing
 from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
     from assay.index.postgres.postgres_index import PostgresIndex
 
 SCHEMA = "assay_index"
-NO_PGVECTOR = (
-    "The database server has no pgvector, which `index = \"postgres\"` needs. Install it there and run "
-    "`CREATE EXTENSION vector` in the database as its administrator."
-)  # fmt: skip
 
 
 class PostgresEngine:
     def __init__(self, address: str) -> None:
         self.address = address
+
+    def limits(self) -> tuple[str, ...]:
+        return ("Its search by words is not BM25: it does not count how rare a word is.",)
 
     def exists(self, base_id: str) -> bool:
         from assay.store.database import plain_errors
@@ -70,7 +69,7 @@ class PostgresEngine:
                     "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'"
                 ).scalar()
             if vectors is None:
-                raise UserError(NO_PGVECTOR)
+                raise no_pgvector()
             return {"PostgreSQL": str(server), "pgvector": str(vectors)}
 
         return await asyncio.to_thread(read)
@@ -95,7 +94,7 @@ class PostgresEngine:
                         _create(connection, table, create)
                         held = _dimensions(connection, table)
                 except ProgrammingError as error:
-                    raise UserError(NO_PGVECTOR) from error
+                    raise no_pgvector() from error
             return held
 
     @asynccontextmanager
@@ -107,7 +106,7 @@ class PostgresEngine:
         try:
             while not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({key})").scalar():
                 if time.monotonic() - began >= patience:
-                    raise UserError(WRITING.format(seconds=patience))
+                    raise still_writing(patience)
                 await asyncio.sleep(0.1)
             try:
                 yield
@@ -115,6 +114,13 @@ class PostgresEngine:
                 connection.exec_driver_sql(f"SELECT pg_advisory_unlock({key})")
         finally:
             connection.close()
+
+
+def no_pgvector() -> UserError:
+    return UserError(
+        "The database server has no pgvector, which the setting `index` needs. Install it there and run "
+        "`CREATE EXTENSION vector` in the database as its administrator."
+    )
 
 
 @lru_cache(maxsize=4)
