@@ -103,12 +103,15 @@ def test_the_verdict_says_whether_the_second_is_worth_its_cost():
         "For 100 % of your questions" in words and "3.1 times the tokens" in words and "not shown to be worth" in words
     )
     hard = compare(
-        [graded(str(n), float(n < 5)) for n in range(20)], [graded(str(n), float(n < 17), 200.0) for n in range(20)]
+        [graded(str(n), float(n < 5)) for n in range(20)],
+        [graded(str(n), float(n < 17), 200.0, tags=("hop",) if n < 9 else ()) for n in range(20)],
     )
     words = verdict(hard, "one search", "the agent")
     assert "the agent is right more often, by 60 points" in words and "worth" not in words
+    assert "For 40 % of your questions one search is enough. the agent alone is right on 12, hop: 4." in words
     assert len(hard.better) == 12 and not hard.worse and hard.same == 8
     lost = compare([graded(str(n), 1.0) for n in range(20)], [graded(str(n), 0.0) for n in range(20)])
+    assert "one search alone is right on 20." in verdict(lost, "one search", "the agent")
     assert "one search is right more often, by 100 points (100 to 100)" in verdict(lost, "one search", "the agent")
     assert "no verdict" in verdict(Comparison(0, {}, {}, {}, (), (), 0), "a", "b")
 

@@ -19,6 +19,7 @@ from assay.language.terms import content_terms
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
 SAMPLES, SEED = 1000, 7  # of the bootstrap
 COVERED = 0.6  # share of a point's terms that a statement must contain to cover it
+TAGS = 3  # tags that a verdict names
 WORDS, MODEL = "words", "model"  # who grades
 QUALITY = (
     "right",
@@ -249,6 +250,9 @@ class Comparison:
     better: tuple[str, ...]  # questions that only the second got right
     worse: tuple[str, ...]  # questions that only the first got right
     same: int
+    better_tags: Mapping[str, int] = field(
+        default_factory=dict
+    )  # tags of the former questions, the most frequent first
 
 
 def compare(first: Sequence[Graded], second: Sequence[Graded]) -> Comparison:
@@ -262,7 +266,8 @@ def compare(first: Sequence[Graded], second: Sequence[Graded]) -> Comparison:
         for name in names
     }
     judged = [(one, two) for one, two in pairs if "right" in one.metrics and "right" in two.metrics]
-    better = tuple(two.question for one, two in judged if two.metrics["right"] > one.metrics["right"])
+    won = [two for one, two in judged if two.metrics["right"] > one.metrics["right"]]
+    better = tuple(two.question for two in won)
     worse = tuple(two.question for one, two in judged if two.metrics["right"] < one.metrics["right"])
     return Comparison(
         len(pairs),
@@ -272,6 +277,7 @@ def compare(first: Sequence[Graded], second: Sequence[Graded]) -> Comparison:
         better,
         worse,
         len(judged) - len(better) - len(worse),
+        dict(Counter(tag for two in won for tag in two.tags).most_common()),
     )
 
 
@@ -280,7 +286,10 @@ def verdict(found: Comparison, first: str, second: str) -> str:
     judged = found.same + len(found.better) + len(found.worse)
     if not judged:
         return "No case says what a right answer is, so there is no verdict."
-    same = f"For {100 * found.same / judged:.0f} % of your questions {first} and {second} come to the same."
+    enough = f"For {100 * (1 - len(found.better) / judged):.0f} % of your questions {first} is enough."
+    tags = "".join(f", {tag}: {count}" for tag, count in list(found.better_tags.items())[:TAGS])
+    wins = f" {second} alone is right on {len(found.better)}{tags}." if found.better else ""
+    loses = f" {first} alone is right on {len(found.worse)}." if found.worse else ""
     cost = _cost_words(found, first, second)
     gain = found.differences.get("right", Estimate(0.0, 0.0, 0.0, 0))
     winner, sign = (second, 1) if gain.mean >= 0 else (first, -1)
@@ -290,7 +299,7 @@ def verdict(found: Comparison, first: str, second: str) -> str:
     else:
         words = f"No difference in right answers is shown ({100 * gain.low:+.0f} to {100 * gain.high:+.0f} points)."
     worth = "" if gain.low > 0 else f" On these questions {second} is not shown to be worth its cost."
-    return f"{same} {words} {cost}{worth}"
+    return f"{enough}{wins}{loses} {words} {cost}{worth}"
 
 
 def _cost_words(found: Comparison, first: str, second: str) -> str:

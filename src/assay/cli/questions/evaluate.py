@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.workspace.types import AskOptions
 
 app = typer.Typer(help="Measure on labelled questions.", no_args_is_help=True)
+OWN, PUBLIC = "Your own questions", "Public collections"
 
 Data = Annotated[
     Path, typer.Option("--data", help="A folder in BEIR's layout: corpus.jsonl, queries.jsonl, qrels/SPLIT.tsv.")
@@ -25,7 +26,7 @@ Limit = Annotated[int, typer.Option(min=0, help="Only the first so many queries;
 Cache = Annotated[Path | None, typer.Option(help="Where embedded collections are kept. Default: your cache folder.")]
 
 
-@app.command("retrieval")
+@app.command("retrieval", rich_help_panel=PUBLIC)
 def retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
     """Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5."""
     from assay.evaluate.beir import load
@@ -35,7 +36,7 @@ def retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = No
     _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
 
 
-@app.command("multihop")
+@app.command("multihop", rich_help_panel=PUBLIC)
 def multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
     """Evidence found by the whole run, in its own order, beside one search over the same documents."""
     from assay.evaluate.beir import load
@@ -51,7 +52,7 @@ KeptWorkspace = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=PUBLIC)
 def pages(data: PageData, limit: Limit = 0, workspace: KeptWorkspace = None, json: Json = False) -> None:
     """Finding the page: a gold page among those of the first 1, 5 and 10 passages, and the right document first."""
     from assay.evaluate.pages import measure
@@ -65,7 +66,7 @@ Cases = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=PUBLIC)
 def conflicts(data: Cases, json: Json = False) -> None:
     """Contradictions between documents, found without a model: precision and recall, beside plain rules."""
     from assay.evaluate.conflicts import load, measure
@@ -81,7 +82,7 @@ Endpoint = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=PUBLIC)
 def injection(data: Attacks, limit: Limit = 0, endpoint: Endpoint = False, json: Json = False) -> None:
     """Documents that attack: effects, flags and changed answers, by rule and with a model that obeys every instruction."""
     from assay.evaluate.injection import load, measure
@@ -99,7 +100,7 @@ Documents = Annotated[
 QaWorkspace = Annotated[Path | None, typer.Option(help="A workspace to keep. Default: a temporary one.")]
 
 
-@app.command()
+@app.command(rich_help_panel=PUBLIC)
 def qa(
     data: Questions,
     documents: Documents = None,
@@ -126,7 +127,7 @@ JudgeWorkspace = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=PUBLIC)
 def claims(
     data: Claims,
     judge: JudgeName = "none",
@@ -154,7 +155,7 @@ FailUnder = Annotated[
 ]
 
 
-@app.command("run")
+@app.command("run", rich_help_panel=OWN)
 def run_cases(
     cases: CaseFile,
     workspace: Workspace = None,
@@ -204,7 +205,7 @@ def run_cases(
     _check_limits(summarise(results[-1][2]), fail_under or ())
 
 
-@app.command()
+@app.command(rich_help_panel=OWN)
 def compare(
     first: Annotated[Path, typer.Argument(help="Results of `assay evaluate run`.")],
     second: Annotated[Path, typer.Argument(help="Other results of the same cases.")],
@@ -218,7 +219,7 @@ def compare(
     _show(f"{first.name} and {second.name}", sides, report, json=json)
 
 
-@app.command("cases")
+@app.command("cases", rich_help_panel=OWN)
 def draft_cases(
     out: Annotated[Path, typer.Argument(help="The file to write: CSV, TSV, or JSON lines.")],
     workspace: Workspace = None,
