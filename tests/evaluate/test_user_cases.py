@@ -113,6 +113,8 @@ def test_the_verdict_says_whether_the_second_is_worth_its_cost():
     lost = compare([graded(str(n), 1.0) for n in range(20)], [graded(str(n), 0.0) for n in range(20)])
     assert "one search alone is right on 20." in verdict(lost, "one search", "the agent")
     assert "one search is right more often, by 100 points (100 to 100)" in verdict(lost, "one search", "the agent")
+    cheap = compare([graded(str(n), 1.0, 200.0) for n in range(9)], [graded(str(n), 1.0) for n in range(9)])
+    assert "0.5 times the tokens" in (words := verdict(cheap, "a", "b")) and "worth" not in words
     assert "no verdict" in verdict(Comparison(0, {}, {}, {}, (), (), 0), "a", "b")
 
 

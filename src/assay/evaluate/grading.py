@@ -290,7 +290,12 @@ def verdict(found: Comparison, first: str, second: str) -> str:
     tags = "".join(f", {tag}: {count}" for tag, count in list(found.better_tags.items())[:TAGS])
     wins = f" {second} alone is right on {len(found.better)}{tags}." if found.better else ""
     loses = f" {first} alone is right on {len(found.worse)}." if found.worse else ""
-    cost = _cost_words(found, first, second)
+    ratio, unit = _cost(found)
+    cost = (
+        f"{second} takes {ratio:.1f} times the {unit} of {first}."
+        if unit
+        else f"Neither {first} nor {second} asks a model."
+    )
     gain = found.differences.get("right", Estimate(0.0, 0.0, 0.0, 0))
     winner, sign = (second, 1) if gain.mean >= 0 else (first, -1)
     low, high = sorted((100 * sign * gain.low, 100 * sign * gain.high))
@@ -298,13 +303,14 @@ def verdict(found: Comparison, first: str, second: str) -> str:
         words = f"{winner} is right more often, by {abs(100 * gain.mean):.0f} points ({low:.0f} to {high:.0f})."
     else:
         words = f"No difference in right answers is shown ({100 * gain.low:+.0f} to {100 * gain.high:+.0f} points)."
-    worth = "" if gain.low > 0 else f" On these questions {second} is not shown to be worth its cost."
+    worth = "" if gain.low > 0 or ratio <= 1 else f" On these questions {second} is not shown to be worth its cost."
     return f"{enough}{wins}{loses} {words} {cost}{worth}"
 
 
-def _cost_words(found: Comparison, first: str, second: str) -> str:
-    for name, unit in (("tokens", "tokens"), ("seconds", "seconds")):
+def _cost(found: Comparison) -> tuple[float, str]:
+    """How many times as much the second one takes, and of what: tokens, or seconds where no model is asked."""
+    for name in ("tokens", "seconds"):
         one, two = found.first.get(name), found.second.get(name)
         if one and two and one.mean > 0 and two.mean > 0:
-            return f"{second} takes {two.mean / one.mean:.1f} times the {unit} of {first}."
-    return f"Neither {first} nor {second} asks a model."
+            return two.mean / one.mean, name
+    return 1.0, ""
