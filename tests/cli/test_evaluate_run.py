@@ -35,6 +35,10 @@ def test_questions_in_a_spreadsheet_become_figures_a_report_and_an_exit_code(
     results = cases.with_suffix(".results.jsonl")
     both = typed("evaluate", "compare", results, results)
     assert both.code == 0 and "For 100 % of your questions" in both.out
+    part = cases.with_suffix(".part.jsonl")
+    part.write_text(results.read_text().splitlines()[0])
+    shared = json.loads(typed("evaluate", "compare", part, results, "--json").out)
+    assert shared["cases.results"]["right"]["n"] == shared["cases.part"]["right"]["n"] == 1  # only what both have
     assert typed(*words, "--fail-under", "rigth=1").code == 2
     assert "0 of 2 answers were graded by the model" in both.out and "add `given` and `grade`" in both.out
     assert "it needs one" in typed("evaluate", "run", cases, "--no-model", "--baseline").err

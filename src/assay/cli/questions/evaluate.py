@@ -215,7 +215,12 @@ def compare(
     """Two evaluations of the same cases: paired differences and a verdict in plain words."""
     from assay.evaluate.user_cases import load_results
 
-    sides = [(each.name.removesuffix(".jsonl"), str(each), load_results(each)) for each in (first, second)]
+    loaded = [(each, load_results(each)) for each in (first, second)]
+    common = set.intersection(*({one.case for one in results} for _, results in loaded))
+    sides: list[tuple[str, str, Sequence[Graded]]] = []
+    for each, results in loaded:
+        kept = [one for one in results if one.case in common]
+        sides.append((each.name.removesuffix(".jsonl"), f"{len(kept)} of its {len(results)} results", kept))
     _show(f"{first.name} and {second.name}", sides, report, json=json)
 
 
