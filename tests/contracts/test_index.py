@@ -476,6 +476,11 @@ def test_an_unknown_engine_is_refused_by_name(tmp_path: Path):
         factory.index_engine(Settings(index="solr"), tmp_path)
 
 
+def test_an_address_is_not_taken_for_a_folder(tmp_path: Path):
+    with pytest.raises(UserError, match="in a folder"):
+        factory.index_engine(Settings(index="lance:s3://bucket/index"), tmp_path)
+
+
 async def test_an_index_exists_from_its_creation_until_it_is_dropped(engine: IndexEngine):
     assert not engine.exists("b")
     with pytest.raises(UserError, match="no search index yet"):

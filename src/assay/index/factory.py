@@ -25,6 +25,8 @@ def index_engine(settings: Settings, workspace: Path) -> IndexEngine:
 def _lance(settings: Settings, workspace: Path, place: str) -> IndexEngine:
     from assay.index.lance.lance_engine import LanceEngine
 
+    if "://" in place:
+        raise UserError("Lance keeps its tables in a folder, not at an address. Set `index` to `lance:PATH`.")
     return LanceEngine(workspace, Path(place).expanduser() if place else None)
 
 
