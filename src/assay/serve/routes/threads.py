@@ -55,7 +55,7 @@ def list_threads(
 def one_thread(thread: str, workspace: CurrentWorkspace, server: CurrentServer) -> ThreadView:
     """A thread with its turns, oldest first. A turn that was erased with a document is passed over."""
     found, runs = workspace.thread(thread)
-    turns = tuple(run_view(workspace, run, server.live.under_way(run.id)) for run in runs)
+    turns = tuple(run_view(workspace, run, server.live.under_way_anywhere(workspace.store, run.id)) for run in runs)
     return ThreadView(**line(found).model_dump(), runs=turns)
 
 
