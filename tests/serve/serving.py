@@ -52,22 +52,23 @@ def served(
     model: ChatServer | None = None,
     serving: ServeOptions | None = None,
     grace: float = 0.2,
+    process: str = "",
     **flags: Any,
 ) -> Iterator[Served]:
     """A server over the workspace in this folder, with this model if there is one; closed in good order at the end."""
     with opened(folder, model, **{"serve_requests_per_minute": 0, "serve_runs_per_person": 0} | flags) as workspace:
-        server = Server(workspace, serving or ServeOptions(), grace=grace)
+        server = Server(workspace, serving or ServeOptions(), grace=grace, process=process)
         listening = listen("127.0.0.1", 0)
-        process = ServerProcess(make_app(server), server)
-        thread = threading.Thread(target=process.run, args=([listening],), daemon=True)
+        running = ServerProcess(make_app(server), server)
+        thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
         thread.start()
         port = listening.getsockname()[1]
-        until(lambda: process.started or not thread.is_alive())
-        assert process.started, "the server did not start"
+        until(lambda: running.started or not thread.is_alive())
+        assert running.started, "the server did not start"
         try:
-            yield Served(f"http://127.0.0.1:{port}", server, process)
+            yield Served(f"http://127.0.0.1:{port}", server, running)
         finally:
-            process.should_exit = True
+            running.should_exit = True
             thread.join(20)
             assert not thread.is_alive(), "the server did not end"
 

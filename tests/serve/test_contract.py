@@ -96,6 +96,7 @@ def described(client: httpx.Client, real: Real) -> dict[str, Any]:
         "SearchRequest": {"bases": list(real.bases), "since": "2001", "until": "2031-01"},
         "AskRequest": {"thread": real.thread, "since": "2001", "until": "2031-01"},
         "RerunRequest": {"from": 1},
+        "SettingsRequest": {"values": {"search_rounds": 3}},
         "DecisionRequest": {"decision": "approve", "seal": real.seal},
         "ChangeAccessRequest": {"name": "group:readers", "may": True},
         "AskAndWaitRequest": {"thread": real.thread, "since": "2001", "until": "2031-01"},

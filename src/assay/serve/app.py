@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from assay import __version__
+from assay.core.access import Principal
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import review_webhook
 from assay.serve.api_document import api_document
@@ -41,6 +42,7 @@ from assay.serve.routes import (
     threads,
 )
 from assay.serve.state import INTERNAL_ERROR, Server
+from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
 
@@ -120,11 +122,16 @@ def make_app(server: Server) -> FastAPI:
 async def _begin(server: Server) -> None:
     """Load the heavy components, and resume what an earlier process left unfinished."""
     await server.load()
+
+    def for_principal(principal: Principal) -> Workspace:
+        return auth.current_workspace(server, principal)
+
     try:
-        await server.live.take_up(server.workspace.store, lambda principal: auth.current_workspace(server, principal))
+        await server.live.take_up(server.workspace.store, for_principal)
     except Exception as error:  # uploaded files are still processed
         log.error("not every run could be taken up", exc_info=error)
     await jobs.start_worker(server)
+    await server.live.keep_leases(server.workspace.store, for_principal)
 
 
 def problem(status: int, error: str, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:

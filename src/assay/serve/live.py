@@ -35,6 +35,7 @@ log = logging.getLogger("assay.serve")
 BUFFERED_FRAMES = 64  # buffered events of an active run
 READ_BATCH = 16  # events per read from the store for one client: this many are held for a client that does not read
 HEARTBEAT = 15.0  # seconds of silence before a heartbeat
+POLL = 0.5  # seconds between two reads of a run that another process works on
 CANCELLED = "cancelled"  # the error of a run stopped by its asker
 STOPPED = "Stopped by the person who asked."
 REMOVED = "removed"  # the error of a run whose asker is no longer a member
@@ -69,10 +70,14 @@ class LiveRuns:
     """The runs of this process. Methods are called from the serving loop; the work runs in the background loop."""
 
     def __init__(
-        self, engine: BackgroundLoop, present: Callable[[Principal], Principal | None] = lambda principal: principal
+        self,
+        engine: BackgroundLoop,
+        present: Callable[[Principal], Principal | None] = lambda principal: principal,
+        process: str = "",
     ) -> None:
         self._engine = engine
         self._present = present  # the current state of a user, whose groups may change during a run; None if removed
+        self._process = process or underway.this_process()
         self._under: dict[str, ActiveRun] = {}
         self._due: dict[str, Principal] = {}  # runs interrupted with an earlier server, until resumed
         self._watchers: dict[str, set[asyncio.Event]] = {}
@@ -94,7 +99,7 @@ class LiveRuns:
     async def _begin(self, workspace: Workspace, steps: Steps) -> Run:
         self._open()
         run, event = await anext(steps)
-        underway.begin(workspace.store, run.id, workspace.principal)
+        underway.begin(workspace.store, run.id, workspace.principal, self._process)
         own = ActiveRun(run.id, workspace.principal.id, run)
         self._add(workspace, own, run, event)
         with self._lock:
@@ -135,7 +140,7 @@ class LiveRuns:
         if run.rejected:
             raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
         workspace.check_choice(run, choice, words)  # raises if the choice is invalid
-        underway.begin(workspace.store, run_id, workspace.principal)
+        underway.begin(workspace.store, run_id, workspace.principal, self._process)
         own = ActiveRun(run_id, workspace.principal.id, run)
         with self._lock:
             self._under[run_id] = own
@@ -178,16 +183,23 @@ class LiveRuns:
         finally:
             if own.run.delivered or not (own.parked or own.run.held):  # a held run continues after the decision
                 self._ended(workspace, own)
+            else:
+                self._released(workspace, own)
             with self._lock:
                 self._under.pop(own.id, None)
             self._wake(own.id)
 
-    @staticmethod
-    def _ended(workspace: Workspace, own: ActiveRun) -> None:
+    def _ended(self, workspace: Workspace, own: ActiveRun) -> None:
         try:
-            underway.end(workspace.store, own.id)
+            underway.end(workspace.store, own.id, self._process)
         except AssayError as error:  # the next server finds it listed and nothing left to do
             log.error("the end of run %s could not be noted: %s", own.id, error)
+
+    def _released(self, workspace: Workspace, own: ActiveRun) -> None:
+        try:
+            underway.release(workspace.store, self._process, [own.id])
+        except AssayError as error:  # its lease runs out by itself
+            log.error("run %s could not be released: %s", own.id, error)
 
     @staticmethod
     def _elsewhere(workspace: Workspace, own: ActiveRun) -> bool:
@@ -256,6 +268,10 @@ class LiveRuns:
         with self._lock:
             return run_id in self._under or run_id in self._due
 
+    def under_way_anywhere(self, store: Store, run_id: str) -> bool:
+        """Whether a run is active here or at another process, or about to be. Reads the store, so call it in a thread."""
+        return self.under_way(run_id) or (not self.closing and underway.is_listed(store, run_id))
+
     def count_for(self, who: str) -> int:
         """The number of active runs of a user."""
         with self._lock:
@@ -266,7 +282,7 @@ class LiveRuns:
         told that they have ended."""
         decided = {run: Principal(who) for run, who in reviews.undelivered(store)}
         with self._lock:
-            self._due = decided | dict(underway.listing(store))
+            self._due = decided | underway.claim(store, self._process)
 
     async def take_up(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> int:
         """Resume those runs, each as its asker."""
@@ -286,9 +302,44 @@ class LiveRuns:
                     self._due.pop(run_id, None)
                     left = run_id not in self._under
                 if left:
-                    await asyncio.to_thread(underway.end, store, run_id)
+                    await asyncio.to_thread(underway.end, store, run_id, self._process)
                 self._wake(run_id)
         return taken
+
+    async def keep_leases(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> None:
+        """Until the server closes: renew the leases of the runs here, and take up those of processes that have died."""
+        while not self.closing:
+            await asyncio.sleep(underway.LEASE / 3)
+            try:
+                await self.renew_leases(store)
+                await self.take_over(store, for_principal)
+            except AssayError as error:
+                log.error("leases could not be renewed: %s", error)
+
+    async def renew_leases(self, store: Store) -> None:
+        """Renew the leases of the runs here. One that another process has taken up since is let go."""
+        with self._lock:
+            here = {*self._under, *self._due}
+        lost = await asyncio.to_thread(underway.renew, store, self._process, here) if here else set[str]()
+        await self._engine.run(self._let_go(lost))
+
+    async def _let_go(self, lost: set[str]) -> None:
+        for run_id in lost:
+            with self._lock:
+                own = self._under.get(run_id)
+                self._due.pop(run_id, None)
+            if own is not None and own.task is not None:
+                own.parked = True
+                own.task.cancel()
+
+    async def take_over(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> int:
+        """Take up the runs of processes that have died. Returns their number."""
+        with self._lock:
+            here = {*self._under, *self._due}
+        claimed = await asyncio.to_thread(underway.claim, store, self._process, here)
+        with self._lock:
+            self._due |= claimed
+        return await self.take_up(store, for_principal) if claimed else 0
 
     async def park(self, grace: float) -> None:
         """Shut down: runs get a grace period, the rest stop where they are and stay listed. Clients are
@@ -324,12 +375,13 @@ class LiveRuns:
     async def follow(self, workspace: Workspace, run_id: str, after: int = -1) -> AsyncIterator[EventFrame | None]:
         """The events of a run after this one: each once, in order, as they occur, until it ends or the server
         closes. None is a heartbeat. The final state is in the store."""
-        woken = asyncio.Event()
+        woken, silent = asyncio.Event(), 0.0
         self._watchers.setdefault(run_id, set()).add(woken)
         try:
             while True:
                 woken.clear()
-                ongoing = self.under_way(run_id)  # checked before reading: misses nothing recorded until the end
+                here = self.under_way(run_id)  # checked before reading: misses nothing recorded until the end
+                ongoing = here or await asyncio.to_thread(self.under_way_anywhere, workspace.store, run_id)
                 frames = self._at_hand(run_id, workspace.principal.id, after)
                 if frames is None or (frames and await asyncio.to_thread(self._closed_to, workspace, run_id)):
                     frames = await asyncio.to_thread(self._behind, workspace, run_id, after)
@@ -341,9 +393,12 @@ class LiveRuns:
                 if self._closed or not ongoing:
                     return
                 try:
-                    await asyncio.wait_for(woken.wait(), HEARTBEAT)
+                    await asyncio.wait_for(woken.wait(), HEARTBEAT if here else POLL)
                 except TimeoutError:
-                    yield None
+                    silent = 0.0 if here else silent + POLL
+                    if here or silent >= HEARTBEAT:
+                        silent = 0.0
+                        yield None
         finally:
             own = self._watchers.get(run_id, set())
             own.discard(woken)

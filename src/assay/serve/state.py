@@ -69,10 +69,11 @@ class Server:
     closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # additional shutdown callbacks
     problems: tuple[str, ...] = ()  # why the server is not ready, if so
     grace: float = GRACE
+    process: str = ""  # the name under which it holds leases; by default that of this process
     metrics: ServerMetrics | None = None  # set if the setting `metrics` is on
 
     def __post_init__(self) -> None:
-        self.live = LiveRuns(self.engine, self.present)
+        self.live = LiveRuns(self.engine, self.present, self.process)
         self.worker = UploadWorker(self.engine, self.workspace)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
         self.closers += [self.worker.close, self.pages.close]

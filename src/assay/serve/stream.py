@@ -62,7 +62,8 @@ async def events(live: LiveRuns, workspace: Workspace, run_id: str, after: int =
 
 
 def current_state(live: LiveRuns, workspace: Workspace, run_id: str) -> RunState:
-    under_way = live.under_way(run_id)  # checked before reading: a run that has ended by then is recorded
+    # Checked before reading: a run that has ended by then is recorded.
+    under_way = live.under_way_anywhere(workspace.store, run_id)
     return run_summary(
         history.run_progress(workspace.store, run_id, workspace.principal.id, workspace.scope()), under_way
     ).state

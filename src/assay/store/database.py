@@ -183,7 +183,7 @@ def copy_state(store: Store, to: Path) -> None:
     shutil.move(partial, to)
 
 
-def claim(folder: Path) -> None:
+def claim(folder: Path, *, state_elsewhere: bool = False) -> None:
     """Create the folder, readable by its owner alone. Raises `UserError` if it contains other files and is not a workspace."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # not readable by other users
@@ -192,7 +192,7 @@ def claim(folder: Path) -> None:
         ]
     except OSError as error:
         raise UserError(f"The workspace {str(folder)!r} cannot be made: {error.strerror}.") from error
-    if foreign and not (folder / STATE).exists():
+    if foreign and not state_elsewhere and not (folder / STATE).exists():
         raise UserError(
             f"{str(folder)!r} has other files in it ({foreign[0]} …) and is not a workspace. Choose an empty folder."
         )

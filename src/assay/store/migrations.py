@@ -223,6 +223,11 @@ def _add_acceptances(connection: Connection) -> None:
     )
 
 
+def _add_leases(connection: Connection) -> None:
+    for name in ("process", "until"):
+        connection.exec_driver_sql(f"ALTER TABLE underway ADD COLUMN {name} VARCHAR DEFAULT '' NOT NULL")
+
+
 # source version → migration to the next
 MIGRATIONS: Mapping[int, Migration] = {
     1: _add_spending,
@@ -233,4 +238,5 @@ MIGRATIONS: Mapping[int, Migration] = {
     6: _add_lists,
     7: _note_handovers,
     8: _add_acceptances,
+    9: _add_leases,
 }

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 9  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 10  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 bits may not hold
 
@@ -321,12 +321,14 @@ job_files = Table(
     Column("report", JSON, nullable=False, default=dict),
 )
 
-underway = Table(  # runs in progress on a server; those still listed when a server starts are resumed
+underway = Table(  # runs in progress on servers; one whose lease has run out is resumed by any server
     "underway",
     schema,
     Column("run", String, ForeignKey("runs.id"), primary_key=True),
     Column("who", String, nullable=False),
     Column("groups", JSON, nullable=False, default=list),
+    Column("process", String, nullable=False, default="", server_default=""),  # that works on it; empty if none
+    Column("until", String, nullable=False, default="", server_default=""),  # when its lease runs out
 )
 
 cache_schema = MetaData()

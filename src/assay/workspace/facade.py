@@ -73,9 +73,9 @@ def open_workspace(
     folder = Path(path).expanduser() if path else default_workspace()
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{str(folder)!r} is a file; a workspace is a folder.")
-    if create:
-        claim(folder)
     settings = load_settings(folder, flags)
+    if create:
+        claim(folder, state_elsewhere=bool(settings.state))
     store = open_store(state_address(folder, secret(settings.state)), create=create)
     context = WorkspaceContext(folder, settings, store, PrincipalHolder(principal))
     if erasure.is_unfinished(store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
@@ -72,7 +73,7 @@ def serve(
     )
     _fits(serving, host, auth=auth)
     own = {"review_four_eyes": True} if four_eyes else {}
-    with open_workspace(workspace, create=True, principal=LOCAL, **own) as opened, alone(opened.path):
+    with open_workspace(workspace, create=True, principal=LOCAL, **own) as opened, _lock(opened):
         if serving.auth == "off" and not no_token:
             serving = replace(serving, token=load_token(opened.path))
         flag = again(workspace, None, None, None)
@@ -99,6 +100,11 @@ def on_this_machine(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _lock(opened: Opened) -> AbstractContextManager[object]:
+    """With the state in a file there is one server for a workspace; on a database several share it by leases."""
+    return nullcontext() if opened.settings.state else alone(opened.path)
 
 
 def alone(folder: Path) -> BaseFileLock:

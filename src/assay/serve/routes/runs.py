@@ -43,7 +43,7 @@ from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Pe
 from assay.serve.views import run_views
 from assay.serve.views.document_views import suggested
 from assay.serve.views.request_options import ask_options
-from assay.store.runs import budgets, history, records, visibility
+from assay.store.runs import budgets, history, records, underway, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
 from assay.workspace.feedback import FeedbackItem
@@ -143,9 +143,9 @@ def list_runs(
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
     only = None if kind is None else kind is RunKind.synthesis
     found, more = history.page(workspace.store, workspace.principal.id, workspace.scope(), after, limit, only)
-    return RunListResponse(
-        runs=tuple(run_views.run_summary(each, server.live.under_way(each.id)) for each in found), next=more
-    )
+    listed = {run for run, _ in underway.listing(workspace.store)}
+    summaries = (run_views.run_summary(each, each.id in listed or server.live.under_way(each.id)) for each in found)
+    return RunListResponse(runs=tuple(summaries), next=more)
 
 
 @router.get("/runs/{run}", response_model=RunView)
@@ -155,7 +155,8 @@ def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> R
 
 
 def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
-    under_way = server.live.under_way(run_id)  # checked before reading: a run that has ended by then is recorded
+    # Checked before reading: a run that has ended by then is recorded.
+    under_way = server.live.under_way_anywhere(workspace.store, run_id)
     return run_views.run_view(workspace, workspace.run(run_id), under_way)
 
 
@@ -352,7 +353,7 @@ async def _load_view(server: Server, workspace: Workspace, run: str) -> RunView:
 async def _line(server: Server, workspace: Workspace, run: str) -> RunSummary:
     return run_views.run_summary(
         history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope()),
-        server.live.under_way(run),
+        server.live.under_way_anywhere(workspace.store, run),
     )
 
 

@@ -1,0 +1,113 @@
+"""Two servers over one workspace, as on one database: each run is worked on by one, and followed at both."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from postgres_server import new_database
+from serving import NOTES, QUESTION, followed, script, served, slow, until
+from test_restart import client_of, free_port, process
+
+from assay.core.access import LOCAL
+from assay.governance.audit.verify import verify
+from assay.store.runs import underway
+from assay.testing import ChatServer, role_of
+from assay.workspace.facade import open_workspace
+
+NORTH, SOUTH = "north 1", "south 1"  # processes of two machines
+
+
+def gated(gate: threading.Event):
+    """A model that answers when the gate opens."""
+    own = script()
+
+    async def answer(request):
+        if role_of(request)[0]:
+            await asyncio.to_thread(gate.wait, 20)
+        return own.answer(request)
+
+    return answer
+
+
+def test_a_run_is_worked_on_by_one_server_and_followed_at_another(folder: Path):
+    gate = threading.Event()
+    with (
+        ChatServer(gated(gate)) as model,
+        served(folder, model, process=NORTH) as north,
+        served(folder, model, process=SOUTH) as south,
+        north.client() as first,
+        south.client() as second,
+    ):
+        run = first.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        assert second.get(f"/api/runs/{run}").json()["state"] == "running"
+        assert second.get("/api/runs").json()["runs"][0]["state"] == "running"
+        refused = second.post(f"/api/runs/{run}/resume", json={})
+        assert refused.status_code == 400 and "another process" in refused.json()["detail"]
+        gate.set()
+        assert followed(second, run) == followed(first, run)
+        assert followed(second, run)[-1].data == {"state": "delivered"}
+        assert not south.server.live.under_way(run)
+
+
+def test_a_run_whose_process_has_died_is_carried_on_by_another_server(folder: Path):
+    with (
+        ChatServer(script().answer) as model,
+        served(folder, model, process=SOUTH) as south,
+        south.client() as client,
+    ):
+        store = south.server.workspace.store
+
+        async def first_event() -> str:
+            async for run, _ in south.server.workspace.ask(QUESTION):
+                return run.id
+            raise AssertionError
+
+        run = asyncio.run(first_event())
+        underway.begin(store, run, LOCAL, NORTH)
+        take_over(south.server)
+        assert not south.server.live.under_way(run), "north may be alive"
+        underway.release(store, NORTH, [run])
+        take_over(south.server)
+        assert followed(client, run)[-1].data == {"state": "delivered"}
+        until(lambda: not underway.listing(store))
+
+
+def take_over(server) -> None:
+    """What a server does every ten seconds."""
+    due = server.live.take_over(server.workspace.store, server.for_principal)
+    asyncio.run_coroutine_threadsafe(due, server.live._serving).result(20)
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(300)
+async def test_runs_of_a_server_that_is_killed_are_carried_on_by_another_on_the_same_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ASSAY_STATE", new_database())
+    folder = tmp_path / "workspace"
+    for name, text in NOTES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with open_workspace(folder, create=True) as workspace:
+        await workspace.add([tmp_path / name for name in NOTES])
+    ports = free_port(), free_port()
+    with (
+        ChatServer(slow(0.2)) as model,
+        process(folder, model, ports[0]) as first,
+        process(folder, model, ports[1]),
+        client_of(ports[0]) as one,
+        client_of(ports[1]) as other,
+    ):
+        runs = [client.post("/api/runs", json={"question": QUESTION}).json()["run"] for client in (one, other) * 3]
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        for run in runs:
+            assert followed(other, run)[-1].data == {"state": "delivered"}
+        asked_twice = len(model.requests)
+    with open_workspace(folder) as workspace:
+        assert not verify(workspace.store, None).faults
+        recorded = sum(workspace.run(run).usage.calls for run in runs)
+        assert asked_twice - recorded <= 3 * 2, "only what was on its way when the process died is asked again"
