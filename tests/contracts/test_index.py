@@ -18,9 +18,11 @@ from pydantic import SecretStr
 from assay.core.errors import StoreError, UserError
 from assay.core.settings import Settings
 from assay.core.types import Hit, Passage, Row, Scalar
+from assay.governance.backup import hold_writer_locks
 from assay.index import factory
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
 from assay.index.lance.lance_index import open_index
+from assay.index.lease import lease_path
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.milvus.milvus_engine import MilvusEngine
 from assay.index.postgres.postgres_engine import PostgresEngine
@@ -57,7 +59,7 @@ async def memory(folder: Path) -> Index:
 
 
 async def postgres(folder: Path) -> Index:
-    return await PostgresEngine(new_database()).open("contract", DIM, create=True)
+    return await PostgresEngine(folder, new_database()).open("contract", DIM, create=True)
 
 
 async def milvus_lite(folder: Path) -> Index:
@@ -542,6 +544,13 @@ async def test_a_lease_has_one_holder_and_keeps_nobody_from_reading(engine: Inde
         assert await index.count(EVERYTHING) == 1
     async with engine.lease("b", 0.0):
         pass
+
+
+async def test_a_lease_holds_the_lock_file_that_backup_and_erase_take(engine: IndexEngine, tmp_path: Path):
+    held = {"b": lease_path(tmp_path / "workspace", "b")}
+    with hold_writer_locks(held), pytest.raises(UserError, match="Another process has been writing"):
+        async with engine.lease("b", 0.0):
+            pass
 
 
 async def test_rows_come_back_as_they_were_written(index):

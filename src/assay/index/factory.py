@@ -50,7 +50,7 @@ def _postgres(settings: Settings, workspace: Path, place: str) -> IndexEngine:
     address = secret(settings.state)
     if not address:
         raise UserError('`index = "postgres"` uses the database that `state` names. Set `state` to postgresql://….')
-    return PostgresEngine(address)
+    return PostgresEngine(workspace, address)
 
 
 ENGINES: Mapping[str, Callable[[Settings, Path, str], IndexEngine]] = {

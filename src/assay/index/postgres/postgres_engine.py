@@ -8,11 +8,12 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.core.errors import UserError
 from assay.index.encoding import require_dimensions, table_name
-from assay.index.lease import still_writing
+from assay.index.lease import file_lease, lease_path, still_writing
 from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ SCHEMA = "assay_index"
 
 
 class PostgresEngine:
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, workspace: Path, address: str) -> None:
+        self.workspace, self.address = workspace, address
 
     def limits(self) -> tuple[str, ...]:
         return ("Its search by words is not BM25: it does not count how rare a word is.",)
@@ -99,7 +100,13 @@ class PostgresEngine:
 
     @asynccontextmanager
     async def _lease(self, base_id: str, patience: float) -> AsyncIterator[None]:
-        """A lock of the server, which it frees if the writer's connection ends."""
+        """A lock of the server, which it frees if the writer's connection ends; and the lock file, which backup, migration
+        and erase take."""
+        async with file_lease(lease_path(self.workspace, base_id), patience), self._server_lock(base_id, patience):
+            yield
+
+    @asynccontextmanager
+    async def _server_lock(self, base_id: str, patience: float) -> AsyncIterator[None]:
         key = int.from_bytes(hashlib.sha256(f"{SCHEMA}.{base_id}".encode()).digest()[:8], "big", signed=True)
         began = time.monotonic()
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
