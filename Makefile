@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo check test test-long test-all soak guards docs lock clean
+.PHONY: install dev demo check quick test test-long test-all soak guards docs lock clean
 
 install: .venv/installed
 
@@ -35,9 +35,12 @@ check: dev
 	$(BIN)/basedpyright --level error
 
 LONG := browser or kill or long
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal  # one more than two cores: some tests wait for a process or a socket
 
-test: check  # what a contributor runs: the checks, then the quick tests
+test: dev  # what a contributor runs: the checks and the quick tests, side by side
+	$(MAKE) --no-print-directory --jobs 2 check quick
+
+quick: dev
 	$(PYTEST) -m "not ($(LONG))"
 
 test-long: dev  # the rest: tests in a browser, tests that kill processes, long property tests

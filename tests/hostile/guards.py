@@ -778,9 +778,16 @@ GUARDS = (
     Guard(
         "only an administrator connects a model",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    server.workspace = await asyncio.to_thread(server.workspace.connect_model",
-        "    server.workspace = await asyncio.to_thread(server.workspace.connect_model",
+        "    require_administrator(who)\n    by = who.principal.id\n",
+        "    by = who.principal.id\n",
         f"{SETUP}::test_only_an_administrator_sees_or_changes_the_model",
+    ),
+    Guard(
+        "only an administrator changes settings",
+        "serve/routes/setup.py",
+        "    require_administrator(who)\n    change = server.workspace.change_settings\n",
+        "    change = server.workspace.change_settings\n",
+        "tests/serve/test_settings_routes.py::test_only_an_administrator_sees_and_changes_settings",
     ),
     Guard(
         "only the one user of a computer names a folder of it",

@@ -115,6 +115,8 @@ async def test_runs_that_changed_hands_before_that_was_recorded_verify(made: Wor
     with store.write() as connection:
         connection.exec_driver_sql("UPDATE runs SET who = 'editor' WHERE id = ?", (run,))
         connection.exec_driver_sql("DROP TABLE acceptances")
+        connection.exec_driver_sql("ALTER TABLE underway DROP COLUMN process")
+        connection.exec_driver_sql("ALTER TABLE underway DROP COLUMN until")
         connection.exec_driver_sql("UPDATE facts SET value = '7' WHERE name = 'version'")
     with open_workspace(made.workspace.path) as again:
         assert verify(again.store, None).whole

@@ -96,8 +96,13 @@ async def test_what_the_operator_shares_is_accepted_unless_somebody_has_left_it(
 async def test_shares_of_before_stay_accepted(made: World):
     await pushed(made)
     with made.workspace.store.write() as connection:
-        connection.exec_driver_sql("DROP TABLE acceptances")
-        connection.exec_driver_sql("UPDATE facts SET value = '8' WHERE name = 'version'")
+        for statement in (
+            "DROP TABLE acceptances",
+            "ALTER TABLE underway DROP COLUMN process",
+            "ALTER TABLE underway DROP COLUMN until",
+            "UPDATE facts SET value = '8' WHERE name = 'version'",
+        ):
+            connection.exec_driver_sql(statement)
     with open_workspace(made.workspace.path) as again:
         seen = again.for_principal(READER).scope().bases
         assert [each.owner for each in seen] == ["reader", "editor"] and not offers.listing(again.store, READER)

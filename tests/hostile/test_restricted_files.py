@@ -195,6 +195,8 @@ async def test_lists_that_documents_had_before_lists_belonged_to_places_are_kept
         for statement in (
             "DROP TABLE lists",
             "DROP TABLE acceptances",
+            "ALTER TABLE underway DROP COLUMN process",
+            "ALTER TABLE underway DROP COLUMN until",
             "UPDATE facts SET value = '6' WHERE name = 'version'",
         ):
             connection.exec_driver_sql(statement)
