@@ -107,12 +107,15 @@ def test_the_verdict_says_whether_the_second_is_worth_its_cost():
         [graded(str(n), float(n < 17), 200.0, tags=("hop",) if n < 9 else ()) for n in range(20)],
     )
     words = verdict(hard, "one search", "the agent")
-    assert "the agent is right more often, by 60 points" in words and "worth" not in words
-    assert "For 40 % of your questions one search is enough. the agent alone is right on 12, hop: 4." in words
+    assert "The agent is right more often, by 60 points" in words and "worth" not in words
+    assert (
+        "For 25 % of your questions one search is enough. The agent alone is right on 12, hop: 4. Neither is right on 3."
+        in words
+    )
     assert len(hard.better) == 12 and not hard.worse and hard.same == 8
     lost = compare([graded(str(n), 1.0) for n in range(20)], [graded(str(n), 0.0) for n in range(20)])
-    assert "one search alone is right on 20." in verdict(lost, "one search", "the agent")
-    assert "one search is right more often, by 100 points (100 to 100)" in verdict(lost, "one search", "the agent")
+    assert "One search alone is right on 20." in verdict(lost, "one search", "the agent")
+    assert "One search is right more often, by 100 points (100 to 100)" in verdict(lost, "one search", "the agent")
     cheap = compare([graded(str(n), 1.0, 200.0) for n in range(9)], [graded(str(n), 1.0) for n in range(9)])
     assert "0.5 times the tokens" in (words := verdict(cheap, "a", "b")) and "worth" not in words
     assert "no verdict" in verdict(Comparison(0, {}, {}, {}, (), (), 0), "a", "b")

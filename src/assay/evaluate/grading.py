@@ -286,10 +286,12 @@ def verdict(found: Comparison, first: str, second: str) -> str:
     judged = found.same + len(found.better) + len(found.worse)
     if not judged:
         return "No case says what a right answer is, so there is no verdict."
-    enough = f"For {100 * (1 - len(found.better) / judged):.0f} % of your questions {first} is enough."
+    enough = f"For {100 * found.first['right'].mean:.0f} % of your questions {first} is enough."
+    neither = round(judged * (1 - found.first["right"].mean)) - len(found.better)
     tags = "".join(f", {tag}: {count}" for tag, count in list(found.better_tags.items())[:TAGS])
     wins = f" {second} alone is right on {len(found.better)}{tags}." if found.better else ""
     loses = f" {first} alone is right on {len(found.worse)}." if found.worse else ""
+    neither_right = f" Neither is right on {neither}." if neither else ""
     ratio, unit = _cost(found)
     cost = (
         f"{second} takes {ratio:.1f} times the {unit} of {first}."
@@ -304,7 +306,8 @@ def verdict(found: Comparison, first: str, second: str) -> str:
     else:
         words = f"No difference in right answers is shown ({100 * gain.low:+.0f} to {100 * gain.high:+.0f} points)."
     worth = "" if gain.low > 0 or ratio <= 1 else f" On these questions {second} is not shown to be worth its cost."
-    return f"{enough}{wins}{loses} {words} {cost}{worth}"
+    sentences = f"{enough}{wins}{loses}{neither_right} {words} {cost}{worth}"
+    return re.sub(r"(?<=\. )[a-z]", lambda start: start[0].upper(), sentences)
 
 
 def _cost(found: Comparison) -> tuple[float, str]:
