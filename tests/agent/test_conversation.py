@@ -68,6 +68,7 @@ def searches(run: Run) -> bool:
     return any(isinstance(event, Decided) and event.calls and not event.recalls for event in run.events)
 
 
+@pytest.mark.long
 async def test_ten_turns_with_a_model(folder: Path):
     with ChatServer(talk.script().answer) as server, opened(folder, server) as workspace:
         runs = await turns(workspace, *(said for said, _, _ in talk.TURNS))
@@ -202,6 +203,7 @@ async def test_the_gaps_of_the_last_answer_stay_gaps(folder: Path):
         assert german.answer.gaps == first.answer.gaps and german.answer.outcome is Outcome.partial
 
 
+@pytest.mark.long
 async def test_passages_that_may_no_longer_be_read_are_not_worked_on(folder: Path):
     with opened(folder) as workspace:
         first = await turn(workspace, FIRST)
@@ -298,6 +300,7 @@ def test_a_follow_up_does_not_stand_alone(said: str):
     assert not stands_alone(said)
 
 
+@pytest.mark.long
 async def test_after_a_change_of_subject_the_old_evidence_is_not_looked_at(folder: Path):
     with opened(folder) as workspace:
         _, other = await turns(
@@ -311,6 +314,7 @@ async def test_after_a_change_of_subject_the_old_evidence_is_not_looked_at(folde
 # --- long conversations ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_older_turns_are_summed_up_once_for_every_six(folder: Path):
     words = "The person asked who tends the beacon; Ines Tallow does."
     seen: list[str] = []
@@ -333,6 +337,7 @@ async def test_older_turns_are_summed_up_once_for_every_six(folder: Path):
         assert again.differences == () and again.same
 
 
+@pytest.mark.long
 async def test_a_summary_that_names_what_nobody_named_is_not_taken(folder: Path):
     model = talk.script(
         standalone={"question": "Who tends the beacon?"}, recap={"summary": "Skerry Rock has 90 keepers."}

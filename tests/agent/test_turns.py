@@ -178,6 +178,7 @@ def _told(name: str, question: str, words: str) -> Run:
     return Run(name, (Asked(question, "me", "2026-01-02"), Gathered((evidence,)), Answered(answer)))
 
 
+@pytest.mark.long
 async def test_a_turn_is_replayed_from_its_record(folder: Path):
     with opened(folder) as workspace:
         first = await turned(workspace, FIRST)

@@ -339,6 +339,7 @@ def spoken(done: Done, turns: Sequence[tuple[str, str, str]]) -> None:
             heard = heard[heard.index(f"Understood as: {meant}") + 1 :]
 
 
+@pytest.mark.long
 def test_ten_turns_in_the_terminal(piped: Callable[..., Done], lighthouse: Workspace, model):
     model(talk.script())
     done = piped("\n".join(said for said, _, _ in talk.TURNS) + "\n")
@@ -346,6 +347,7 @@ def test_ten_turns_in_the_terminal(piped: Callable[..., Done], lighthouse: Works
     spoken(done, talk.TURNS)
 
 
+@pytest.mark.long
 def test_ten_turns_in_the_terminal_without_a_model(piped: Callable[..., Done], lighthouse: Workspace):
     done = piped("\n".join(said for said, _, _ in talk.RULED) + "\n", "--no-model")
     assert done.code in (0, 3), done
@@ -361,6 +363,7 @@ def test_why_says_what_a_turn_was_understood_as(piped: Callable[..., Done], ligh
 # --- stakes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_high_stakes_have_each_answer_reviewed_and_nothing_of_it_is_shown(typed: Typed, noted: Workspace, model):
     secret = "zanthoric"
     model(looked_up(route=lookup(f"a {secret} look-up"), write=writes(f"Orpiment is {secret} [{{painted with}}].")))

@@ -102,6 +102,7 @@ def test_backup_and_restore_give_the_same_answers(assay, filled, tmp_path: Path)
     assert again.returncode == 2 and "not empty" in again.stderr
 
 
+@pytest.mark.long
 def test_a_workspace_tells_about_itself_and_can_be_deleted(assay, filled):
     facts = json.loads(assay("workspace", "info", "--json", "--workspace", filled.path).stdout)
     assert facts["documents"] == 20 and facts["unreadable"] == 2 and facts["bytes"]["state.db"] > 0
@@ -131,12 +132,14 @@ def test_help_and_completion_are_there(assay):
     assert assay("--version").stdout.startswith("assay ")
 
 
+@pytest.mark.long
 def test_doctor_offline_finds_that_nothing_leaves(assay, tmp_path: Path):
     done = assay("doctor", "--offline", "--json")
     checks = {line["check"]: line["ok"] for line in json.loads(done.stdout)}
     assert checks["a whole round"] is True and checks["nothing leaves this machine"] is True
 
 
+@pytest.mark.long
 def test_evaluate_prints_one_json_object_last(assay, tmp_path: Path):
     data = tmp_path / "tiny"
     (data / "qrels").mkdir(parents=True)

@@ -20,6 +20,7 @@ def cases(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_questions_in_a_spreadsheet_become_figures_a_report_and_an_exit_code(
     typed: Typed, noted: Workspace, cases: Path
 ):

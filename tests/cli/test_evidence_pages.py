@@ -27,6 +27,7 @@ def report(tmp_path: Path) -> Workspace:
     return open_workspace(tmp_path / "workspace")
 
 
+@pytest.mark.long
 def test_the_page_of_a_quotation_is_told_on_the_command_line_and_in_the_stream(typed: Typed, report: Workspace):
     done = typed("ask", QUESTION)
     assert "1,120 calls" in done.out

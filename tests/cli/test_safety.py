@@ -50,6 +50,7 @@ def test_what_turns_text_round_is_escaped_for_a_terminal():
     )
 
 
+@pytest.mark.long
 def test_no_file_name_breaks_its_line_or_turns_others_round(typed: Typed, empty: Workspace, tmp_path: Path):
     file = tmp_path / SPOOFED
     file.write_text("# A note\n\nThe valve of the pump house is opened by hand.\n")

@@ -32,6 +32,7 @@ def write_pdf(path: Path, pages: list[str]) -> None:
     canvas.save()
 
 
+@pytest.mark.long
 async def test_pages_are_found_and_counted_from_nought(tmp_path: Path):
     (tmp_path / "pdfs").mkdir()
     write_pdf(

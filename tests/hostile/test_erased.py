@@ -83,6 +83,7 @@ async def erase_secrets(made: World) -> ErasureReport:
     return await seen.erase(entries, seen.scope())
 
 
+@pytest.mark.long
 async def test_an_erased_document_is_in_no_file_and_every_chain_verifies(made: World):
     folder, runs = made.workspace.path, await used(made)
     gone_ids = secrets(made)
@@ -117,6 +118,7 @@ async def test_what_others_have_of_the_same_bytes_stays(made: World):
     assert document is not None and document.text == words and theirs.original(document) == words.encode()
 
 
+@pytest.mark.long
 async def test_removing_a_document_a_base_or_over_http_erases_as_much(made: World):
     folder = made.workspace.path
     first, second = secrets(made)

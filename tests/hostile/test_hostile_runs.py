@@ -144,6 +144,7 @@ async def test_a_model_that_never_has_enough_is_stopped_by_the_cap_and_reopens_o
         assert run.answer and run.answer.outcome is (Outcome.partial if run.answer.claims else Outcome.abstained)
 
 
+@pytest.mark.long
 async def test_a_call_that_was_made_is_refused_the_second_time_and_the_refusal_is_on_record(poisoned: Workspace):
     for lacks in LEVELS.values():
         ended, _ = await run_of(poisoned, SameCall(otherwise=AlwaysContinue().answer), lacks)

@@ -71,6 +71,7 @@ async def test_a_restricted_file_that_was_missing_at_one_sync_is_still_restricte
     assert await found(opened, "eleven crowns", LOCAL)
 
 
+@pytest.mark.long
 async def test_a_restricted_file_that_comes_back_under_another_name_is_still_restricted(opened: Workspace, files: Path):
     await restricted(opened, files)
     (files / "secret.txt").unlink()

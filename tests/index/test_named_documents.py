@@ -153,6 +153,7 @@ def test_only_a_query_of_several_sentences_is_searched_by_sentence():
     assert "how much did the crane lift?" in parts
 
 
+@pytest.mark.long
 async def test_names_are_looked_up_again_when_documents_change(tmp_path: Path):
     with open_workspace(tmp_path / "w", create=True) as opened:
         for number, name in enumerate(("harbour", "orchard", "quarry", "harbour_2")):

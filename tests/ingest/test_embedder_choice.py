@@ -26,6 +26,7 @@ def test_all_vectors_of_minilm_select_minilm_and_everything_else_gte_small():
     assert resolve_bundled("http://127.0.0.1:9/v1", {MINILM.name}) == "http://127.0.0.1:9/v1"
 
 
+@pytest.mark.long
 async def test_an_old_workspace_keeps_minilm_until_it_is_reindexed(tmp_path: Path):
     kettle = note(tmp_path, "kettle.md", "The kettle in the pump house holds seven litres of water.")
     harbour = note(tmp_path, "harbour.md", "The harbour was dredged in 1931.")

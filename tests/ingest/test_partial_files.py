@@ -93,6 +93,7 @@ def test_a_parser_that_runs_late_returns_what_it_has(monkeypatch: pytest.MonkeyP
     assert "Only the beginning was read" in said and "9 seconds" in said
 
 
+@pytest.mark.long
 async def test_of_a_file_with_too_many_passages_the_first_ones_can_be_searched(tmp_path: Path) -> None:
     paragraphs = [
         f"Entry {number}. " + "The keeper writes of the sea and of the weather. " * 12 for number in range(30)

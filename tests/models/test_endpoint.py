@@ -240,6 +240,7 @@ def test_a_reply_that_was_cut_off_says_so():
     assert read({"content": ""}).finish == "stop"
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

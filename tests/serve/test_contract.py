@@ -204,6 +204,7 @@ def wrong_with(schema: BaseSchema, never: frozenset[str] = frozenset()) -> dict[
     return found.wrong | {label: f"answers only {found.answered[label]}" for label in silent ^ never}
 
 
+@pytest.mark.long
 def test_what_an_operation_does_otherwise_than_it_says_is_seen():
     wrong = FastAPI()
 

@@ -176,6 +176,7 @@ def test_a_text_comes_in_stretches_with_its_offsets(client: httpx.Client, monkey
     )
 
 
+@pytest.mark.long
 def test_a_page_that_somebody_has_sent_is_saved_and_never_shown(client: httpx.Client):
     hostile = b"<html><body><p>Words to be read, enough of them.</p><script>alert(1)</script></body></html>"
     read(client, [('x";\r\n.html', hostile)])
@@ -279,6 +280,7 @@ def test_a_page_of_a_listing_looks_at_few_documents_however_many_there_are(at: S
     assert all("COVERING INDEX documents_listed" in plan or "sqlite_autoindex" in plan for plan in plans), plans
 
 
+@pytest.mark.long
 def test_a_base_whose_name_ends_like_a_route_is_reached_by_its_id(client: httpx.Client):
     for name in ("x", "x/access", "x/readiness", "x/documents"):
         made = client.post("/api/bases", json={"name": name})

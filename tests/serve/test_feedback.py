@@ -87,6 +87,7 @@ def test_nobody_gives_feedback_on_somebody_elses_answer_or_reads_theirs(folder: 
         assert SECRET in reader.get("/api/feedback", params={"everyone": True}).text
 
 
+@pytest.mark.long
 def test_feedback_is_listed_at_the_command_line(folder: Path, assay):
     with served(folder) as at, at.client() as client:
         run = asked(client)["run"]

@@ -260,6 +260,7 @@ def test_jobs_of_one_person_wait_for_each_other(client: httpx.Client, gate: Gate
     until(lambda: {job(client, each)["state"] for each in sent} == {"done"})
 
 
+@pytest.mark.long
 def test_the_uploads_of_one_person_do_not_stop_those_of_another(folder: Path, gate: Gate):
     with team(folder) as tool_context, tool_context.as_("editor") as editor, tool_context.as_("reader") as reader:
         heavy: list[str] = []
@@ -272,6 +273,7 @@ def test_the_uploads_of_one_person_do_not_stop_those_of_another(folder: Path, ga
         until(lambda: {job(editor, each)["state"] for each in heavy} == {"done"})
 
 
+@pytest.mark.long
 def test_where_all_places_are_taken_people_take_turns(folder: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(worker, "JOBS_AT_ONCE", 1)
     monkeypatch.setattr(worker, "TURN", 0.0)

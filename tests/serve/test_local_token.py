@@ -91,6 +91,7 @@ def test_no_token_says_what_it_means(empty: Workspace):
     assert "every user" not in "\n".join(describe_server(empty, LOCAL, f"http://127.0.0.1:1/?token={TOKEN}"))
 
 
+@pytest.mark.long
 def test_the_address_that_is_printed_opens_the_page_and_no_other_does(tmp_path: Path):
     folder = tmp_path / "workspace"
     asyncio.run(filled(folder, NOTES))

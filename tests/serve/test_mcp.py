@@ -283,6 +283,7 @@ async def test_a_mistake_is_told_in_words_that_help(serve: Serve, tool: str, arg
             assert result.is_error and words in text(result)
 
 
+@pytest.mark.long
 async def test_two_documents_of_one_name_are_told_apart(folder: Path, serve: Serve):
     await add(folder, "copies", "local", **{"tower.txt": "Another tower."})
     with serve() as at:

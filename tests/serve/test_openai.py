@@ -410,6 +410,7 @@ def test_a_body_that_is_no_json_is_a_bad_request(serve: Serve):
         assert answer.status_code == 400 and answer.json()["error"]["type"] == "invalid_request_error"
 
 
+@pytest.mark.long
 def test_an_unknown_model_is_not_found(serve: Serve):
     with serve() as at:
         with pytest.raises(openai.NotFoundError) as caught:

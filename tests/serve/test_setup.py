@@ -195,6 +195,7 @@ HANDBOOK = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 async def test_suggested_questions_come_from_the_documents_and_are_answered(tmp_path: Path):
     (tmp_path / "papers").mkdir()
     for name, words in HANDBOOK.items():

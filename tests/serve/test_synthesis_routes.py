@@ -105,6 +105,7 @@ def test_what_cannot_be_synthesised_is_said_before_anything_is_begun(client: htt
     assert client.get("/api/runs").json()["runs"] == []
 
 
+@pytest.mark.long
 def test_a_question_has_no_account(client: httpx.Client):
     run = client.post("/api/runs", json={"question": "How tall is the tower?"}).json()["run"]
     until(lambda: client.get(f"/api/runs/{run}").json()["state"] != "running")

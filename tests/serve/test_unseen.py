@@ -100,6 +100,7 @@ def test_the_stream_has_no_word_of_a_model_before_delivery(folder: Path, rule: s
         assert state == ("held" if rule in HOLDS else "delivered")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", sorted(HOLDS))
 def test_no_route_gives_the_asker_a_word_of_it_until_it_is_approved(folder: Path, rule: str):
     with reviewed(folder, rule) as (_, asker, reviewer):
@@ -141,6 +142,7 @@ def test_a_branch_of_a_held_run_is_no_way_around(folder: Path):
         assert SECRET not in asker.get(f"/api/runs/{again}/trace").text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["always", "conflicts"])
 async def test_chat_front_ends_and_agents_are_told_how_far_it_is(folder: Path, rule: str):
     with reviewed(folder, rule) as (us, asker, _):
