@@ -173,6 +173,7 @@ async def test_a_model_grades_points_and_people_say_how_well(tmp_path: Path):
         (found,) = await evaluate_cases(opened, [case], tmp_path / "r.jsonl", AskOptions(model=False), ask=ask)
     assert found.by == "model" and found.metrics["right"] == 0.0 and found.metrics["points"] == 0.5
     assert "1. It measures" in asked[0] and "31 metres" in asked[0] and "A hundred feet." in asked[1]
+    assert all(text.count(" quoted: ") == text.count("⟦end ") == 3 for text in asked)  # all of it between marks
     assert load_results(tmp_path / "r.jsonl") == [found]
     assert agreement([found]) == {"words": Agreement(1, 1, None), "model": Agreement(1, 1, None)}
     assert "By model: 1 of 1 answers" in render_report("r", [("a", "", [found])])

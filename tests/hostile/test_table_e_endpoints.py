@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import forked
@@ -17,6 +19,7 @@ from assay.core.errors import ModelError
 from assay.core.events import Event, Failed, Route
 from assay.core.run import Run
 from assay.core.types import Outcome
+from assay.store.database import Store
 from assay.store.runs import budgets
 from assay.testing import (
     ChatServer,
@@ -147,18 +150,30 @@ class Died(BaseException):
 
 async def begun(opened: Workspace, question: str, length: int, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run of which so many events are on disk when it dies, whatever it was about to do with them."""
-    record = ask.record
+    record, one_transaction = ask.record, Store.one_transaction
     on_disk: list[str] = []
+    together: list[bool] = []
 
     def until_it_dies(place: WorkspaceContext, run: Run, event: Event) -> Run:
         longer = record(place, run, event)
         on_disk.append(run.id)
-        if len(on_disk) == length:
+        if len(on_disk) == length and not together:
             raise Died
         return longer
 
+    @contextmanager
+    def flushed_and_dies(store: Store) -> Iterator[None]:
+        """A reply and its settlement are on disk together."""
+        together.append(True)
+        with one_transaction(store):
+            yield
+        together.clear()
+        if len(on_disk) == length:
+            raise Died
+
     with monkeypatch.context() as patched, pytest.raises(Died):
         patched.setattr(ask, "record", until_it_dies)
+        patched.setattr(Store, "one_transaction", flushed_and_dies)
         await asked(opened, question)
     return opened.run(on_disk[0])
 
