@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 from notes import filled, opened
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, ViewportSize, expect
 
 from assay.serve.app import make_app
 from assay.serve.process import ServerProcess, listen
@@ -27,8 +27,9 @@ from assay.serve.state import ServeOptions, Server
 from assay.testing import ChatServer, Script, role_of
 from assay.workspace.facade import Workspace
 
-PHONE = {"width": 390, "height": 844}
-LAPTOP = {"width": 1280, "height": 860}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+TABLET: ViewportSize = {"width": 820, "height": 1180}
+LAPTOP: ViewportSize = {"width": 1280, "height": 860}
 SCREENSHOTS = os.environ.get("ASSAY_SCREENSHOTS", "")
 WAIT = 15_000  # milliseconds within which whatever is bound to happen has happened, also on a slow machine
 expect.set_options(timeout=WAIT)
@@ -240,6 +241,20 @@ class Reader:
             folder = Path(SCREENSHOTS)
             folder.mkdir(parents=True, exist_ok=True)
             self.page.screenshot(path=folder / f"page-{name}.png")
+
+    def pictures(self, name: str) -> None:
+        """The same at three widths, and in the dark."""
+        if not SCREENSHOTS:
+            return
+        was = self.page.viewport_size
+        for width, size in (("phone", PHONE), ("tablet", TABLET), ("desktop", LAPTOP)):
+            self.page.set_viewport_size(size)
+            self.picture(f"{name}-{width}")
+        self.page.emulate_media(color_scheme="dark")
+        self.picture(f"{name}-dark")
+        self.page.emulate_media(color_scheme=None)
+        if was:
+            self.page.set_viewport_size(was)
 
     # --- what is true of every screen -------------------------------------------------------------------------------
 

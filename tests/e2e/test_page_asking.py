@@ -76,7 +76,10 @@ def test_the_plan_the_searches_and_the_evidence_are_seen_before_the_answer(reads
     by = [claim["verdict"] for block in run["answer"]["blocks"] for claim in block["claims"]]
     expect(turn.get_by_role("button", name="Verdict: Supported. Why?")).to_have_count(by.count("supported"))
     expect(turn.get_by_text(f"{by.count('supported')} supported", exact=True)).to_be_visible()
-    reader.picture("answered")
+    reader.pictures("question")
+    turn.locator(".answer-tools summary").filter(has_text="Save").click()
+    expect(turn.get_by_role("button", name="BibTeX")).to_be_in_viewport()
+    reader.pictures("export")
 
 
 def test_a_citation_shows_its_quotation_under_the_pointer_and_under_the_focus(reads: Reads, served: Desk, model: Model):

@@ -85,6 +85,7 @@ def screens(reader: Reader, served: Desk, prepared: dict[str, str]) -> Iterator[
     yield "disagreement"
     reader.goes(f"#/thread/{prepared['waiting']}")
     expect(page.get_by_role("button", name="Answer now")).to_be_visible()
+    expect(page.get_by_role("button", name="Sluice handbook · page 2", exact=True)).to_be_visible()
     yield "checkpoint"
     reader.goes("#/documents")
     expect(page.get_by_role("list", name="Documents").get_by_role("link").first).to_be_visible()

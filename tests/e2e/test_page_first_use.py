@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from PIL import Image
 from playwright.sync_api import Locator, expect
 
 Reads = Callable[..., Reader]
+STARTING = 60_000  # milliseconds; the first file waits for the parsers, the first question for the models
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +30,15 @@ def address(tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) 
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ})
     try:
         assert process.stdout is not None
-        said = process.stdout.readline()
-        found = re.search(r"http://[\d.:]+/\?token=\S+", said)
-        assert found, said
+        said: list[str] = []
+        while not (said and (found := re.search(r"http://[\d.:]+/\?token=\S+", said[-1]))):
+            said.append(process.stdout.readline())
+            assert said[-1], said  # it has ended
+        threading.Thread(target=process.stdout.read, daemon=True).start()  # a full pipe would stop it
         yield found[0]
     finally:
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def ink(picture: Image.Image, box: tuple[float, float, float, float]) -> float:
@@ -49,6 +53,7 @@ def ink(picture: Image.Image, box: tuple[float, float, float, float]) -> float:
 
 def shown(figure: Locator) -> tuple[tuple[float, float, float, float], Image.Image]:
     """Where the marked words are on a page, in fractions of its picture, and what a person sees there."""
+    figure.locator("img").evaluate("image => image.decode()")  # before that it has neither its height nor its words
     places = figure.evaluate(
         """figure => {
           const page = figure.querySelector('img').getBoundingClientRect();
@@ -71,6 +76,7 @@ def test_from_an_empty_desk_to_the_words_on_their_page(reads: Reads, address: st
     expect(page.get_by_role("heading", name="Start with your documents")).to_be_visible()
     expect(page.get_by_text("No model is set up: answers are quotations from your documents.")).to_be_visible()
     reader.accessible("first visit")
+    reader.pictures("first-visit")
     page.get_by_role("button", name="Connect a model").click()
     page.get_by_label("Address").fill("https://models.example/v1")
     page.get_by_label("Model", exact=True).fill("big")
@@ -83,17 +89,17 @@ def test_from_an_empty_desk_to_the_words_on_their_page(reads: Reads, address: st
     reader.picture("empty")
     page.get_by_label("Or the path of a folder on this computer").fill(str(handbook(tmp_path / "handbook.pdf").parent))
     page.get_by_role("button", name="Add it").click()
-    expect(page.get_by_text("Answers come from 1 document")).to_be_visible(timeout=60_000)  # the parsers start first
+    expect(page.get_by_text("Answers come from 1 document")).to_be_visible(timeout=STARTING)
     page.get_by_role("link", name="Documents", exact=True).first.click()
     expect(page.get_by_role("list", name="Documents").get_by_role("link", name="Sluice handbook")).to_be_visible()
     reader.picture("added")
     page.get_by_role("link", name="Ask", exact=True).first.click()
     turn = reader.asks("When is the Marrow sluice opened by hand?")
-    expect(turn.locator(".answer")).to_contain_text(SENTENCE)
+    expect(turn.locator(".answer")).to_contain_text(SENTENCE, timeout=STARTING)
     expect(turn).to_contain_text("without a model")
     turn.get_by_role("button", name=re.compile("^Source .*Sluice handbook · page 2")).first.click()
     figure = page.get_by_role("figure", name="Page 2 of 2")
-    expect(figure.get_by_role("img", name="Page 2 of 2")).to_be_in_viewport()
+    expect(figure.get_by_role("img", name="Page 2 of 2")).to_be_in_viewport(timeout=STARTING)
     expect(figure.locator(":scope > span").first).to_be_in_viewport()
     box, picture = shown(figure)
     assert box == pytest.approx(sentence_box(), abs=0.015)
@@ -117,7 +123,7 @@ def test_a_folder_is_taken_in_with_its_paths_and_so_is_a_file_that_is_dropped(
     choosing.value.set_files(folder)
     panel = page.get_by_role("region", name="Files being added")
     expect(panel).to_contain_text("winter/pumps/oil.md")
-    expect(panel).to_contain_text("2 of 2 ready")
+    expect(panel).to_contain_text("2 of 2 ready", timeout=STARTING)
     panel.get_by_role("button", name="Close").click()
     page.evaluate(
         """() => {
@@ -128,7 +134,7 @@ def test_a_folder_is_taken_in_with_its_paths_and_so_is_a_file_that_is_dropped(
         }"""
     )
     expect(panel).to_contain_text("weir.txt")
-    expect(panel).to_contain_text("1 of 1 ready")
+    expect(panel).to_contain_text("1 of 1 ready", timeout=STARTING)
     listed = page.get_by_role("list", name="Documents")
     for name in ("lamps.txt", "oil.md", "weir.txt"):
         expect(

@@ -112,6 +112,7 @@ def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(reads: 
     row = page.get_by_role("list", name="Runs").get_by_role("listitem").first
     expect(row).to_contain_text("How long does the ram take to lift the gate?")
     expect(row).to_contain_text("answered")
+    reader.pictures("runs")
 
 
 def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: Desk, model: Model):
@@ -130,7 +131,7 @@ def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: 
     told = served.api("/api/synthesis/forecast", json={"bases": ["default"], "questions": 1})
     expect(forecast).to_contain_text(re.compile(rf"documents\s*{told['documents']}"))
     expect(forecast).to_contain_text(told["lines"][0])
-    reader.picture("forecast")
+    reader.pictures("synthesis-form")
     start.click()
     stages = page.get_by_role("list", name="Stages")
     expect(stages.get_by_role("listitem").filter(has_text="Relate documents")).to_have_attribute("aria-current", "step")
@@ -155,7 +156,7 @@ def test_a_synthesis_is_forecast_started_watched_and_read(reads: Reads, served: 
     page.locator(".panel").get_by_role("button", name="Close").click()
     page.get_by_role("group", name=re.compile("^Legend")).get_by_text("contradiction 1").click()
     expect(page.get_by_role("group", name=re.compile("^Legend"))).to_contain_text(DENIED)
-    reader.picture("synthesis")
+    reader.pictures("synthesis")
     with page.expect_download() as taking:
         page.get_by_role("link", name="Download as JSON").click()
     assert json.loads(Path(taking.value.path()).read_text()) == made
@@ -174,7 +175,7 @@ def test_an_administrator_changes_settings_and_is_told_what_cannot_be(reads: Rea
     review = page.get_by_role("region", name="Review")
     save = page.get_by_role("button", name=re.compile("^Save"))
     expect(save).to_be_disabled()
-    reader.picture("settings")
+    reader.pictures("settings")
     review.get_by_label("Review answers whose sources disagree").check()
     review.get_by_label("Reviewers", exact=True).fill("anna")
     expect(save).to_have_text("Save 2 changes")
@@ -194,4 +195,3 @@ def test_an_administrator_changes_settings_and_is_told_what_cannot_be(reads: Rea
     page.set_viewport_size(PHONE)
     reader.fits()
     reader.accessible("settings")
-    reader.picture("settings-phone")

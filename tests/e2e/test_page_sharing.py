@@ -64,6 +64,7 @@ def test_sources_are_chosen_a_statement_is_looked_into_corrected_followed_up_and
     page.get_by_role("list", name="Documents found").get_by_label(re.compile("Pump handbook")).check()
     expect(page.locator(".sources-menu summary")).to_contain_text("1 document")
     editor.accessible("choosing sources")
+    editor.pictures("sources")
     page.keyboard.press("Escape")
     turn = editor.asks("How much oil is taken in spring?")
     expect(turn.locator(".answer")).to_contain_text(OIL)
@@ -80,13 +81,14 @@ def test_sources_are_chosen_a_statement_is_looked_into_corrected_followed_up_and
     dialog.get_by_label("Something is missing").check()
     dialog.get_by_label("In your words, if you like").fill("Which oil?")
     editor.accessible("feedback")
+    editor.pictures("feedback")
     dialog.get_by_role("button", name="Record it").click()
     expect(page.get_by_text("Recorded. Thank you.")).to_be_visible()
     # a question that could follow
     page.get_by_role("list", name="You could ask next").get_by_role("button", name=re.compile("valves", re.I)).click()
     expect(editor.turns).to_have_count(2)
     expect(editor.turns.nth(1).locator(".answer")).to_contain_text("brass")
-    editor.picture("follow-up")
+    editor.pictures("follow-up")
     # shared
     row = page.locator(".thread").first
     row.hover()
@@ -94,6 +96,7 @@ def test_sources_are_chosen_a_statement_is_looked_into_corrected_followed_up_and
     dialog.get_by_label("Name").fill("reader")
     dialog.get_by_role("button", name="Share").click()
     expect(dialog.get_by_role("list", name="Who may read it")).to_contain_text("user:reader")
+    editor.pictures("sharing")
     reader = sits(reads, team, "reader")
     page = reader.goes()
     page.locator(".shared-threads a").first.click()
@@ -102,4 +105,4 @@ def test_sources_are_chosen_a_statement_is_looked_into_corrected_followed_up_and
     page.get_by_role("button", name=re.compile("^Source 1: Pump handbook")).first.click()
     expect(page.locator(".panel")).to_contain_text("Pump handbook")
     reader.accessible("a shared thread")
-    reader.picture("shared")
+    reader.pictures("shared")

@@ -34,8 +34,8 @@ export const PLACES = [
 const OTHERS = [
   { name: "reviews", hash: "#/reviews", words: "Reviews", drawn: "shield" },
   { name: "reports", hash: "#/reports", words: "Reports", drawn: "chart" },
-  { name: "health", hash: "#/health", words: "Health", drawn: "shield", admin: true },
-  { name: "model", hash: "#/model", words: "Model", drawn: "ask", admin: true },
+  { name: "health", hash: "#/health", words: "Health", drawn: "pulse", admin: true },
+  { name: "model", hash: "#/model", words: "Model", drawn: "chip", admin: true },
   { name: "settings", hash: "#/settings", words: "Settings", drawn: "sliders", admin: true },
   { name: "people", hash: "#/people", words: "People", drawn: "people", admin: true },
 ];

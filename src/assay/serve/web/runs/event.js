@@ -89,7 +89,7 @@ function inside(shape, calls, again) {
     if (made?.length) parts.push(part("Tool calls", facts(made, documents)));
     parts.push(part("Spent", facts(usage ?? {}, documents)), part("How it was asked", named(rest, documents)));
   } else if (kind === "ToolRan") parts.push(part("Results", named(event, documents, 0, ["call"])));
-  else parts.push(named(event, documents));
+  else parts.push(named(placed(event, shape.pages), documents));
   parts.push(el(
     "div",
     { class: "event-foot actions" },
@@ -97,6 +97,13 @@ function inside(shape, calls, again) {
     again ? button("Re-run from here", { kind: "small", icon: "branch", on: () => again(shape) }) : null,
   ));
   return el("div", { class: "event-inside" }, ...parts);
+}
+
+/** The event with the page of each quotation that it keeps. */
+function placed(event, pages = {}) {
+  if (!event.evidence) return event;
+  const evidence = event.evidence.map((each) => ({ ...each, quote: { ...each.quote, page: pages[each.key] } }));
+  return { ...event, evidence };
 }
 
 function part(title, content) {

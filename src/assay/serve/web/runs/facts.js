@@ -74,7 +74,7 @@ function evidence(value, documents) {
   return el(
     "div",
     {},
-    quotation({ ...quote, page: passage.page }, documents),
+    quotation(quote, documents),
     el("p", { class: "small muted" }, line),
     folded("The passage it is from", () => quotation(passage, documents)),
   );

@@ -20,7 +20,8 @@ export function begin() {
     gap: "",
     usage: { calls: 0, tokens_in: 0, tokens_out: 0, money: 0 },
     models: [],
-    titles: {},
+    titles: {}, // of documents, by id
+    pages: {}, // on which quotations begin, by the key of their evidence
   };
 }
 
@@ -28,10 +29,11 @@ export function begin() {
 export const STATEMENTS = new Set(["Drafted", "Checked", "Revised", "Critiqued", "Answered"]);
 
 /** Take one event up. Events that were taken up already change nothing. */
-export function take(story, { seq, kind, event, documents = {} }) {
+export function take(story, { seq, kind, event, documents = {}, pages = {} }) {
   if (seq <= story.seen) return story;
   story.seen = seq;
   Object.assign(story.titles, documents);
+  Object.assign(story.pages, pages);
   if (Object.keys(event).length) TAKEN[kind]?.(story, event);
   else story.phase = UNSEEN[kind] ?? story.phase; // of what is withheld only how far it is
   return story;
@@ -121,7 +123,7 @@ const TAKEN = {
   },
   Gathered(story, event) {
     for (const each of event.evidence) {
-      story.evidence.set(each.key, evidenceOf(each, story.titles, story.seen));
+      story.evidence.set(each.key, evidenceOf(each, story));
       story.kept.add(each.passage.id);
     }
     story.weighed += 1;
@@ -236,7 +238,7 @@ function claimOf(claim) {
   };
 }
 
-function evidenceOf(each, titles, order) {
+function evidenceOf(each, { titles, pages, seen }) {
   const doc = each.quote.doc_id;
   return {
     key: each.key,
@@ -244,7 +246,7 @@ function evidenceOf(each, titles, order) {
     title: titles[doc] ?? "A document that was removed",
     date: null,
     name: "",
-    page: null, // the passage's may be another than the quotation's
+    page: pages[each.key] ?? null, // the passage may begin on an earlier one
     heading: each.passage.heading ?? "",
     score: each.score,
     note: each.note ?? "",
@@ -256,6 +258,6 @@ function evidenceOf(each, titles, order) {
     passage: each.passage.text,
     passage_start: each.passage.start,
     cited: false,
-    order,
+    order: seen,
   };
 }

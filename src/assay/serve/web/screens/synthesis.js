@@ -104,6 +104,7 @@ function starting(screen, app, bases) {
   const form = el(
     "form",
     { class: "synthesis-request", "aria-label": "A new synthesis", on: { submit: (event) => event.preventDefault() } },
+    modelNote(app.me),
     step("Which documents", documents.node),
     step("What to make of them", choices("pipeline", PIPELINES), field("Focus", focus, "What you want to know, in a sentence. Leave it empty for all of it.")),
     forWhom,
@@ -117,20 +118,6 @@ function starting(screen, app, bases) {
         depth,
         app.me.model ? el("label", { class: "check" }, model, `Use the model ${app.me.model}; without it, quotations are chosen by rule`) : null,
         el("label", { class: "check" }, stakes, "High stakes: have it reviewed by a person before I read it"),
-        app.me.model && app.me.leaves.length
-          ? el(
-            "p",
-            { class: "note" },
-            icon("info"),
-            el(
-              "span",
-              {},
-              `With the model, passages would be sent to ${app.me.leaves.join(", ")}. Nobody has agreed to that yet: `,
-              el("code", {}, `assay config agree ${app.me.leaves[0]}`),
-              ".",
-            ),
-          )
-          : null,
       ),
     ),
   );
@@ -173,6 +160,18 @@ function starting(screen, app, bases) {
     expected.close();
     documents.close();
   };
+}
+
+/** What has to be known of the model before starting. An administrator can change it from here. */
+function modelNote(me) {
+  const note = (...words) => el("p", { class: "note" }, icon("info"), el("span", {}, ...words));
+  const link = (words) => el("a", { href: "#/model" }, words);
+  if (!me.model) return note("No model is set up: the account is a digest of quotations, chosen by rule. ", me.admin ? link("Connect a model") : null);
+  if (!me.leaves.length) return null;
+  return note(
+    `With the model, passages would be sent to ${me.leaves.join(", ")}. Nobody has agreed to that yet. `,
+    me.admin ? link("Agree, or choose another model") : "Until an administrator does, the account is made without a model.",
+  );
 }
 
 function step(title, ...parts) {
