@@ -72,13 +72,12 @@ def _leaf(where: Eq | In | Range | Contains) -> str:
             return _among(name, values)
         case Range(name, low, high):
             return _between(name, low, high)
+        case Contains(_, ""):
+            return "TRUE"
+        case Contains(_, text) if not storable(text):
+            return "FALSE"
         case Contains(name, text):
-            needle = text.casefold()
-            if not needle:
-                return "TRUE"
-            if not storable(needle):
-                return "FALSE"
-            return f"contains({_part('folded', _key(name) + _MID)}, {literal(needle.translate(_ESCAPES))})"
+            return f"contains({_part('folded', _key(name) + _MID)}, {literal(text.casefold().translate(_ESCAPES))})"
 
 
 def _among(name: str, values: Sequence[Scalar]) -> str:

@@ -66,13 +66,12 @@ def _compile(where: Filter, parameters: _Parameters) -> str:
             return _among(name, values, parameters)
         case Range(name, low, high):
             return _between(name, low, high, parameters)
+        case Contains(_, ""):
+            return "TRUE"
+        case Contains(_, text) if not storable(text):
+            return "FALSE"
         case Contains(name, text):
-            needle = text.casefold()
-            if not needle:
-                return "TRUE"
-            if not storable(needle):
-                return "FALSE"
-            text = parameters.add(needle.translate(_ESCAPES))
+            text = parameters.add(text.casefold().translate(_ESCAPES))
             return f"(coalesce(strpos(folded ->> {parameters.add(_key(name))}, {text}), 0) > 0)"
 
 
