@@ -17,7 +17,6 @@ from assay.core.types import Document, Hit
 from assay.ingest.parsed import file_limits
 from assay.ingest.sources import SourceFile, find_sources
 from assay.store import erasure
-from assay.store.access import grants
 from assay.store.database import STATE, claim, open_store, state_address
 from assay.workspace.context import ORIGINALS, PrincipalHolder, WorkspaceContext
 from assay.workspace.types import AskOptions, SynthesisRequest
@@ -219,60 +218,24 @@ class Workspace:
         return await documents.reindex(self.context, base, say)
 
     def backup(self, to: Path) -> int:
-        """Write the whole workspace to one file while no documents are added. Returns the size of the file."""
-        from assay.governance.backup import backup, hold_writer_locks
-        from assay.index.lease import lease_path
+        from assay.workspace.move import backup_workspace
 
-        bases = grants.with_distinct_names(grants.every_base(self.store), self.principal.id)
-        with hold_writer_locks({base.name: lease_path(self.path, base.id) for base in bases}):
-            return backup(self.path, self.store, to)
+        return backup_workspace(self.context, to)
 
     async def copy_indexes(self, to: str) -> dict[str, int]:
-        """Copy the index of every knowledge base to the engine that `to` names, and compare both. The caller changes the
-        setting `index`, then drops the former indexes. Returns the number of passages by knowledge base."""
-        from assay.index.factory import index_engine
-        from assay.index.move import copy_index
+        from assay.workspace.move import copy_indexes
 
-        context = self.context
-        if to == self.settings.index:
-            raise UserError("The index is there already.")
-        target = index_engine(self.settings.model_copy(update={"index": to}), self.path)
-        copied: dict[str, int] = {}
-        for base in grants.with_distinct_names(grants.every_base(self.store), self.principal.id):
-            source = await context.existing_index(base)
-            if source is None:
-                continue
-            dim = grants.embedder_of(self.store, base)[1]
-            async with context.writer_lock(base):
-                index = await target.open(base.id, dim, create=True)
-                if set(await index.ids()) - set(await source.ids()):  # of an earlier copy: documents were removed since
-                    await target.drop(base.id)
-                    index = await target.open(base.id, dim, create=True)
-                copied[base.name] = await copy_index(source, index)
-        return copied
+        return await copy_indexes(self.context, to)
 
     async def drop_indexes(self) -> None:
-        """Delete the indexes of all knowledge bases; they can be built again from the texts."""
-        for base in grants.every_base(self.store):
-            await self.context.drop_index(base, forget_embedder=False)
+        from assay.workspace.move import drop_indexes
+
+        await drop_indexes(self.context)
 
     def move_state(self, to: str) -> dict[str, int]:
-        """Copy the state to a database server, or with an empty address to a file, while no documents are added. The
-        caller changes the setting `state`. Returns the number of rows by table."""
-        from assay.governance.backup import hold_writer_locks
-        from assay.index.lease import lease_path
-        from assay.store.move import move_state
+        from assay.workspace.move import move_state_to
 
-        address = state_address(self.path, to)
-        if address == state_address(self.path, secret(self.settings.state)):
-            raise UserError("The state is there already.")
-        bases = grants.with_distinct_names(grants.every_base(self.store), self.principal.id)
-        with hold_writer_locks({base.name: lease_path(self.path, base.id) for base in bases}):
-            target = open_store(address, create=True)
-            try:
-                return move_state(self.store, target)
-            finally:
-                target.close()
+        return move_state_to(self.context, to)
 
     def named(self, name: str, scope: Scope) -> list[Entry]:
         """Documents with this name. One name may fit several; the name of a folder fits all files in it."""

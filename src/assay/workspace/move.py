@@ -1,0 +1,68 @@
+"""Copies a whole workspace to a file, and its state and indexes to other engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assay.core.errors import UserError
+from assay.core.settings import secret
+from assay.governance.backup import backup, hold_writer_locks
+from assay.index.factory import index_engine
+from assay.index.lease import lease_path
+from assay.index.move import copy_index
+from assay.store.access import grants
+from assay.store.database import open_store, state_address
+from assay.store.move import move_state
+from assay.workspace.context import WorkspaceContext
+
+
+def backup_workspace(context: WorkspaceContext, to: Path) -> int:
+    """Write the whole workspace to one file while no documents are added. Returns the size of the file."""
+    with hold_writer_locks(_writer_locks(context)):
+        return backup(context.path, context.store, to)
+
+
+async def copy_indexes(context: WorkspaceContext, to: str) -> dict[str, int]:
+    """Copy the index of every knowledge base to the engine that `to` names, and compare both. The caller changes the
+    setting `index`, then drops the former indexes. Returns the number of passages by knowledge base."""
+    if to == context.settings.index:
+        raise UserError("The index is there already.")
+    target = index_engine(context.settings.model_copy(update={"index": to}), context.path)
+    copied: dict[str, int] = {}
+    for base in grants.with_distinct_names(grants.every_base(context.store), context.principal.id):
+        source = await context.existing_index(base)
+        if source is None:
+            continue
+        dim = grants.embedder_of(context.store, base)[1]
+        async with context.writer_lock(base):
+            index = await target.open(base.id, dim, create=True)
+            if set(await index.ids()) - set(await source.ids()):  # of an earlier copy: documents were removed since
+                await target.drop(base.id)
+                index = await target.open(base.id, dim, create=True)
+            copied[base.name] = await copy_index(source, index)
+    return copied
+
+
+async def drop_indexes(context: WorkspaceContext) -> None:
+    """Delete the indexes of all knowledge bases; they can be built again from the texts."""
+    for base in grants.every_base(context.store):
+        await context.drop_index(base, forget_embedder=False)
+
+
+def move_state_to(context: WorkspaceContext, to: str) -> dict[str, int]:
+    """Copy the state to a database server, or with an empty address to a file, while no documents are added. The caller
+    changes the setting `state`. Returns the number of rows by table."""
+    address = state_address(context.path, to)
+    if address == state_address(context.path, secret(context.settings.state)):
+        raise UserError("The state is there already.")
+    with hold_writer_locks(_writer_locks(context)):
+        target = open_store(address, create=True)
+        try:
+            return move_state(context.store, target)
+        finally:
+            target.close()
+
+
+def _writer_locks(context: WorkspaceContext) -> dict[str, Path]:
+    bases = grants.with_distinct_names(grants.every_base(context.store), context.principal.id)
+    return {base.name: lease_path(context.path, base.id) for base in bases}
