@@ -48,7 +48,7 @@ def test_questions_in_a_spreadsheet_become_figures_a_report_and_an_exit_code(
 def test_cases_are_drafted_into_a_file_that_can_be_asked(typed: Typed, noted: Workspace, tmp_path: Path):
     drafts, pumps = tmp_path / "drafts.csv", tmp_path / "pumps.md"
     assert "suggest no questions" in typed("evaluate", "cases", drafts, "--suggest", "2").err
-    pumps.write_text("# Pumps\n\n| pump | flow |\n|---|---|\n| P-1 | 40 |\n| P-2 | 55 |\n")
+    pumps.write_text("# Pumps\n\n| pump | flow rate |\n|---|---|\n| P-1 | 40 |\n| P-2 | 55 |\n")
     assert typed("add", pumps).code == 0
     done = typed("evaluate", "cases", drafts, "--suggest", "2", "--json")
     assert done.code == 0 and json.loads(done.out) == {"cases": 1, "incomplete": 0, "file": str(drafts)}

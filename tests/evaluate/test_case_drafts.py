@@ -22,7 +22,7 @@ NOTE = """# Carrow Point
 
 The tower at Carrow Point is 31 metres tall. Ines Tallow tends the beacon.
 
-| pump | flow |
+| pump | flow rate |
 |---|---|
 | P-1 | 40 |
 | P-2 | 55 |
@@ -71,7 +71,7 @@ def test_feedback_becomes_one_case_for_each_answer_and_an_objection_outweighs_pr
 
 def test_suggested_questions_have_their_place_and_the_cell_that_answers_them(opened: Workspace):
     (case,) = case_drafts.suggested(opened, 1)
-    assert case.question == "What is the flow of P-1?" and case.answer == "40" and case.documents == ("tower.md",)
+    assert case.question == "What is the flow rate of P-1?" and case.answer == "40" and case.documents == ("tower.md",)
     assert "P-1" in case.note
     assert case_drafts.suggested(opened, 1) == [case]
 

@@ -230,7 +230,21 @@ def test_a_declared_date_is_as_precise_as_it_is_written(written, iso):
 
 
 @pytest.mark.parametrize(
-    "rubbish", ["Untitled", "untitled document", "PowerPoint Presentation", "Document1", "x.docx", "--"]
+    "rubbish",
+    [
+        "Untitled",
+        "untitled document",
+        "PowerPoint Presentation",
+        "Document1",
+        "x.docx",
+        "--",
+        "test",
+        "Title Slide",
+        "Click to add title",
+        "Lorem ipsum dolor",
+        "Insert title here",
+        "XXX",
+    ],
 )
 def test_a_title_that_names_nothing_is_no_title(rubbish):
     assert file_fields.plausible_title(rubbish) == ""

@@ -1,4 +1,5 @@
-"""Questions that a document answers, by rule: about a cell of one of its tables, or about one of its sections. Pure.
+"""Questions that a document answers, by rule: about a cell of one of its tables, about a paper as a whole, or about one
+of its sections. Few rather than odd ones. Pure.
 
 The words come from documents, and a person may send them as their own question: whatever reads like an instruction, or like
 anything but a plain name, is left out.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from assay.core.types import Document, Section, TableRow
 from assay.language.injection import is_suspicious
@@ -20,12 +22,25 @@ PLAIN = re.compile(r"[^\W_][\w ,.’'()&/-]*")  # a name, and nothing that could
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.):]?\s+(?=\S)")
 ASIDE = re.compile(
     r"\b(?:introduction|abstract|summary|overview|conclusions?|references|bibliography|acknowledge?ments?|contents|index"
-    r"|appendix|glossary|notes?|see also|further reading|contact|imprint|background|discussion|methods?|results?)\W*$",
+    r"|appendix|glossary|notes?|see also|further reading|contact|imprint|background|discussion|methods?|results?|terms"
+    r"|definitions?|purpose|scope|general|details|outlook|totals?|related work|miscellaneous|links)\W*$",
     re.I,
 )
+# Headings that "say about" cannot go on with: they open with a preposition or a conjunction, or speak to their reader.
+NO_TOPIC = re.compile(
+    r"(?:while|when|if|as|from|after|before|during|since|in|on|at|for|by|with|to|this|these|that)\b"
+    r"|.*\b(?:is|are|was|were|i|we|us|our|my|you|your|let[’']?s)\b",
+    re.I,
+)
+COLUMN = re.compile(r"[A-Za-z][a-z]+(?:[ -][A-Za-z]?[a-z]+){1,2}")  # two or three words; one alone is seldom clear
+PLURAL = re.compile(r"[^su]s(?: (?:in|of|per|for|by|to) .*)?$")
+SUMS = re.compile(r"(?:(?:sub|grand )?totals?|all|any|averages?|means?|sum|others?|none|overall|random|single)\b", re.I)
+NOT_NAMED = frozenset({"the", "a", "an", "who", "what", "how", "where", "why", "which"})
+NO_NOUN = re.compile(r"(?:.*ed|.*ing|the .*)$", re.I)  # "date completed", "the pier"
 WORDS = 7  # of a heading or a row
-TITLE = 60  # characters of a title in a question
+TITLE = 80  # characters of a title in a question
 ROWS = 12  # rows of a table that are tried
+STATEMENTS = 2  # of a section
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +54,17 @@ class AnsweredQuestion:
 
 
 def questions_of(document: Document, known: Sequence[tuple[int, int]] = ()) -> Iterator[AnsweredQuestion]:
-    """Questions that the document answers, best first; none about the spans that are known already."""
-    yield from _of_tables(document, known)
-    yield from _of_sections(document, known)
+    """Questions that the document answers, best first; none about the spans that are known already. They are in English, as
+    the rules are."""
+    if document.language in (None, "en"):
+        yield from _of_tables(document, known)
+        yield from _of_text(document, known)
 
 
 def _of_tables(document: Document, known: Sequence[tuple[int, int]]) -> Iterator[AnsweredQuestion]:
     """One question about each table, if looking it up gives exactly the cell that was meant."""
     for table in document.tables:
-        if len(table.columns) < 2 or any(table.start < end and start < table.end for start, end in known):
+        if len(table.columns) < 2 or _overlaps(table.start, table.end, known):
             continue
         grid = Grid(document, table)
         for row in grid.rows[:ROWS]:
@@ -57,42 +74,57 @@ def _of_tables(document: Document, known: Sequence[tuple[int, int]]) -> Iterator
 
 
 def _of_row(document: Document, grid: Grid, row: TableRow) -> Iterator[AnsweredQuestion]:
-    if not _plain(row.label):
+    label = row.label.strip()
+    if not (_plain(label) and _is_name(label, document.text)):
         return
     for column, cell in zip(grid.table.columns[1:], row.cells[1:], strict=False):
         value = cell.text.strip()
-        if not value or len(value) > TITLE or not _plain(column):
+        if not value or len(value) > TITLE or not (_plain(column) and _is_noun(column, document.text)):
             continue
-        question = f"What is the {_in_a_sentence(column)} of {row.label.strip()}?"
+        are = "are" if PLURAL.search(column) else "is"
+        question = f"What {are} the {column.lower()} of {label}?"
         answer = look_up(question, [document])
         if answer is not None and [each.text.strip() for each in answer.cells] == [value]:
             yield AnsweredQuestion(question, row.start, row.end, value)
 
 
-def _of_sections(document: Document, known: Sequence[tuple[int, int]]) -> Iterator[AnsweredQuestion]:
+def _of_text(document: Document, known: Sequence[tuple[int, int]]) -> Iterator[AnsweredQuestion]:
+    """What a paper is about, and what a document says under its headings. A document that goes by its file name is left out."""
     title = " ".join(document.title.split())
-    if not _plain(title, 12) or len(title) > TITLE:
+    if not _plain(title, 14) or len(title) > TITLE or title == PurePath(document.uri).stem:
         return
+    if document.abstract and not _overlaps(*document.abstract, known):
+        yield AnsweredQuestion(f"What is “{title}” about?", *document.abstract)
     ends = [*(each.start for each in document.sections[1:]), len(document.text)]
     sections = list(zip(document.sections, ends, strict=False))
-    for section, end in sorted(sections, key=lambda each: (each[0].end - each[1], each[0].start)):  # the longest first
+    # The longest first, and last those whose heading is one word: it seldom says enough.
+    order = sorted(sections, key=lambda each: (" " not in each[0].title.strip(), each[0].end - each[1], each[0].start))
+    for section, end in order:
         heading = NUMBER.sub("", " ".join(section.title.split())).strip(" .:")
-        if any(section.start < right and left < end for left, right in known):
+        if _overlaps(section.start, end, known):
             continue
         if _about_something(heading, title) and _states(document, section, end):
-            question = f"What does {title} say about {_in_a_sentence(heading)}?"
+            question = f"What does “{title}” say about {_in_a_sentence(heading, document.text)}?"
             yield AnsweredQuestion(question, section.end, end)
+
+
+def _overlaps(start: int, end: int, known: Sequence[tuple[int, int]]) -> bool:
+    return any(start < right and left < end for left, right in known)
 
 
 def _about_something(heading: str, title: str) -> bool:
     own = set(content_terms(heading))
-    return _plain(heading) and bool(own - set(content_terms(title))) and not ASIDE.search(heading)
+    topic = not ASIDE.search(heading) and not NO_TOPIC.match(heading) and not heading.isupper()
+    return topic and _plain(heading) and bool(own - set(content_terms(title)))
 
 
 def _states(document: Document, section: Section, end: int) -> bool:
-    """Whether the section has sentences of its own."""
+    """Whether the section has sentences of its own, and not only rows."""
     body = document.text[section.end : end]
-    return any(is_statement(body[slice(*span)]) for span in split_statements(body))
+    found = (body[slice(*span)].rstrip() for span in split_statements(body))
+    return (
+        sum(is_statement(each) and each.endswith((".", "!", "?")) and "\t" not in each for each in found) >= STATEMENTS
+    )
 
 
 def _plain(words: str, most: int = WORDS) -> bool:
@@ -101,8 +133,30 @@ def _plain(words: str, most: int = WORDS) -> bool:
     return short and bool(PLAIN.fullmatch(words.strip()) and content_terms(words)) and not is_suspicious(words)
 
 
-def _in_a_sentence(words: str) -> str:
-    """A heading as it stands within a sentence: names and abbreviations keep their capitals."""
-    first, _, rest = words.partition(" ")
-    capitals = sum(word[0].isupper() for word in words.split() if word[0].isalpha())
-    return f"{first.lower()} {rest}".strip() if first.istitle() and capitals == 1 and first.isalpha() else words
+def _is_noun(column: str, text: str) -> bool:
+    """Whether a column says what its cells are: in common words, not by somebody's name."""
+    named = any(word[0].isupper() and not _in_small_letters(word, text) for word in column.split()[1:])
+    return bool(COLUMN.fullmatch(column)) and not NO_NOUN.match(column) and not named
+
+
+def _is_name(label: str, text: str) -> bool:
+    """Whether a row is about something with a name: words that have capitals wherever they stand, or a code."""
+    if SUMS.match(label) or not label[-1].isalnum():
+        return False
+    return all(
+        word[0].isupper() and not _in_small_letters(word, text) and (len(word) > 2 or any(map(str.isdigit, word)))
+        for word in label.split()
+    )
+
+
+def _in_small_letters(word: str, text: str) -> bool:
+    return re.search(rf"\b{re.escape(word.lower())}\b", text) is not None
+
+
+def _in_a_sentence(heading: str, text: str) -> str:
+    """A heading as it stands within a sentence. Its first word keeps its capital if others have one, or if the text has it so
+    within a sentence."""
+    first, _, rest = heading.partition(" ")
+    named = any(word[0].isupper() for word in rest.split()) or re.search(rf"[a-z,] {re.escape(first)}\b", text)
+    small = first.lower() in NOT_NAMED or (first.istitle() and not named)
+    return f"{first.lower()} {rest}".strip() if small else heading

@@ -14,7 +14,10 @@ from assay.language.clean import tidy_whitespace
 _NO_TITLE = re.compile(
     r"(?:untitled.*|no title|document\s*\d*|dokument\s*\d*|new document|title|titel|home|index|page \d+"
     r"|(?:microsoft )?(?:powerpoint|office|word|excel|keynote)?[- ]?pr[eé]sentation\s*\d*"
-    r"|presentation title|slide \d+|(?:book|workbook|mappe|sheet)\s*\d*|template|normal|unknown|none|null"
+    r"|(?:test|sample|example|draft|placeholder|scan|image)\s*\d*|lorem ipsum.*|click to (?:add|edit|insert).*|tbd|todo|x{3,}"
+    r"|(?:your|insert|enter|add|type) (?:a |the |your )?(?:sub)?title.*|title (?:slide|page|here|goes here|of .*)"
+    r"|(?:document|report|paper|book|page|presentation) title|heading \d+|slide \d+"
+    r"|(?:book|workbook|mappe|sheet)\s*\d*|template|normal|unknown|none|null"
     r"|.*\.(?:docx?|pptx?|xlsx?|dotx?|potx?|indd|qxd|tmp|html?|pdf|epub|txt|md))",
     re.IGNORECASE,
 )

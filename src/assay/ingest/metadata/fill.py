@@ -114,7 +114,7 @@ def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
         return _identified(replace(parsed, date=parsed.date or find_date_in_file_name(name)), name)
     fields = top.parse_header_lines(parsed.text) if format.header_lines else {}
     candidates = (parsed.title, plausible_title(fields.get("title", "")), _opening(parsed, format.title_source))
-    title = next((own for each in candidates if (own := own_title(each, parsed.text))), "")
+    title = next((own for each in candidates if (own := own_title(plausible_title(each), parsed.text))), "")
     head = top.text_above_prose(parsed.text)
     lines = top.lines_below_title(head, title)
     abstract = parsed.abstract or find_abstract(parsed.text, parsed.sections)
