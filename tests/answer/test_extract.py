@@ -299,6 +299,8 @@ def test_a_marked_answer_must_be_of_the_kind_that_is_asked_for(question: str, sp
         ("The keeper of Halden light is Bo Vik.", True),
         ("Anglers need a permit from the keeper.", False),  # no name is said
         ("The harbour belongs to Halden.", False),  # nothing is said of the keeper
+        ("Present: all members; the keeper; a guest of the Halden Trust.", False),  # listed without a name
+        ("Bo Vik, the keeper, was present.", True),
     ],
 )
 def test_who_has_a_role_is_said_by_a_sentence_that_names_the_holder(sentence: str, fits: bool):

@@ -127,10 +127,11 @@ def has_answer_kind(question: str, sentence: str) -> bool:
 
 def fits_role(question: str, sentence: str) -> bool:
     """Whether a sentence may say who has the role that is asked for: it has a word of the role, and does not leave the
-    holder without a name, as "a permit from the keeper" does."""
+    holder without a name, as "a permit from the keeper" and "Present: the keeper; the clerk" do."""
     role = ROLE.search(question)
     if role is None:
         return True
     unnamed = rf"\b(?:from|by|with|to|for|of) (?:the|a|an|our) {re.escape(role[1])}\b(?!,? [A-Z])"
+    listed = rf"(?:[;:]|\b[a-z]+,|^)\s*(?:the|a|an|our) {re.escape(role[1])}\s*(?:[;,.]|$)(?!\s*[A-Z])"
     said = frozenset(content_terms(sentence))
-    return bool(said & frozenset(content_terms(role[1]))) and not re.search(unnamed, sentence)
+    return bool(said & frozenset(content_terms(role[1]))) and not re.search(f"{unnamed}|{listed}", sentence, re.M)
