@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo check quick test test-long test-all soak guards docs lock clean
+.PHONY: install dev demo check quick test test-long test-all soak guards docs bench lock clean
 
 install: .venv/installed
 
@@ -54,8 +54,22 @@ soak: dev  # tests with a long form, in that form; ONLY=tests/… selects one
 guards: dev
 	$(BIN)/python tests/hostile/guards.py
 
-docs: dev  # the pages that are made from the code
+docs: dev  # the pages that are made from the code and from result files
 	$(BIN)/python scripts/troubleshooting.py
+	$(BIN)/python bench/report.py
+
+bench: dev .peers/installed .agents/installed  # what bench/ compares Assay with; a package that cannot be installed is left out
+
+.peers/installed: bench/peers.txt
+	$(PYTHON) -m venv .peers
+	grep -v '^#' bench/peers.txt | while read -r line; do .peers/bin/python -m pip install --quiet $$line || echo "left out: $$line"; done
+	@touch $@
+
+.agents/installed: pyproject.toml
+	$(PYTHON) -m venv .agents
+	.agents/bin/python -m pip install --quiet --upgrade pip
+	.agents/bin/python -m pip install --quiet --group bench -e .
+	@touch $@
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock

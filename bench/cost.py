@@ -1,6 +1,6 @@
 """What a question costs: model calls and tokens of the loop, of the naive design, and of one search, by evidence recall.
 
-    .venv/bin/python bench/cost.py --data ../shared/data/multihop --questions 50 --cache bench/out/cost [--json figures.json]
+    .venv/bin/python bench/cost.py --data ../shared/data/multihop --questions 50 --cache bench/out/cost [--out FILE]
     .venv/bin/python bench/cost.py --sieve [...]        which passages are worth showing to a model
 
 A model that knows the labels (knowing.py) takes part in the real loop, in process, so every prompt is the product's own and
@@ -17,18 +17,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed, gathered
 from naive import ALONE, done, naive
+from result_file import add_out, write_result
 
 from assay.agent.hops import scoring
 from assay.agent.loop import play
@@ -174,6 +174,19 @@ def table(title: str, costs: Mapping[str, Sequence[Cost]], base: str) -> None:
         )
 
 
+def means(costs: Sequence[Cost], base: Sequence[Cost]) -> dict[str, float]:
+    """Per question; the ratios are against the cheapest naive way that finds as much as ours."""
+    calls, tokens = mean([each.calls for each in costs]), mean([each.tokens for each in costs])
+    return {
+        "evidence recall": mean([each.recall for each in costs]),
+        "all found": mean([float(each.all) for each in costs]),
+        "requests": calls,
+        "tokens": tokens,
+        "requests, ratio": calls / mean([each.calls for each in base]),
+        "tokens, ratio": tokens / mean([each.tokens for each in base]),
+    }
+
+
 def equal(costs: Mapping[str, Sequence[Cost]], family: str, target: str) -> str:
     """The cheapest of a family that finds as much as the target; the one that finds most, where none does."""
     names = [name for name in costs if name.startswith(family)]
@@ -230,7 +243,7 @@ async def compared(cases: Sequence[tuple[Setting, Case]]) -> dict[str, object]:
         if places:
             share = len(places) / len(cases)
             table(f"{title} ({share:.0%})", {name: [costs[name][p] for p in places] for name in shown}, base)
-    return {name: [asdict(cost) for cost in each] for name, each in costs.items()}
+    return {f"{len(cases)} questions": {name: means(each, costs[base]) for name, each in costs.items()}}
 
 
 async def main() -> None:
@@ -240,15 +253,14 @@ async def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cache", type=Path, help="where the embedded collections are kept between runs")
     parser.add_argument("--sieve", action="store_true", help="only: which passages are worth showing to a model")
-    parser.add_argument("--json", type=Path)
+    add_out(parser)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         cases = await gathered(given, given.cache or Path(temporary))
         figures = await sieves(cases, tuple(Mode)) if given.sieve else await compared(cases)
         for setting, _ in cases:
             setting.opened.close()
-    if given.json:
-        given.json.write_text(json.dumps(figures))
+    write_result(given.out, figures)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,12 @@ environment without touching this one:
 
     python -m venv peers && peers/bin/pip install -e . torch sentence-transformers onnxruntime
 
-Rounds are interleaved and ratios are taken within a round, so that a busy machine slows all of them alike. Prints a
-table, then one JSON object.
+Rounds are interleaved and ratios are taken within a round, so that a busy machine slows all of them alike.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import statistics
@@ -28,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from result_file import add_out, write_result
 
 from assay.models.local import bert_graph, bundled
 from assay.models.local.bundled import MINILM, BundledEmbedder, BundledModel
@@ -189,10 +188,10 @@ def measure(ready: Sequence[System], sets: dict[str, list[str]], rounds: int) ->
                 system.vectors[kind] = vectors
 
 
-def report(ready: Sequence[System], kinds: Sequence[str]) -> list[dict[str, object]]:
-    """A row a system and kind of text. The reference for cosine and ratio is sentence-transformers where it ran."""
+def report(ready: Sequence[System], kinds: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """A table a kind of text, a row a system. The reference for cosine and ratio is sentence-transformers where it ran."""
     base = next((system for system in ready if system.name == PEER), ready[-1])
-    rows: list[dict[str, object]] = []
+    tables: dict[str, dict[str, dict[str, float]]] = {}
     for kind in kinds:
         print(f"\n{kind}; ratio and cosine against {base.name}")
         print(f"{'':36}{'best/s':>8}{'median/s':>10}{'ratio':>8}{'cpu ms':>8}{'cosine':>10}{'lowest':>10}")
@@ -200,8 +199,6 @@ def report(ready: Sequence[System], kinds: Sequence[str]) -> list[dict[str, obje
             ratios = [mine / theirs for mine, theirs in zip(system.rates[kind], base.rates[kind], strict=True)]
             cosines = (system.vectors[kind] * base.vectors[kind]).sum(axis=1)
             row = {
-                "texts": kind,
-                "system": system.name,
                 "best": round(max(system.rates[kind]), 1),
                 "median": round(statistics.median(system.rates[kind]), 1),
                 "ratio": round(statistics.median(ratios), 2),
@@ -209,12 +206,12 @@ def report(ready: Sequence[System], kinds: Sequence[str]) -> list[dict[str, obje
                 "cosine": round(float(cosines.mean()), 5),
                 "lowest_cosine": round(float(cosines.min()), 5),
             }
-            rows.append(row)
+            tables.setdefault(kind, {})[system.name] = row
             print(
                 f"{system.name:36}{row['best']:>8}{row['median']:>10}{row['ratio']:>8}"
                 f"{row['cpu_ms']:>8}{row['cosine']:>10}{row['lowest_cosine']:>10}"
             )
-    return rows
+    return tables
 
 
 def profile(model: BundledModel, texts: list[str]) -> dict[str, float]:
@@ -273,6 +270,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=96)
     parser.add_argument("--batch", type=int, default=32, help="texts a batch for the others; ours plans its own")
     parser.add_argument("--only", nargs="*", help="systems whose name holds one of these")
+    add_out(parser)
     arguments = parser.parse_args()
     sets = {
         "250 tokens each": passages_of(lambda dice: 250, arguments.passages, seed=1),
@@ -280,14 +278,14 @@ def main() -> None:
     }
     ready, missing = systems(arguments)
     measure(ready, sets, arguments.rounds)
-    rows = report(ready, list(sets))
+    tables = report(ready, list(sets))
     shares = {kind: profile(bundled.MODELS[arguments.model], texts) for kind, texts in sets.items()}
     start = cold_start(5)
     print("\nshare of the time:", *(f"{kind}: {share}" for kind, share in shares.items()), sep="\n  ")
     print("cold start, seconds:", start)
-    for name, why in missing.items():
-        print(f"missing: {name} ({why})")
-    print(json.dumps({"cores": cores(), "rows": rows, "profile": shares, "cold_start": start, "missing": missing}))
+    write_result(
+        arguments.out, {**tables, "share of the time": shares, "cold start": {"seconds": start}}, missing=missing
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the answers without a model are worth: which sentences are chosen, and when none is.
 
-    python bench/extract.py --data SET [SET …] [--samples FOLDER] [--cache FOLDER] [--json figures.json]
+    python bench/extract.py --data SET [SET …] [--samples FOLDER] [--cache FOLDER] [--out FILE]
 
 A SET is a folder in BEIR's layout whose queries may carry `metadata.answer` and `metadata.supporting_facts`. Each
 question is researched by rule, as the product does it, three times: over its own documents, without the documents that
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from result_file import add_out, write_result
 
 from assay.agent.context import RunContext
 from assay.agent.hops import scoring
@@ -287,7 +288,7 @@ def main() -> None:
     parser.add_argument("--samples", type=Path)
     parser.add_argument("--cache", type=Path, default=Path("bench/out/extract"))
     parser.add_argument("--limit", type=int, default=100)
-    parser.add_argument("--json", type=Path)
+    add_out(parser)
     arguments = parser.parse_args()
     arguments.cache.mkdir(parents=True, exist_ok=True)
 
@@ -330,8 +331,7 @@ def main() -> None:
         }
         at = figures[name]
         print(f"  {name:40} {at['abstained']:.2f}" + ("" if name.endswith(": own") else f"  AUC {at['auc']:.3f}"))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=1))
+    write_result(arguments.out, figures)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from html import unescape
 from pathlib import Path
 from statistics import mean
 
+from result_file import add_out, write_result
+
 from assay.ingest.formats import html
 from assay.ingest.parsed import FileLimits, Refused
 
@@ -102,6 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--worst", type=int, default=0, help="also name this many pages with the lowest score")
+    add_out(parser)
     chosen = parser.parse_args()
     pages, truth, source = load(chosen.data)
     if not truth:
@@ -113,11 +116,13 @@ def main() -> None:
         "trafilatura": by_trafilatura,
         "all visible text": by_everything_visible,
     }
+    figures: dict[str, dict[str, float]] = {}
     for name, read in ways.items():
         began = time.perf_counter()
         scores = {key: compare(body, read(pages[key])) for key, body in truth.items()}
         spent = (time.perf_counter() - began) / len(scores)
         precision, recall, f1 = summary(list(scores.values()))
+        figures[name] = {"precision": precision, "recall": recall, "F1": f1, "ms a page": 1000 * spent}
         print(f"{name:<22}{precision:9.3f}{recall:8.3f}{f1:7.3f}{1000 * spent:10.0f}")
         if name == "assay":
             for key in sorted(scores, key=lambda key: scores[key][0])[: chosen.worst]:
@@ -127,6 +132,7 @@ def main() -> None:
     if source.startswith("STAND-IN"):
         precision, recall, f1 = summary([compare(by_trafilatura(page), by_assay(page)) for page in pages.values()])
         print(f"assay against trafilatura's text, all {len(pages)} pages: {precision:.3f} {recall:.3f} {f1:.3f}")
+    write_result(chosen.out, figures, note=f"{len(truth)} of {len(pages)} pages, against {source}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How well rules alone tell whether a claim follows from what it cites.
 
-    python bench/grounding.py --data FOLDER [--json figures.json] [--sweep] [--twisted]
+    python bench/grounding.py --data FOLDER [--out FILE] [--sweep] [--twisted]
 
 FOLDER holds `*.jsonl` with {claim, evidence: [sentence, …], label: SUPPORT | PARTIAL | NEUTRAL | REFUTE, rationale: [place]}.
 A claim is shown the sentences that people marked as its evidence, or all of them where they marked none. Printed for each set
@@ -21,6 +21,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+
+from result_file import add_out, write_result
 
 from assay.answer.checking import claim_rules
 from assay.answer.evidence_text import Sources
@@ -135,7 +137,7 @@ def show(name: str, figures: dict[str, dict[str, float]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--json", type=Path)
+    add_out(parser)
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--twisted", action="store_true")
     given = parser.parse_args()
@@ -159,8 +161,7 @@ def main() -> None:
                 swept = measured(found, replace(claim_rules.DEFAULT, least=least))
                 failed = "  ".join(f"{label} {swept[label]['unsupported']:.3f}" for label in swept)
                 print(f"{'':22} least {least:.2f}: unsupported {failed}")
-    if given.json:
-        given.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    write_result(given.out, figures)
 
 
 if __name__ == "__main__":

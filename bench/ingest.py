@@ -1,6 +1,6 @@
 """Documents → searchable: passages per second, the share of time outside the embedder, peak memory.
 
-    .venv/bin/python bench/ingest.py [--documents 200] [--data FOLDER…]
+    .venv/bin/python bench/ingest.py [--documents 200] [--data FOLDER…] [--out FILE]
 
 Files are written to a temporary folder and added as a person would add them. The limit is the embedder alone on the very same
 passages, in the same run; where sentence-transformers is importable, it embeds them too (`--reference` is its model's folder).
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from result_file import add_out, write_result
 
 from assay.ingest.sources import find_sources
 from assay.models.local.bundled import BundledEmbedder
@@ -122,13 +123,14 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=200)
     parser.add_argument("--data", type=Path, nargs="*", default=[])
     parser.add_argument("--reference", default="", help="the float model's folder, for sentence-transformers")
+    add_out(parser)
     given = parser.parse_args()
     figures = asyncio.run(measure(given.documents, given.data, given.reference))
     for name, value in figures.items():
         print(f"{name.replace('_', ' '):<44}{value:>12,.3f}" if isinstance(value, float) else f"{name:<44}{value:>12,}")
     if "times_as_fast" not in figures:
         print("sentence-transformers is not installed here, or no --reference was given: not compared", file=sys.stderr)
-    print(json.dumps(figures))
+    write_result(given.out, figures)
 
 
 if __name__ == "__main__":

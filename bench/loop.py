@@ -1,7 +1,7 @@
 """What the loop itself costs: processor time a model request, beside other agents on the same scripted server.
 
-    python -m venv peers && peers/bin/pip install -e . "pydantic-ai-slim[openai]" openai-agents langgraph langchain-openai
-    peers/bin/python bench/loop.py [--rounds 5] [--searches 5] [--at-once 50] [--json figures.json]
+    make bench
+    .agents/bin/python bench/loop.py [--rounds 5] [--searches 5] [--at-once 50] [--out FILE]
 
 The task: the model asks for one search at a time, five times, and then answers. The search returns the same eight passages to
 all, at once; the server answers at once, from a process of its own. Each agent runs in a process of its own too, one round
@@ -27,6 +27,8 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+
+from result_file import add_out, versions_of, write_result
 
 QUESTION = "When were the valves of the Pellam plant closed, and who signed for them?"
 PASSAGES = 8  # of a search
@@ -223,14 +225,14 @@ async def measured(name: str, url: str, searches: int, runs: int, at_once: int) 
     }
 
 
-def child(given: argparse.Namespace, name: str, url: str) -> dict[str, float] | None:
+def child(given: argparse.Namespace, name: str, url: str) -> dict[str, float] | str:
+    """The figures of one agent, or why there are none."""
     options = ["--searches", given.searches, "--runs", given.runs, "--at-once", given.at_once]
     done = subprocess.run(
         [sys.executable, __file__, "--only", name, "--url", url, *map(str, options)], capture_output=True, text=True
     )
     if done.returncode:
-        print(f"{name}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-        return None
+        return done.stderr.strip().splitlines()[-1]
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -240,9 +242,12 @@ def compared(given: argparse.Namespace) -> None:
         assert server.stdout
         url = server.stdout.readline().strip()
         rows: dict[str, list[dict[str, float]]] = {name: [] for name in AGENTS}
+        missing: dict[str, str] = {}
         for _ in range(given.rounds):
             for name, each in rows.items():
-                if (row := child(given, name, url)) is not None:
+                if isinstance(row := child(given, name, url), str):
+                    missing[name] = row
+                else:
                     each.append(row)
         server.kill()
     best = {name: {key: min(row[key] for row in each) for key in each[0]} for name, each in rows.items() if each}
@@ -263,18 +268,13 @@ def compared(given: argparse.Namespace) -> None:
             f"{name:16} {row['requests']:8.0f} {row['ms a request']:13.2f} {per:5.2f} {row['ms a run']:9.1f} {whole:5.2f}"
             f"   {row['at once: ms a request']:25.2f} {many:5.2f} {row['at once: seconds']:7.2f} {row['peak MB']:8.0f}"
         )
-    for name in AGENTS:
-        if name not in best:
-            print(f"{name:16} missing")
+    versions = versions_of(("pydantic-ai-slim", "openai-agents", "langgraph", "httpx"))
     medians = {
         name: {key: statistics.median(row[key] for row in each) for key in each[0]}
         for name, each in rows.items()
         if each
     }
-    line = json.dumps({"best": best, "median": medians})
-    if given.json:
-        given.json.write_text(line)
-    print(line)
+    write_result(given.out, {"the best round": best, "the median round": medians}, versions, missing)
 
 
 def main() -> None:
@@ -286,7 +286,7 @@ def main() -> None:
     parser.add_argument("--only", choices=AGENTS, help="one agent, in this process, on the server at --url")
     parser.add_argument("--url", default="")
     parser.add_argument("--serve", action="store_true", help="only the server")
-    parser.add_argument("--json", type=Path)
+    add_out(parser)
     given = parser.parse_args()
     if given.serve:
         serve(given.searches)

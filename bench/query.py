@@ -1,6 +1,6 @@
 """How long a hybrid search takes, beside the fastest thing that could be done: one matrix product and bm25s, in memory.
 
-    python bench/query.py [--sizes 1000,10000,100000] [--embed] [--json figures.json]
+    python bench/query.py [--sizes 1000,10000,100000] [--embed] [--out FILE]
 
 Passages are invented (Zipfian words from a made-up vocabulary, random unit vectors) and the same on every machine. Ours
 returns whole hits, with text, from a folder that other processes may write to; the limit returns row numbers. The floor
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import resource
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from result_file import add_out, write_result
 from sqlalchemy import insert
 
 from assay.core.access import Base, Scope
@@ -244,23 +244,18 @@ async def main() -> None:
     parser.add_argument("--k", type=int, default=100, help="hits of each channel, as a search asks for them")
     parser.add_argument("--batch", type=int, default=2048, help="rows to an upsert")
     parser.add_argument("--embed", action="store_true", help="also with the bundled embedder")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
+    add_out(parser)
     asked = parser.parse_args()
-    figures: dict[str, Any] = {"k": asked.k, "dim": DIM, "timings_ms": [], "facts": {}}
+    figures: dict[str, dict[str, dict[str, float]]] = {}
     print(f"{'':32} {'passages':>9} {'p50 ms':>8} {'p95 ms':>8}")
     for size in map(int, asked.sizes.split(",")):
         timings, facts = await measure(size, asked.rounds, asked.k, asked.batch, asked.embed)
         for timing in timings:
             print(f"{timing.name:32} {size:9,} {timing.p50:8.1f} {timing.p95:8.1f}")
         print("  " + ", ".join(f"{name} {value:.1f}" for name, value in facts.items()), flush=True)
-        figures["timings_ms"] += [
-            {"name": t.name, "size": t.size, "p50": round(t.p50, 2), "p95": round(t.p95, 2)} for t in timings
-        ]
-        figures["facts"][size] = {name: round(value, 2) for name, value in facts.items()}
-    line = json.dumps(figures)
-    print(line)
-    if asked.json:
-        asked.json.write_text(line + "\n")
+        figures[f"{size:,} passages"] = {each.name: {"p50 ms": each.p50, "p95 ms": each.p95} for each in timings}
+        figures.setdefault("facts", {})[f"{size:,} passages"] = dict(facts)
+    write_result(asked.out, figures)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What each part of the ranking is worth: every trick off and on, set by set, with milliseconds a query.
 
-    python bench/ranking.py --data SET [SET …] [--cache FOLDER] [--late] [--json figures.json]
+    python bench/ranking.py --data SET [SET …] [--cache FOLDER] [--late] [--out FILE]
 
 A SET is a folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv), or one that holds several. Documents are
 split, embedded, indexed and searched as the product does it; a document's place is that of its best passage. Only `fuse`
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from result_file import add_out, write_result
 
 from assay.core.types import Document, Hit, Passage, Row
 from assay.evaluate.beir import BeirDocument, load
@@ -173,7 +173,7 @@ async def main() -> None:
     parser.add_argument("--cache", type=Path, help="where vectors are kept between runs")
     parser.add_argument("--queries", type=int, default=0, help="only the first so many of each set")
     parser.add_argument("--late", action="store_true", help="late interaction over the result, too (slow)")
-    parser.add_argument("--json", type=Path)
+    add_out(parser)
     options = parser.parse_args()
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for folder in sets(options.data):
@@ -198,10 +198,7 @@ async def main() -> None:
     print("\nmean nDCG@10 over the sets")
     for name in next(iter(figures.values()), {}):
         print(f"{name:28} {mean([rows[name]['ndcg10'] for rows in figures.values()]):8.4f}")
-    line = json.dumps(figures)
-    if options.json:
-        options.json.write_text(line)
-    print(line)
+    write_result(options.out, figures)
 
 
 if __name__ == "__main__":

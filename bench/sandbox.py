@@ -20,6 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from result_file import add_out, write_result
+
 TEXT = {".txt", ".md", ".html", ".csv", ".eml"}
 ADDS = """
 import asyncio, json, resource, sys, tempfile, time
@@ -81,6 +83,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("samples/corpus"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--copies", type=int, default=3)
+    add_out(parser)
     wanted = parser.parse_args()
     found: dict[str, list[dict[str, Any]]] = {"before": [], "after": []}
     with tempfile.TemporaryDirectory() as place:
@@ -91,10 +94,13 @@ def main() -> None:
             for name, source in versions:
                 found[name].append(measured(str(Path(source).resolve()), Path(place)))
     print(f"{found['after'][0]['files']} files, {found['after'][0]['passages']} passages, {wanted.rounds} rounds")
+    figures: dict[str, dict[str, float]] = {}
     for what in ("reading", "adding"):
         for place, time in enumerate(("wall-clock time", "processor time")):
             before, after = (median(each[what][place] for each in found[name]) for name in ("before", "after"))
             print(f"{what}, {time}: {before:.2f} s before, {after:.2f} s after, ratio {after / before:.2f}")
+            figures[f"{what}, {time}"] = {"before s": before, "after s": after, "ratio": after / before}
+    write_result(wanted.out, figures)
 
 
 if __name__ == "__main__":

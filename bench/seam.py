@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+
+from result_file import add_out, write_result
 
 REQUESTS = 200
 WORDS = "hello " * 300
@@ -111,6 +112,7 @@ def imports(rounds: int) -> dict[str, list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
+    add_out(parser)
     given = parser.parse_args()
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
@@ -124,8 +126,9 @@ def main() -> None:
         print(f"{name:30} {statistics.median(each):6.2f} ms of processor a request (best {min(each):.2f})")
     for name, each in loaded.items():
         print(f"import {name:23} {statistics.median(each):6.2f} s of processor (best {min(each):.2f})")
-    best = {"requests_ms": {n: min(e) for n, e in spent.items()}, "imports_s": {n: min(e) for n, e in loaded.items()}}
-    print(json.dumps(best))
+    best = {name: {"ms of processor a request": min(each)} for name, each in spent.items()}
+    best |= {f"import {name}": {"s of processor": min(each)} for name, each in loaded.items()}
+    write_result(given.out, best)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One serving process under load: many streams at once, a large upload, slow readers, and a kill in the middle.
 
-    .venv/bin/python bench/serve.py [--streams 200] [--latency 3] [--megabytes 200] [--json figures.json]
+    .venv/bin/python bench/serve.py [--streams 200] [--latency 3] [--megabytes 200] [--out FILE]
 
 A scripted model answers over HTTP from a process of its own, each reply after `--latency` seconds: about what a hosted model
 takes. The server is `assay serve` in a process of its own, with its limits per person switched off; the clients are here.
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from result_file import add_out, write_result
 
 from assay.testing import ChatServer
 from assay.testing.fill_policies import cooperative_reply
@@ -301,7 +302,7 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument("--latency", type=float, default=3.0)
     parser.add_argument("--megabytes", type=int, default=200)
-    parser.add_argument("--json", type=Path)
+    add_out(parser)
     parser.add_argument("--model", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.model:
@@ -315,8 +316,7 @@ def main() -> None:
         finally:
             endpoint.kill()
     print(json.dumps(figures, indent=2))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    write_result(arguments.out, figures)
     return None
 
 

@@ -1,6 +1,6 @@
 """How long it takes until something happens: `assay --help`, and a cold `assay search` to its first hit.
 
-    .venv/bin/python bench/start.py [--rounds 5]
+    .venv/bin/python bench/start.py [--rounds 5] [--out FILE]
 
 Beside each: the limit, which is Python starting and doing nothing, and the heavy imports alone. Medians, in one run.
 """
@@ -8,7 +8,6 @@ Beside each: the limit, which is Python starting and doing nothing, and the heav
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import statistics
@@ -18,6 +17,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from result_file import add_out, write_result
 
 CORPUS = Path(__file__).parent.parent / "samples" / "corpus"
 ASSAY = (sys.executable, "-m", "assay.cli.main")
@@ -36,6 +37,7 @@ def timed(command: Sequence[str], environment: dict[str, str]) -> tuple[float, f
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
+    add_out(parser)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         environment = {**os.environ, "ASSAY_WORKSPACE": f"{place}/workspace"}
@@ -56,14 +58,14 @@ def main() -> None:
                     if error.returncode != 3:
                         raise
     figures = {
-        name: {"wall": statistics.median(w for w, _ in each), "cpu": statistics.median(c for _, c in each)}
+        name: {"wall s": statistics.median(w for w, _ in each), "cpu s": statistics.median(c for _, c in each)}
         for name, each in runs.items()
         if each
     }
     print(f"{'':<28}{'wall s':>10}{'cpu s':>10}")
     for name, each in figures.items():
-        print(f"{name:<28}{each['wall']:>10.2f}{each['cpu']:>10.2f}")
-    print(json.dumps(figures))
+        print(f"{name:<28}{each['wall s']:>10.2f}{each['cpu s']:>10.2f}")
+    write_result(given.out, figures)
 
 
 if __name__ == "__main__":

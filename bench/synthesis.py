@@ -1,6 +1,6 @@
 """What a synthesis takes as documents grow: model calls, tokens, the largest prompt, memory, time; and what was forecast.
 
-    .venv/bin/python bench/synthesis.py [--documents 10 20 40 80] [--pipeline synthesis] [--window 8192] [--json figures.json]
+    .venv/bin/python bench/synthesis.py [--documents 10 20 40 80] [--pipeline synthesis] [--window 8192] [--out FILE]
 
 A model that writes in the documents' own words answers over HTTP, in another process than the synthesis, so
 that memory is the synthesis's own. Each size runs in a process of its own. `naive` is one prompt that holds all documents,
@@ -20,6 +20,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from result_file import add_out, write_result
 
 from assay.core.account import Pipeline
 from assay.models.token_estimate import estimate_tokens
@@ -146,7 +148,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, nargs="+", default=[10, 20, 40, 80])
     parser.add_argument("--pipeline", type=Pipeline, default=Pipeline.synthesis)
     parser.add_argument("--window", type=int, default=8192)
-    parser.add_argument("--json", type=Path)
+    add_out(parser)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -155,8 +157,7 @@ def main() -> None:
         return
     rows = [sized(count, given.pipeline, given.window) for count in given.documents]
     print(table(rows))
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    write_result(given.out, {f"{row['documents']} documents": row for row in rows})
 
 
 if __name__ == "__main__":

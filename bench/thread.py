@@ -1,6 +1,6 @@
 """First paint of a long thread in Chromium.
 
-    .venv/bin/python bench/thread.py [--turns 200] [--times 3] [--json figures.json]
+    .venv/bin/python bench/thread.py [--turns 200] [--times 3] [--out FILE]
 
 The thread is made without a model, over one document, by a server in this process. `painted` is the time from the start of the
 navigation until the newest answers of the thread are drawn, `whole` the time of a request for 200 turns.
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import httpx
 from playwright.sync_api import sync_playwright
+from result_file import add_out, write_result
 
 sys.path[:0] = [str(Path(__file__).parent.parent / "tests" / name) for name in ("", "e2e")]
 from browser_session import desk  # noqa: E402  # pyright: ignore[reportMissingImports]
@@ -30,7 +31,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--turns", type=int, default=200)
     options.add_argument("--times", type=int, default=3)
-    options.add_argument("--json", type=Path)
+    add_out(options)
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, desk(Path(folder) / "workspace", {"canal.txt": TEXT}) as at:
         thread = ""
@@ -54,8 +55,7 @@ def main() -> None:
             browser.close()
     figures = {"turns": given.turns, "painted": round(statistics.median(painted), 2), "whole": round(whole, 2)}
     print(json.dumps(figures))
-    if given.json:
-        given.json.write_text(json.dumps(figures, indent=2) + "\n")
+    write_result(given.out, figures)
 
 
 if __name__ == "__main__":

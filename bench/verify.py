@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from result_file import add_out, write_result
 
 from assay.core.codec import START, digest, dumps, linked
 from assay.governance.audit.seal import AuditContext, seal
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--bytes", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=3)
+    add_out(parser)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -105,7 +107,8 @@ def main() -> None:
     print(
         f"peak memory {peak:.0f} MB, of which the payloads kept for the comparison are {sum(map(len, bodies)) / 1e6:.0f} MB"
     )
-    print(json.dumps({name: given.records / seconds for name, seconds in figures.items()}))
+    rates = {name: {"seconds": each, "records a second": given.records / each} for name, each in figures.items()}
+    write_result(given.out, rates)
 
 
 if __name__ == "__main__":

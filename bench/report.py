@@ -1,0 +1,83 @@
+"""Write the figures of docs/benchmarks.md from the result files in bench/results.
+
+    .venv/bin/python bench/report.py
+
+A result file is what a benchmark writes with `--out bench/results/NAME.json`. Nothing between the two marks is typed by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from result_file import cell
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+RESULTS = ROOT / "bench" / "results"
+BEGIN, END = "<!-- figures: begin (written by bench/report.py) -->", "<!-- figures: end -->"
+
+
+def whole_page(page: str, results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page with the figures of these results between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    if not rest:
+        raise SystemExit(f"{PAGE.name} has no line {BEGIN!r}.")
+    return f"{before}{BEGIN}\n\n{figures(results)}\n\n{END}{after}"
+
+
+def figures(results: Mapping[str, Mapping[str, Any]]) -> str:
+    sections = [section(name, result) for name, result in results.items()]
+    lacking = sorted(name for name in benches() if name not in {result["bench"] for result in results.values()})
+    unmeasured = ", ".join(f"`bench/{name}.py`" for name in lacking)
+    return "\n\n".join([*sections, f"Not measured on this version: {unmeasured}."] if lacking else sections)
+
+
+def benches() -> list[str]:
+    """The scripts that write a result."""
+    files = sorted((ROOT / "bench").glob("*.py"))
+    return [file.stem for file in files if "\nfrom result_file import add_out" in file.read_text("utf-8")]
+
+
+def section(name: str, result: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{package} {each}" for package, each in result["versions"].items())
+    parts = [
+        f"### {name}",
+        f"    {result['command']}",
+        f"{result['day']}; {result['machine']}; {versions}.",
+        *([result["note"]] if result.get("note") else []),
+        *tables(result["figures"]),
+        *(f"Not run: {peer}: `{why}`" for peer, why in result["missing"].items()),
+    ]
+    return "\n\n".join(parts)
+
+
+def tables(found: Mapping[str, Any], title: str = "") -> Iterator[str]:
+    """Tables from nested figures: table → row → column → value."""
+    inner = {name: each for name, each in found.items() if isinstance(each, Mapping)}
+    deep = {name: each for name, each in inner.items() if any(isinstance(one, Mapping) for one in each.values())}
+    rows = {name: each for name, each in inner.items() if name not in deep}
+    values = {name: {"value": each} for name, each in found.items() if name not in inner}
+    for flat in (rows, values):
+        if flat:
+            yield f"{title}:\n\n{table(flat)}" if title else table(flat)
+    for name, each in deep.items():
+        yield from tables(each, name)
+
+
+def table(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    lines = [f"| | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
+    lines += [f"| {name} | {' | '.join(cell(row.get(each)) for each in columns)} |" for name, row in rows.items()]
+    return "\n".join(lines)
+
+
+def read_results(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(whole_page(PAGE.read_text(encoding="utf-8"), read_results()), encoding="utf-8")

@@ -1,0 +1,171 @@
+"""Figures in the documents are those of result files, and the benchmarks measure what they say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import cite  # noqa: E402
+import claims  # noqa: E402
+import peer  # noqa: E402
+import quality  # noqa: E402
+import report  # noqa: E402
+import result_file  # noqa: E402
+
+from assay.core.types import Document, Verdict  # noqa: E402
+from assay.evaluate.beir import BeirCollection, BeirDocument  # noqa: E402
+from assay.testing import supported  # noqa: E402
+
+# --- figures --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_the_figures_of_the_result_files_and_no_others():
+    page = report.PAGE.read_text(encoding="utf-8")
+    assert page == report.whole_page(page, report.read_results()), "run `make docs`"
+
+
+def test_every_benchmark_is_on_the_page():
+    page = report.PAGE.read_text(encoding="utf-8")
+    assert not [name for name in report.benches() if f"## `bench/{name}.py`" not in page]
+
+
+def test_a_result_has_its_command_without_the_file_it_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "argv", ["bench/claims.py", "--data", "a b.jsonl", "--out", "x.json", "--seed", "2"])
+    result_file.write_result(tmp_path / "x.json", {"a": {"b": 0.123456}}, {"peer": "1.2"}, {"other": "no wheel"})
+    result = json.loads((tmp_path / "x.json").read_text())
+    assert result["command"] == "bench/claims.py --data 'a b.jsonl' --seed 2"
+    assert result["figures"] == {"a": {"b": 0.1235}} and result["missing"] == {"other": "no wheel"}
+    assert result["versions"]["peer"] == "1.2" and "assay" in result["versions"] and "cores" in result["machine"]
+
+
+def test_nested_figures_become_tables():
+    shown = list(report.tables({"n": 3, "set": {"ours": {"x": 0.5}, "theirs": {"x": 1.0, "y": 2}}}))
+    assert shown[0] == "| | value |\n|---|---:|\n| n | 3 |"
+    assert shown[1] == "set:\n\n| | x | y |\n|---|---:|---:|\n| ours | 0.5 | – |\n| theirs | 1 | 2 |"
+
+
+# --- peers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_peer_that_is_not_installed_says_so(tmp_path: Path):
+    with pytest.raises(peer.PeerFailed) as failed:
+        peer.run_peer("peer_search.py", "chroma", {}, tmp_path / "python")
+    assert "make bench" in failed.value.reason
+
+
+def test_a_peer_that_fails_gives_its_reason(tmp_path: Path):
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho trace >&2\necho 'ImportError: no wheel' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    with pytest.raises(peer.PeerFailed) as failed:
+        peer.run_peer("peer_search.py", "chroma", {}, broken)
+    assert failed.value.reason == "ImportError: no wheel"
+
+
+# --- claims ---------------------------------------------------------------------------------------------------------
+
+
+def labelled(folder: Path) -> list[claims.ClaimCase]:
+    rows = [
+        {"id": "1", "claim": "The dam is high.", "evidence": ["The dam is high.", "It rains."], "label": "SUPPORT"},
+        {"id": "2", "claim": "The moon is made of cheese.", "evidence": ["The dam is high."], "label": "NEUTRAL"},
+        {"id": "3", "claim": "The dam is low.", "evidence": ["No.", "The dam is high."], "label": "REFUTE", "rationale": [1]},
+    ]  # fmt: skip
+    file = folder / "set.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return claims.read_file(file)
+
+
+def test_claims_with_sentences_as_evidence_are_read_like_those_with_passages(tmp_path: Path):
+    found = labelled(tmp_path)
+    assert [case.label for case in found] == [Verdict.supported, Verdict.unsupported, Verdict.contradicted]
+    assert found[2].evidence[0].passage.text == "The dam is high."
+    assert [claims.overlap(case) >= 0.6 for case in found] == [True, False, False]
+
+
+def test_shares_of_claims_that_reach_the_reader(tmp_path: Path):
+    assert claims.shares(labelled(tmp_path), [True, True, False]) == {
+        "true kept": 1.0,
+        "false passed": 0.5,
+        "partly true passed": 0.0,
+    }
+
+
+async def test_our_rows_are_there_when_no_peer_is(tmp_path: Path):
+    missing: dict[str, str] = {}
+    rows = await claims.measured(claims.LabelledSet("s", labelled(tmp_path)), tmp_path / "python", {}, missing)
+    assert set(missing) == set(claims.PEERS)
+    assert rows["Assay, judge oracle"]["true kept"] == 1.0 and rows["Assay, judge oracle"]["false passed"] == 0.0
+
+
+# --- cite -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+async def test_with_an_honest_judge_only_what_is_true_reaches_the_reader():
+    asked = cite.questions(3)
+    assert cite.shares(await cite.ours(cite.honest, asked), "0badf00d") == {
+        "true shown": 1.0,
+        "false shown": 0.0,
+        "foreign shown": 0.0,
+        "altered shown": 0.0,
+    }
+    lied = cite.shares(await cite.ours(supported(), asked), "0badf00d")
+    assert lied["true shown"] == 1.0 and lied["foreign shown"] == 0.0
+
+
+def test_the_writer_reads_the_prompts_of_peers():
+    texts = list(cite.documents().values())
+    context = "\n\n".join(f"pqac-{place:08x}: {text}\nFrom x, 2024" for place, text in enumerate(texts, 1))
+    said = cite.write_for_paper_qa(f"Context:\n\n{context}\n\n---\n\nQuestion: {cite.questions(2)[1]}\n\n")
+    assert "The Brackwell works was opened in 1961 by Idris Holt. (pqac-00000002)" in said
+    shown = "\n".join(f"Source {place}:\n{text}\n" for place, text in enumerate(texts, 1))
+    begun = "Below are several numbered sources of information:"
+    said = cite.write_for_llama_index(f"{begun}\n------\n{shown}\n------\nQuery: {cite.questions(2)[1]}\nAnswer: ")
+    assert "opened in 1961 by Idris Holt. [2]" in said and "[99]" in said
+
+
+# --- quality --------------------------------------------------------------------------------------------------------
+
+
+def test_a_sample_has_every_labelled_document_of_its_queries():
+    documents = tuple(BeirDocument(str(n), "", f"text {n}") for n in range(20))
+    whole = BeirCollection("c", documents, {"a": "x", "b": "y"}, {"a": {"3": 1, "4": 0}, "b": {"7": 1, "8": 1}})
+    found = quality.sample(whole, queries=1, documents=5, seed=1)
+    (query,) = found.queries
+    kept = {each.id for each in found.documents}
+    assert len(kept) == 5 and {doc for doc, grade in whole.judgements[query].items() if grade} <= kept
+    assert quality.sample(whole, 0, 0, 1).documents == documents
+
+
+def test_pieces_and_pages_keep_their_owner():
+    pieces = quality.cut({"a": "one " * 250, "b": "two"})
+    assert list(pieces.owners) == ["a", "a", "b"] and pieces.texts[2] == "two"
+    document = Document("d", "b", "file:///x/R.pdf", "", "", "firstsecond", pages=(0, 5), kind="pdf")
+    assert quality.pages_of(document) == {("R", 1): "first", ("R", 2): "second"}
+
+
+async def test_documents_are_measured_for_every_system_that_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    class Flat:
+        async def passages(self, texts: list[str]) -> np.ndarray:
+            return np.ones((len(texts), 4), np.float32)
+
+        queries = passages
+
+    def found(script: str, name: str, task: dict, python: Path) -> dict:
+        if name != "chroma":
+            raise peer.PeerFailed("no wheel")
+        assert np.load(task["vectors"]).shape == (2, 4)
+        return {"rankings": [[1, 0]], "versions": {"chromadb": "9"}}
+
+    monkeypatch.setattr(quality, "BundledEmbedder", Flat)
+    monkeypatch.setattr(quality, "run_peer", found)
+    peers = quality.Peers(tmp_path)
+    assert await peers.rank(quality.Pieces(["a", "b"], ["x", "y"]), ["q"]) == {"chroma": [["b", "a"]]}
+    assert peers.versions == {"chromadb": "9"} and peers.missing["txtai"] == "no wheel"
