@@ -27,7 +27,8 @@ def test_questions_in_a_spreadsheet_become_figures_a_report_and_an_exit_code(
     words = ("evaluate", "run", cases, "--no-model", "--report", cases.with_suffix(".html"))
     done = typed(*words, "--fail-under", "right=0.5")
     assert done.code == 0 and "right               50 %" in done.out and "2 of 2" in done.err
-    assert "Worst cases" in cases.with_suffix(".html").read_text()
+    page = cases.with_suffix(".html").read_text()
+    assert "Worst cases" in page and "Trace of run" in page and "assay trace" not in page
     again = typed(*words, "--fail-under", "right=0.9", "--json")
     assert (
         again.code == 1 and "right is 0.500, under 0.9" in again.err and "of 2" not in again.err
@@ -41,8 +42,11 @@ def test_questions_in_a_spreadsheet_become_figures_a_report_and_an_exit_code(
     shared = json.loads(typed("evaluate", "compare", part, results, "--json").out)
     assert shared["cases.results"]["right"]["n"] == shared["cases.part"]["right"]["n"] == 1  # only what both have
     assert typed(*words, "--fail-under", "rigth=1").code == 2
-    assert "0 of 2 answers were graded by the model" in both.out and "add `given` and `grade`" in both.out
-    assert "it needs one" in typed("evaluate", "run", cases, "--no-model", "--baseline").err
+    assert "Answers were graded by their words." in both.out and "add `given` and `grade`" in both.out
+    for words in (("--baseline",), ("--baseline", "one-shot"), ("--baseline=one-shot",)):
+        assert "it needs one" in typed("evaluate", "run", cases, "--no-model", *words).err
+        assert "it needs one" in typed("evaluate", "run", *words, cases, "--no-model").err
+    assert "one-shot" in typed("evaluate", "run", cases, "--baseline=two-shot").err
 
 
 def test_cases_are_drafted_into_a_file_that_can_be_asked(typed: Typed, noted: Workspace, tmp_path: Path):

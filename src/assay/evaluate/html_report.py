@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -47,7 +47,8 @@ def format_estimate(name: str, found: Estimate | None) -> str:
 def grading_words(graded: Sequence[Graded]) -> str:
     """Who graded, and how far people agree, in plain words."""
     by_model = sum(each.by == MODEL for each in graded)
-    who = f"{by_model} of {len(graded)} answers were graded by the model, the others by their words."
+    others = f"{by_model} of {len(graded)} answers were graded by the model, the others by their words."
+    who = others if by_model else "Answers were graded by their words."
     shown = [
         f"By {name}: {each.same} of {each.n} answers that people graded have the same grade"
         + ("." if each.kappa is None else f" (kappa {each.kappa:.2f}).")
@@ -56,8 +57,17 @@ def grading_words(graded: Sequence[Graded]) -> str:
     return " ".join([who, *shown] if shown else [who, "No answer was graded by a person: add `given` and `grade`."])
 
 
-def render_report(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]]) -> str:
-    """`sides` are one or two evaluations of the same cases: name, description, results."""
+def worst_cases(graded: Sequence[Graded]) -> list[Graded]:
+    """Those that were wrong, the farthest from right first."""
+    return sorted((each for each in graded if not each.metrics.get("right", 1.0)), key=_value)[:WORST]
+
+
+def render_report(
+    title: str,
+    sides: Sequence[tuple[str, str, Sequence[Graded]]],
+    traces: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """`sides` are one or two evaluations of the same cases: name, description, results. `traces` are the steps of runs."""
     found = [summarise(graded) for _, _, graded in sides]
     names = [name for name in WORDS if any(name in each for each in found)]
     compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
@@ -84,7 +94,8 @@ def render_report(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]]
         grading=grading_words(last),
         **_scatter(sides, found),
         tags=_tags(sides),
-        worst=sorted((each for each in last if not each.metrics.get("right", 1.0)), key=_value)[:WORST],
+        worst=worst_cases(last),
+        traces=traces or {},
     )
 
 

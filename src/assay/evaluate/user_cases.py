@@ -10,6 +10,7 @@ from pathlib import Path
 
 from assay.core.codec import dumps, from_json, to_json
 from assay.core.errors import AssayError, UserError
+from assay.core.events.describe import record_line
 from assay.core.private_files import write_private
 from assay.core.run import Run
 from assay.core.types import file_name
@@ -83,6 +84,14 @@ async def _conversation(opened: Workspace, case: Case, how: AskOptions, ask: Ask
         grades = [await grade_by_model(ask, each, text) if ask else None for text in texts]
         found.append(grade(each, run, _names(opened, run), seconds, *grades))
     return found
+
+
+def trace_lines(opened: Workspace, run: str) -> list[str]:
+    """Each step of a run in one line; nothing if the run is gone."""
+    try:
+        return [record_line(event) for event in opened.run_for_asker(run).events]
+    except UserError:
+        return []
 
 
 def _names(opened: Workspace, run: Run) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from assay.cli.options import Json, Workspace, plain, print_json, wait_for
 from assay.core.errors import UserError
@@ -155,15 +156,26 @@ FailUnder = Annotated[
 ]
 
 
-@app.command("run", rich_help_panel=OWN)
+class BaselineCommand(TyperCommand):
+    """`--baseline` without a value means `--baseline one-shot`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        at = args.index("--baseline") + 1 if "--baseline" in args else 0
+        if at and args[at : at + 1] != ["one-shot"]:
+            args = [*args[:at], "one-shot", *args[at:]]
+        return super().parse_args(ctx, args)
+
+
+@app.command("run", rich_help_panel=OWN, cls=BaselineCommand)
 def run_cases(
     cases: CaseFile,
     workspace: Workspace = None,
     out: Out = None,
     report: ReportFile = None,
     baseline: Annotated[
-        bool, typer.Option("--baseline", help="Also answer by one search, and compare: is the agent worth its cost?")
-    ] = False,
+        Literal["one-shot"] | None,
+        typer.Option(help="Also answer by one search, and compare: is the agent worth its cost?"),
+    ] = None,
     mode: Annotated[Literal["quick", "balanced", "thorough"], typer.Option(help="How thoroughly to search.")] = (
         "balanced"
     ),
@@ -180,8 +192,9 @@ def run_cases(
     from assay.core.events import Mode, Route
     from assay.evaluate.cases import load_cases
     from assay.evaluate.grading import summarise
+    from assay.evaluate.html_report import worst_cases
     from assay.evaluate.model_grade import connect_judge
-    from assay.evaluate.user_cases import evaluate_cases, load_results
+    from assay.evaluate.user_cases import evaluate_cases, load_results, trace_lines
     from assay.models.factory import has_model
     from assay.workspace.facade import open_workspace
     from assay.workspace.types import AskOptions
@@ -201,7 +214,8 @@ def run_cases(
             known = load_results(kept) if kept.is_file() else ()
             asked = evaluate_cases(opened, loaded, kept, how, known, ask=ask, at_once=at_once, report=_say)
             results.append((name, _describe(how), wait_for(asked)))
-    _show(cases.name, results, report, json=json)
+        traces = {each.run: trace_lines(opened, each.run) for each in worst_cases(results[-1][2])} if report else {}
+    _show(cases.name, results, report, traces, json=json)
     _check_limits(summarise(results[-1][2]), fail_under or ())
 
 
@@ -221,7 +235,7 @@ def compare(
     for each, results in loaded:
         kept = [one for one in results if one.case in common]
         sides.append((each.name.removesuffix(".jsonl"), f"{len(kept)} of its {len(results)} results", kept))
-    _show(f"{first.name} and {second.name}", sides, report, json=json)
+    _show(f"{first.name} and {second.name}", sides, report, {}, json=json)
 
 
 @app.command("cases", rich_help_panel=OWN)
@@ -275,7 +289,14 @@ def _describe(how: AskOptions) -> str:
     return f"{how.mode} mode, {'no model' if not how.model else 'route ' + (how.route or 'chosen by the model')}"
 
 
-def _show(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]], report: Path | None, *, json: bool) -> None:
+def _show(
+    title: str,
+    sides: Sequence[tuple[str, str, Sequence[Graded]]],
+    report: Path | None,
+    traces: Mapping[str, Sequence[str]],
+    *,
+    json: bool,
+) -> None:
     from assay.core.codec import to_json
     from assay.evaluate.grading import agreement, compare, summarise, verdict
     from assay.evaluate.html_report import WORDS, format_estimate, grading_words, render_report
@@ -286,7 +307,7 @@ def _show(title: str, sides: Sequence[tuple[str, str, Sequence[Graded]]], report
         raise UserError("The two have no case in common.")
     words = verdict(compared, sides[0][0], sides[1][0]) if compared else ""
     if report:
-        report.write_text(render_report(title, sides), encoding="utf-8")
+        report.write_text(render_report(title, sides, traces), encoding="utf-8")
     if json:
         both = {"comparison": to_json(compared), "verdict": words} if compared else {}
         agreed = {"agreement": to_json(agreement(sides[-1][2]))}
