@@ -51,7 +51,11 @@ LOADED = (
     "numpy.random",
     "sqlalchemy.dialects.sqlite",
 )
-AT_NEED = {"serve": ("assay.serve.app", "assay.serve.process"), "mcp": ("assay.serve.mcp.server",)}
+AT_NEED = {
+    "serve": ("assay.serve.app", "assay.serve.process"),
+    "worker": ("assay.serve.working", "assay.serve.process"),
+    "mcp": ("assay.serve.mcp.server",),
+}
 PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 
 

@@ -23,6 +23,7 @@ from notes import opened
 from assay.serve.app import make_app
 from assay.serve.process import ServerProcess, listen
 from assay.serve.state import ServeOptions, Server
+from assay.serve.working import work_until
 from assay.testing import ChatServer, Script, enough, keeps, lookup, role_of, supported, writes
 
 NOTES = {
@@ -53,11 +54,13 @@ def served(
     serving: ServeOptions | None = None,
     grace: float = 0.2,
     process: str = "",
+    works: bool = True,
+    shared: bool = False,
     **flags: Any,
 ) -> Iterator[Served]:
     """A server over the workspace in this folder, with this model if there is one; closed in good order at the end."""
     with opened(folder, model, **{"serve_requests_per_minute": 0, "serve_runs_per_person": 0} | flags) as workspace:
-        server = Server(workspace, serving or ServeOptions(), grace=grace, process=process)
+        server = Server(workspace, serving or ServeOptions(), grace=grace, process=process, works=works, shared=shared)
         listening = listen("127.0.0.1", 0)
         running = ServerProcess(make_app(server), server)
         thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
@@ -71,6 +74,23 @@ def served(
             running.should_exit = True
             thread.join(20)
             assert not thread.is_alive(), "the server did not end"
+
+
+@contextmanager
+def working(folder: Path, model: ChatServer | None = None, process: str = "", **flags: Any) -> Iterator[Server]:
+    """A worker over the workspace in this folder; ended in good order."""
+    with opened(folder, model, **flags) as workspace:
+        server = Server(workspace, grace=0.2, process=process, most_runs=4, shared=True)
+        loop, stopped = asyncio.new_event_loop(), asyncio.Event()
+        thread = threading.Thread(target=loop.run_until_complete, args=(work_until(server, stopped),), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            loop.call_soon_threadsafe(stopped.set)
+            thread.join(20)
+            assert not thread.is_alive(), "the worker did not end"
+            loop.close()
 
 
 def until(true: Callable[[], Any], seconds: float = 20.0) -> None:

@@ -13,7 +13,6 @@ from team import PASSWORD, Team, team
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import Missing
 from assay.serve.limits import FREE_ATTEMPTS, PasswordAttempts
-from assay.serve.routes import auth
 from assay.serve.state import ServeOptions
 from assay.store import facts
 from assay.store.access import grants, members, tokens, transfer
@@ -284,11 +283,11 @@ def test_what_is_carried_on_for_somebody_sees_what_they_may_see_now(tool_context
     server, store = tool_context.at.server, tool_context.at.server.workspace.store
     members.set_groups(store, "reader", ["press"])
     before = Principal("reader", frozenset({"desk", "press"}))
-    assert auth.current_workspace(server, before).principal == Principal("reader", frozenset({"press"}))
+    assert server.current_workspace(before).principal == Principal("reader", frozenset({"press"}))
     remove(server.workspace, "reader")
     with pytest.raises(Missing, match="no user called 'reader' any more"):
-        auth.current_workspace(server, before)
-    assert auth.current_workspace(server, LOCAL).principal == LOCAL, (
+        server.current_workspace(before)
+    assert server.current_workspace(LOCAL).principal == LOCAL, (
         "whoever asks at a terminal is no member, and was not removed"
     )
 

@@ -411,11 +411,11 @@ def test_a_job_that_cannot_be_written_down_is_tried_again_after_a_while_and_not_
 ):
     tries, start = [], jobs.start
 
-    def full(store: Store, name: str) -> bool:
+    def full(store: Store, name: str, process: str) -> bool:
         tries.append(name)
         if len(tries) < 3:
             raise StoreError("The disk is full.")
-        return start(store, name)
+        return start(store, name, process)
 
     monkeypatch.setattr(worker, "PAUSE", 0.5)
     monkeypatch.setattr(jobs, "start", full)
@@ -427,7 +427,7 @@ def test_a_job_that_cannot_be_written_down_is_tried_again_after_a_while_and_not_
 def test_a_server_closes_though_a_job_cannot_be_written_down(folder: Path, monkeypatch: pytest.MonkeyPatch):
     tries = []
 
-    def full(store: Store, name: str) -> bool:
+    def full(store: Store, name: str, process: str) -> bool:
         tries.append(name)
         raise StoreError("The disk is full.")
 

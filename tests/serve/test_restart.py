@@ -105,7 +105,7 @@ def test_a_server_that_is_killed_loses_no_run_and_no_event(filled: Workspace):
                 seen = [next(events), next(events)]
                 first.send_signal(signal.SIGKILL)
                 first.wait()
-        assert {run for run, _ in underway.listing(filled.store)} == set(runs)
+        assert {each.run for each in underway.listing(filled.store)} == set(runs)
         with process(folder, model, port), client_of(port) as client:
             rest = followed(client, runs[0], last=seen[-1].id)
             whole = followed(client, runs[0])
@@ -137,7 +137,7 @@ def test_ctrl_c_parks_the_runs_and_ends_a_server_in_seconds_though_streams_are_o
         assert "/api/threads" in said and "telemetry" not in said.lower().replace(str(filled.path).lower(), "")
     with open_workspace(filled.path) as opened:
         assert opened.run(run).failed is None
-        assert [each for each, _ in underway.listing(opened.store)] == [run]
+        assert [each.run for each in underway.listing(opened.store)] == [run]
 
 
 @pytest.mark.long

@@ -82,17 +82,23 @@ def take_over(server) -> None:
     asyncio.run_coroutine_threadsafe(due, server.live._serving).result(20)
 
 
+async def noted(place: Path) -> Path:
+    """A workspace with a few notes, as a process of its own reads it."""
+    folder = place / "workspace"
+    for name, text in NOTES.items():
+        (place / name).write_text(text, encoding="utf-8")
+    with open_workspace(folder, create=True) as workspace:
+        await workspace.add([place / name for name in NOTES])
+    return folder
+
+
 @pytest.mark.kill
 @pytest.mark.timeout(300)
 async def test_runs_of_a_server_that_is_killed_are_carried_on_by_another_on_the_same_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("ASSAY_STATE", new_database())
-    folder = tmp_path / "workspace"
-    for name, text in NOTES.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    with open_workspace(folder, create=True) as workspace:
-        await workspace.add([tmp_path / name for name in NOTES])
+    folder = await noted(tmp_path)
     ports = free_port(), free_port()
     with (
         ChatServer(slow(0.2)) as model,

@@ -9,7 +9,10 @@ import pytest
 
 from assay.core.access import Principal
 from assay.core.errors import UserError
+from assay.store import jobs
 from assay.store.database import Store, open_store
+from assay.store.jobs import JobFile
+from assay.store.leases import this_process
 from assay.store.runs import records, underway
 
 ANN = Principal("ann", frozenset({"pilots"}))
@@ -73,7 +76,7 @@ def test_a_run_that_a_process_lets_go_can_be_taken_up_at_once(store: Store):
 def test_a_process_that_died_on_this_machine_is_noticed_at_once(store: Store):
     died = subprocess.Popen([sys.executable, "-c", ""])
     died.wait()
-    here = underway.this_process().rpartition(" ")[0]
+    here = this_process().rpartition(" ")[0]
     run = begun(store, f"{here} {died.pid}")
     assert underway.claim(store, ONE) == {run: ANN}
 
@@ -81,3 +84,39 @@ def test_a_process_that_died_on_this_machine_is_noticed_at_once(store: Store):
 def test_a_process_goes_on_with_what_it_left_under_its_own_name(store: Store):
     run = begun(store, ONE)
     assert underway.claim(store, ONE, [run]) == {} and underway.claim(store, ONE) == {run: ANN}
+
+
+def test_a_run_is_stopped_by_the_process_that_works_on_it_or_by_whoever_asks_if_there_is_none(store: Store):
+    run = begun(store, ONE)
+    assert not underway.request_stop(store, run, OTHER)
+    assert [(each.process, each.stop) for each in underway.listing(store)] == [(ONE, True)]
+    underway.release(store, ONE, [run])
+    assert underway.request_stop(store, run, OTHER)
+    assert [each.process for each in underway.listing(store)] == [OTHER]
+    underway.end(store, run, OTHER)
+    with pytest.raises(UserError, match="not under way"):
+        underway.request_stop(store, run, ONE)
+
+
+def test_several_processes_share_the_runs_that_wait(store: Store):
+    runs = {begun(store, "") for _ in range(3)}
+    first, second = underway.claim(store, ONE, most=1), underway.claim(store, OTHER, most=1)
+    assert len(first) == len(second) == 1 and not first.keys() & second.keys()
+    assert underway.claim(store, OTHER, second).keys() == runs - first.keys() - second.keys()
+
+
+def test_a_job_is_read_by_one_process_until_its_lease_runs_out(store: Store, clock: Clock):
+    jobs.begin(store, "j1", ANN, "default", [JobFile(0, "a.txt", 1)])
+    assert jobs.start(store, "j1", ONE) and not jobs.start(store, "j1", OTHER)
+    clock.seconds = 29
+    jobs.renew(store, ONE, ["j1"])
+    clock.seconds = 58
+    assert not jobs.start(store, "j1", OTHER)
+    clock.seconds = 59
+    assert jobs.start(store, "j1", OTHER) and jobs.held(store, OTHER) == {"j1"}
+    jobs.note(store, "j1", 5, 1.0, [JobFile(0, "a.txt", 1, "added")], ONE)
+    jobs.end(store, "j1", jobs.DONE, process=ONE)
+    [job] = jobs.unfinished(store)
+    assert (job.state, job.done, job.passages) == (jobs.RUNNING, 0, 0), "what the first one says no longer counts"
+    jobs.end(store, "j1", jobs.CANCELLED)
+    assert jobs.held(store, OTHER) == set()

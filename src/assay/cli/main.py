@@ -18,7 +18,7 @@ from assay.cli.documents import access, add, base, search, share, sources
 from assay.cli.governance import audit, erase, export, report, review, verify
 from assay.cli.options import plain
 from assay.cli.questions import ask, chat, evaluate, feedback, replay, runs, synthesise
-from assay.cli.setup import backup, config, doctor, init, key, mcp, migrate, serve, user, workspace
+from assay.cli.setup import backup, config, doctor, init, key, mcp, migrate, serve, user, worker, workspace
 from assay.core.errors import AssayError, UserError
 from assay.core.private_files import OTHERS
 
@@ -73,6 +73,7 @@ app.command("chat")(chat.chat)
 app.command("synthesise")(synthesise.synthesise)
 app.command("synthesize", hidden=True)(synthesise.synthesise)  # American spelling
 app.command("serve")(serve.serve)
+app.command("worker")(worker.worker)
 app.command("mcp")(mcp.mcp)
 app.command("review")(review.review)
 app.command("runs")(runs.runs)

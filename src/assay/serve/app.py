@@ -13,7 +13,6 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from assay import __version__
-from assay.core.access import Principal
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import review_webhook
 from assay.serve.api_document import api_document
@@ -42,7 +41,7 @@ from assay.serve.routes import (
     threads,
 )
 from assay.serve.state import INTERNAL_ERROR, Server
-from assay.workspace.facade import Workspace
+from assay.serve.working import work
 
 log = logging.getLogger("assay.serve")
 
@@ -79,7 +78,7 @@ def make_app(server: Server) -> FastAPI:
         await server.start()
         async with audit.sealing(server):  # outermost: records written during shutdown are sealed too
             async with mcp.running(app):
-                started = asyncio.create_task(_begin(server))
+                started = asyncio.create_task(work(server))
                 notifier = asyncio.create_task(server.engine.run(review_webhook.notify_reviewers(server.workspace)))
                 yield
                 started.cancel()
@@ -117,21 +116,6 @@ def make_app(server: Server) -> FastAPI:
         server.metrics = ServerMetrics(server.workspace.store)
         app.add_middleware(MetricsMiddleware, metrics=server.metrics)  # outermost: rejected requests are counted too
     return app
-
-
-async def _begin(server: Server) -> None:
-    """Load the heavy components, and resume what an earlier process left unfinished."""
-    await server.load()
-
-    def for_principal(principal: Principal) -> Workspace:
-        return auth.current_workspace(server, principal)
-
-    try:
-        await server.live.take_up(server.workspace.store, for_principal)
-    except Exception as error:  # uploaded files are still processed
-        log.error("not every run could be taken up", exc_info=error)
-    await jobs.start_worker(server)
-    await server.live.keep_leases(server.workspace.store, for_principal)
 
 
 def problem(status: int, error: str, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:

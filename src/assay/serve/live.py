@@ -11,7 +11,8 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -26,8 +27,10 @@ from assay.serve.engine import BackgroundLoop
 from assay.serve.schemas.run_schemas import RunState
 from assay.store import documents
 from assay.store.database import Store
+from assay.store.leases import is_elsewhere, this_process
 from assay.store.runs import budgets, records, reviews, underway, visibility
 from assay.store.runs.records import documents_in
+from assay.store.runs.underway import ListedRun
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
@@ -35,7 +38,9 @@ log = logging.getLogger("assay.serve")
 BUFFERED_FRAMES = 64  # buffered events of an active run
 READ_BATCH = 16  # events per read from the store for one client: this many are held for a client that does not read
 HEARTBEAT = 15.0  # seconds of silence before a heartbeat
-POLL = 0.5  # seconds between two reads of a run that another process works on
+POLL = 0.5  # seconds between two reads of a run that another process works on, if nobody tells of its changes
+LOOK = 5.0  # the same if somebody does: only a change that was missed waits as long
+STOPPING = 10.0  # seconds to wait for another process to stop a run
 CANCELLED = "cancelled"  # the error of a run stopped by its asker
 STOPPED = "Stopped by the person who asked."
 REMOVED = "removed"  # the error of a run whose asker is no longer a member
@@ -64,20 +69,32 @@ class ActiveRun:
     frames: deque[EventFrame] = field(default_factory=lambda: deque(maxlen=BUFFERED_FRAMES))
     titles: dict[str, str] = field(default_factory=dict)
     parked: bool = False  # stopped with the server: stays listed, to be resumed by the next server
+    stopping: bool = False  # on request of another process
 
 
 class LiveRuns:
-    """The runs of this process. Methods are called from the serving loop; the work runs in the background loop."""
+    """The runs of this process. Methods are called from the serving loop; the work runs in the background loop. A process
+    that does not work on runs itself (`works`) records what it was asked for and leaves the rest to those that do."""
 
     def __init__(
         self,
         engine: BackgroundLoop,
         present: Callable[[Principal], Principal | None] = lambda principal: principal,
         process: str = "",
+        *,
+        works: bool = True,
+        most: int | None = None,
+        hears: Callable[[], bool] = lambda: False,
     ) -> None:
         self._engine = engine
         self._present = present  # the current state of a user, whose groups may change during a run; None if removed
-        self._process = process or underway.this_process()
+        self._process = process or this_process()
+        self._works = works
+        self._most = most  # runs that are worked on here at once; None: no limit
+        self._hears = hears  # whether this process is told of others' changes
+        self._listed: dict[str, str] = {}  # run → who: all runs in progress anywhere, as of the last look
+        self._seen: int | None = None  # the latest record as of the last look
+        self._takes = False  # runs that nobody works on are taken up when they are noticed
         self._under: dict[str, ActiveRun] = {}
         self._due: dict[str, Principal] = {}  # runs interrupted with an earlier server, until resumed
         self._watchers: dict[str, set[asyncio.Event]] = {}
@@ -99,7 +116,12 @@ class LiveRuns:
     async def _begin(self, workspace: Workspace, steps: Steps) -> Run:
         self._open()
         run, event = await anext(steps)
-        underway.begin(workspace.store, run.id, workspace.principal, self._process)
+        underway.begin(workspace.store, run.id, workspace.principal, self._process if self._works else "")
+        if not self._works:
+            await cast(AsyncGenerator[Any], steps).aclose()
+            with self._lock:
+                self._listed[run.id] = workspace.principal.id
+            return run
         own = ActiveRun(run.id, workspace.principal.id, run)
         self._add(workspace, own, run, event)
         with self._lock:
@@ -126,7 +148,7 @@ class LiveRuns:
     async def _resume(
         self, workspace: Workspace, run_id: str, choice: str = "", words: str = "", *, if_due: bool = False
     ) -> None:
-        # No await in here: of two concurrent requests the second finds the run active.
+        # No await before the run is active: of two concurrent requests the second finds it so.
         self._open()
         run = workspace.run(run_id)  # raises if the user has no such run
         if if_due and run_id not in self._due:
@@ -145,7 +167,27 @@ class LiveRuns:
         with self._lock:
             self._under[run_id] = own
             self._due.pop(run_id, None)
-        self._start(workspace, own, workspace.resume(run_id, choice, words))
+        steps = workspace.resume(run_id, choice, words)
+        if self._works:
+            self._start(workspace, own, steps)
+        else:
+            await self._hand_over(workspace, own, steps)
+
+    async def _hand_over(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
+        """Record that a run is resumed, with the choice, and leave the rest to a process that works on runs."""
+        try:
+            if own.run.waiting or own.run.failed:
+                await anext(steps)
+            await cast(AsyncGenerator[Any], steps).aclose()
+        except AssayError:
+            self._ended(workspace, own)
+            raise
+        else:
+            self._released(workspace, own)
+        finally:
+            with self._lock:
+                self._under.pop(own.id, None)
+                self._listed[own.id] = own.who
 
     async def go_on(self, workspace: Workspace, run_id: str) -> None:
         """Resume a run after a reviewer's decision, as its asker; it may still be about to stop."""
@@ -155,7 +197,11 @@ class LiveRuns:
         own = self._under.get(run_id)
         if own is not None and own.task is not None:
             await asyncio.wait([own.task])
-        await self._resume(workspace, run_id)
+        try:
+            await self._resume(workspace, run_id)
+        except UserError:
+            if not (underway.is_listed(workspace.store, run_id) or workspace.run(run_id).delivered):
+                raise  # otherwise another process has noticed the decision first
 
     async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
         try:
@@ -238,30 +284,42 @@ class LiveRuns:
         self._wake(own.id)
 
     async def cancel(self, workspace: Workspace, run_id: str) -> None:
-        """Stop a run now. It is recorded as stopped and can be resumed."""
-        await self._engine.run(self._cancel(workspace, run_id))
+        """Stop a run now, wherever it is worked on. It is recorded as stopped and can be resumed."""
+        if not await self._engine.run(self._cancel(workspace, run_id)):
+            await self._until_unlisted(workspace.store, run_id)
 
-    async def _cancel(self, workspace: Workspace, run_id: str) -> None:
+    async def _cancel(self, workspace: Workspace, run_id: str) -> bool:
+        """Whether the run has stopped; if not, the process that works on it was asked to stop it."""
         own = self._under.get(run_id)
         if own is None or own.task is None or own.who != workspace.principal.id:
-            self._let_be(workspace, run_id)
-            return
+            return self._let_be(workspace, run_id)
         await asyncio.sleep(0)  # a task cancelled before its first step would never run its cleanup
         own.task.cancel()
         await asyncio.wait([own.task])
+        return True
 
-    def _let_be(self, workspace: Workspace, run_id: str) -> None:
+    def _let_be(self, workspace: Workspace, run_id: str) -> bool:
         """A run that is not active needs no stopping; one that was due to be resumed no longer is."""
         run = workspace.run(run_id)  # raises if the user has no such run
         with self._lock:
             due = self._due.pop(run_id, None)
-        if due is not None:
-            own = ActiveRun(run_id, workspace.principal.id, run)
-            self._failed(workspace, own, CANCELLED, STOPPED)
-            self._ended(workspace, own)
-            self._wake(run_id)
-        elif not (run.delivered or run.failed or run.waiting or run.held or run.rejected):
-            raise UserError(f"Run {run_id} is not under way here.")
+        at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
+        if due is None and (at_rest or not underway.request_stop(workspace.store, run_id, self._process)):
+            return bool(at_rest)
+        own = ActiveRun(run_id, workspace.principal.id, run)
+        self._failed(workspace, own, CANCELLED, STOPPED)
+        self._ended(workspace, own)
+        self._wake(run_id)
+        return True
+
+    async def _until_unlisted(self, store: Store, run_id: str) -> None:
+        """Wait until no process works on a run, but not for long: it stops in any case."""
+        with self._watching(run_id) as woken, suppress(TimeoutError):
+            async with asyncio.timeout(STOPPING):
+                while await asyncio.to_thread(underway.is_listed, store, run_id):
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(woken.wait(), POLL)
+                    woken.clear()
 
     def under_way(self, run_id: str) -> bool:
         """Whether a run is active here or about to be."""
@@ -273,25 +331,33 @@ class LiveRuns:
         return self.under_way(run_id) or (not self.closing and underway.is_listed(store, run_id))
 
     def count_for(self, who: str) -> int:
-        """The number of active runs of a user."""
+        """The number of active runs of a user, here and, as of the last look, at other processes."""
         with self._lock:
-            return sum(own.who == who for own in self._under.values())
+            elsewhere = sum(asker == who for run, asker in self._listed.items() if run not in self._under)
+            return elsewhere + sum(own.who == who for own in self._under.values())
 
     def expect(self, store: Store) -> None:
         """Load the runs interrupted with an earlier server before serving requests, so that their clients are not
         told that they have ended."""
+        if not self._works:
+            return
         decided = {run: Principal(who) for run, who in reviews.undelivered(store)}
         with self._lock:
-            self._due = decided | underway.claim(store, self._process)
+            self._due = decided | underway.claim(store, self._process, most=self._most)
 
     async def take_up(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> int:
         """Resume those runs, each as its asker."""
-        taken = 0
+        taken, self._takes = 0, self._works
+        listed = await asyncio.to_thread(underway.listing, store) if self._due else []
+        stops = {each.run for each in listed if each.stop}
         for run_id, principal in list(self._due.items()):
             if self.closing:
                 break  # the rest is left to the next server
             try:
                 workspace = await asyncio.to_thread(for_principal, principal)
+                if run_id in stops:
+                    await self._engine.run(self._cancel(workspace, run_id))
+                    continue
                 await self._engine.run(self._resume(workspace, run_id, if_due=True))
                 taken += 1
             except AssayError as error:  # already delivered or waiting when the last server died, or erased since
@@ -305,16 +371,6 @@ class LiveRuns:
                     await asyncio.to_thread(underway.end, store, run_id, self._process)
                 self._wake(run_id)
         return taken
-
-    async def keep_leases(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> None:
-        """Until the server closes: renew the leases of the runs here, and take up those of processes that have died."""
-        while not self.closing:
-            await asyncio.sleep(underway.LEASE / 3)
-            try:
-                await self.renew_leases(store)
-                await self.take_over(store, for_principal)
-            except AssayError as error:
-                log.error("leases could not be renewed: %s", error)
 
     async def renew_leases(self, store: Store) -> None:
         """Renew the leases of the runs here. One that another process has taken up since is let go."""
@@ -333,13 +389,50 @@ class LiveRuns:
                 own.task.cancel()
 
     async def take_over(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> int:
-        """Take up the runs of processes that have died. Returns their number."""
+        """Take up the runs that no process works on, as far as there is room. Returns their number."""
+        taken = 0
+        while not self.closing:
+            with self._lock:
+                here = {*self._under, *self._due}
+            if self._most is not None and len(here) >= self._most:
+                break
+            most = None if self._most is None else 1  # one at a time, so that several processes share them
+            claimed = await asyncio.to_thread(underway.claim, store, self._process, here, most)
+            if not claimed:
+                break
+            with self._lock:
+                self._due |= claimed
+            taken += await self.take_up(store, for_principal)
+        return taken
+
+    async def look(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> set[str]:
+        """See what other processes have done: wake the clients that follow their runs, stop runs here that somebody wants
+        stopped there, and take up those that nobody works on. Returns the runs with new records."""
+        listed, now, (self._seen, grown) = await asyncio.to_thread(self._read, store)
         with self._lock:
+            ended = self._listed.keys() - {each.run for each in listed}
+            self._listed = {each.run: each.principal.id for each in listed}
             here = {*self._under, *self._due}
-        claimed = await asyncio.to_thread(underway.claim, store, self._process, here)
-        with self._lock:
-            self._due |= claimed
-        return await self.take_up(store, for_principal) if claimed else 0
+        for run_id in grown | ended:
+            self._woken(run_id)
+        if stops := [each.run for each in listed if each.stop and each.process == self._process]:
+            await self._engine.run(self._stop(stops))
+        free = (each for each in listed if each.run not in here and not is_elsewhere(each, self._process, now))
+        if self._takes and any(free):
+            await self.take_over(store, for_principal)
+        return grown
+
+    def _read(self, store: Store) -> tuple[list[ListedRun], str, tuple[int, set[str]]]:
+        grown = records.runs_after(store, self._seen)
+        return underway.listing(store), store.now(), grown
+
+    async def _stop(self, runs: list[str]) -> None:
+        for run_id in runs:
+            own = self._under.get(run_id)
+            if own is not None and own.task is not None and not own.stopping:
+                own.stopping = True
+                await asyncio.sleep(0)
+                own.task.cancel()
 
     async def park(self, grace: float) -> None:
         """Shut down: runs get a grace period, the rest stop where they are and stay listed. Clients are
@@ -375,9 +468,8 @@ class LiveRuns:
     async def follow(self, workspace: Workspace, run_id: str, after: int = -1) -> AsyncIterator[EventFrame | None]:
         """The events of a run after this one: each once, in order, as they occur, until it ends or the server
         closes. None is a heartbeat. The final state is in the store."""
-        woken, silent = asyncio.Event(), 0.0
-        self._watchers.setdefault(run_id, set()).add(woken)
-        try:
+        silent = 0.0
+        with self._watching(run_id) as woken:
             while True:
                 woken.clear()
                 here = self.under_way(run_id)  # checked before reading: misses nothing recorded until the end
@@ -392,13 +484,23 @@ class LiveRuns:
                     continue
                 if self._closed or not ongoing:
                     return
+                pause = HEARTBEAT if here else LOOK if self._hears() else POLL
                 try:
-                    await asyncio.wait_for(woken.wait(), HEARTBEAT if here else POLL)
+                    await asyncio.wait_for(woken.wait(), pause)
+                    silent = 0.0
                 except TimeoutError:
-                    silent = 0.0 if here else silent + POLL
-                    if here or silent >= HEARTBEAT:
+                    silent += pause
+                    if silent >= HEARTBEAT:
                         silent = 0.0
                         yield None
+
+    @contextmanager
+    def _watching(self, run_id: str) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something has happened to a run."""
+        woken = asyncio.Event()
+        self._watchers.setdefault(run_id, set()).add(woken)
+        try:
+            yield woken
         finally:
             own = self._watchers.get(run_id, set())
             own.discard(woken)

@@ -11,7 +11,8 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from assay.core.access import LOCAL, Base, Principal
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, Missing
+from assay.core.settings import Settings, load_settings
 from assay.ingest.parsed import file_limits
 from assay.serve.engine import BackgroundLoop, enlarge_thread_pool
 from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits, UploadRoom
@@ -21,6 +22,7 @@ from assay.serve.page_images import PageImageCache
 from assay.serve.uploading.worker import UploadWorker
 from assay.store import documents, jobs
 from assay.store.access import members
+from assay.store.changes import ChangeListener
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
@@ -70,11 +72,21 @@ class Server:
     problems: tuple[str, ...] = ()  # why the server is not ready, if so
     grace: float = GRACE
     process: str = ""  # the name under which it holds leases; by default that of this process
+    works: bool = True  # on runs and uploads; otherwise other processes do
+    most_runs: int | None = None  # that it works on at once; None: no limit
+    shared: bool = False  # other processes use the workspace too; always so with the state on a server
+    stored: Settings = field(init=False)  # without the flags of this process, as last read
+    changed: asyncio.Event = field(default_factory=asyncio.Event)  # other processes have written
+    listener: ChangeListener | None = None
     metrics: ServerMetrics | None = None  # set if the setting `metrics` is on
 
     def __post_init__(self) -> None:
-        self.live = LiveRuns(self.engine, self.present, self.process)
-        self.worker = UploadWorker(self.engine, self.workspace)
+        self.shared = self.shared or bool(self.workspace.settings.state)
+        self.stored = load_settings(self.workspace.path)
+        self.live = LiveRuns(
+            self.engine, self.present, self.process, works=self.works, most=self.most_runs, hears=self.hears
+        )
+        self.worker = UploadWorker(self.engine, self.workspace, self.process, shared=self.shared, hears=self.hears)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
         self.closers += [self.worker.close, self.pages.close]
 
@@ -90,8 +102,26 @@ class Server:
         needs_no_member = self.serving.auth != "keys" or principal.id == LOCAL.id
         return Principal(principal.id) if needs_no_member else None
 
+    def read_settings(self) -> None:
+        """Follow changes that another process has made to the settings. Flags of this process keep their effect."""
+        now, before = load_settings(self.workspace.path), self.stored
+        changed = {name: value for name, value in now if value != getattr(before, name)}
+        if changed:
+            self.stored, self.workspace = now, self.workspace.with_settings(**changed)
+
+    def hears(self) -> bool:
+        """Whether this process is told of what others write."""
+        return self.listener is not None and self.listener.hears
+
     def for_principal(self, principal: Principal) -> Workspace:
         return self.workspace.for_principal(principal)
+
+    def current_workspace(self, principal: Principal) -> Workspace:
+        """The workspace for an earlier asker with their current access: groups they have left no longer count."""
+        now = self.present(principal)
+        if now is None:
+            raise Missing(f"There is no user called {principal.id!r} any more.")
+        return self.for_principal(now)
 
     def reserve_run(self, person: Person) -> Reservation:
         """Reserve a slot for one more run of this user; 429 if there is none. Use it as a context manager around the
@@ -120,8 +150,16 @@ class Server:
     async def start(self) -> None:
         self.engine.start()
         enlarge_thread_pool(asyncio.get_running_loop())
-        self.live.serve_on(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self.live.serve_on(loop)
+        self.worker.serve_on(loop)
         await asyncio.to_thread(self.live.expect, self.workspace.store)
+        if self.shared:
+            self.listener = ChangeListener(self.workspace.store, lambda: self._hear(loop))
+            self.listener.start()
+
+    def _hear(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(self.changed.set)
 
     async def load(self) -> None:
         """Load the heavy components. A failure is listed as a problem until it is fixed."""
@@ -145,6 +183,8 @@ class Server:
 
     async def stop(self) -> None:
         await self.park()
+        if self.listener is not None:
+            await asyncio.to_thread(self.listener.stop)
         self.engine.stop()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -24,7 +26,7 @@ def engine_for(address: Path | str) -> Engine:
     raise UserError(f"The setting `state` must be empty or begin with {POSTGRES}.")
 
 
-def _of(connection: Connection) -> ModuleType:
+def _of(connection: Connection | Engine) -> ModuleType:
     """The module of this connection's database."""
     if connection.dialect.name == "sqlite":
         return sqlite
@@ -46,3 +48,8 @@ def continue_numbering(connection: Connection) -> None:
 def discard_erased(connection: Connection) -> bool:
     """Discard what the database keeps of erased rows; False if readers prevent that now."""
     return _of(connection).discard_erased(connection)
+
+
+def changes(engine: Engine, stopped: threading.Event) -> Iterator[None]:
+    """Yield after others have written to the database, until `stopped` is set. Several writes may be told as one."""
+    return _of(engine).changes(engine, stopped)

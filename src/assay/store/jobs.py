@@ -3,7 +3,7 @@ invisible."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import RowMapping, and_, bindparam, case, delete, func, insert, 
 from assay.core.access import Principal
 from assay.core.errors import Missing
 from assay.store.database import Store
+from assay.store.leases import FREE, is_elsewhere, lease
 from assay.store.schema import job_files, jobs
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
@@ -46,6 +47,8 @@ class Job:
     updated: str
     files: int
     done: int
+    process: str = field(default="", compare=False)  # that reads its files
+    until: str = field(default="", compare=False)
 
     @property
     def principal(self) -> Principal:
@@ -128,18 +131,42 @@ def files(store: Store, job: str, limit: int | None = None) -> list[JobFile]:
     return sorted(found, key=lambda each: each.n)
 
 
-def start(store: Store, job: str) -> bool:
-    """Mark a job as running. False if it was cancelled."""
-    waits = update(jobs).where(jobs.c.id == job, jobs.c.state.in_(GOING)).values(state=RUNNING, updated=store.now())
+def start(store: Store, job: str, process: str = "") -> bool:
+    """Mark a job as running and take its lease. False if it was cancelled, or another process holds it."""
     with store.write() as connection:
-        return connection.execute(waits).rowcount == 1
+        now = store.now()
+        row = connection.execute(select(jobs).where(jobs.c.id == job, jobs.c.state.in_(GOING))).first()
+        if row is None or is_elsewhere(row, process, now):
+            return False
+        running = {"state": RUNNING, "updated": now, **lease(process, now)}
+        connection.execute(update(jobs).where(jobs.c.id == job).values(running))
+        return True
 
 
-def park(store: Store, job: str) -> None:
+def park(store: Store, job: str, process: str = "") -> None:
     """Let a running job wait again."""
-    runs = update(jobs).where(jobs.c.id == job, jobs.c.state == RUNNING).values(state=WAITING, updated=store.now())
+    own = (jobs.c.id == job, jobs.c.state == RUNNING, jobs.c.process == process)
     with store.write() as connection:
-        connection.execute(runs)
+        connection.execute(update(jobs).where(*own).values(state=WAITING, updated=store.now(), **FREE))
+
+
+def held(store: Store, process: str) -> set[str]:
+    """The unfinished jobs whose lease a process has."""
+    with store.read() as connection:
+        return set(connection.scalars(select(jobs.c.id).where(jobs.c.process == process, jobs.c.state.in_(GOING))))
+
+
+def renew(store: Store, process: str, ids: Collection[str]) -> None:
+    """Renew the leases of a process, as far as it still has them."""
+    own = (jobs.c.id.in_(sorted(ids)), jobs.c.process == process, jobs.c.state.in_(GOING))
+    with store.write() as connection:
+        connection.execute(update(jobs).where(*own).values(lease(process, store.now())))
+
+
+def release(store: Store, job: str, process: str) -> None:
+    """Give up the lease of a job that a process leaves unfinished."""
+    with store.write() as connection:
+        connection.execute(update(jobs).where(jobs.c.id == job, jobs.c.process == process).values(FREE))
 
 
 def waiting_bytes(store: Store, who: str) -> int:
@@ -150,8 +177,8 @@ def waiting_bytes(store: Store, who: str) -> int:
         return int(connection.scalar(query) or 0)
 
 
-def note(store: Store, job: str, passages: int, seconds: float, reports: Sequence[JobFile]) -> None:
-    """Record the progress, and the files that have finished since."""
+def note(store: Store, job: str, passages: int, seconds: float, reports: Sequence[JobFile], process: str = "") -> None:
+    """Record the progress, and the files that have finished since. Of a job that another process took up nothing is."""
     ended = (
         update(job_files)
         .where(job_files.c.job == job, job_files.c.n == bindparam("number"))
@@ -159,6 +186,8 @@ def note(store: Store, job: str, passages: int, seconds: float, reports: Sequenc
     )
     rows = [{"number": each.n, "how": each.outcome, "told": dict(each.report)} for each in reports]
     with store.write() as connection:
+        if connection.scalar(select(jobs.c.process).where(jobs.c.id == job)) != process:
+            return
         if rows:
             connection.execute(ended, rows)
         connection.execute(
@@ -168,14 +197,11 @@ def note(store: Store, job: str, passages: int, seconds: float, reports: Sequenc
         )
 
 
-def end(store: Store, job: str, state: str, error: str = "") -> None:
-    """Record how a job ended; a final state never changes."""
+def end(store: Store, job: str, state: str, error: str = "", process: str | None = None) -> None:
+    """Record how a job ended; a final state never changes. With a `process` only if that holds it."""
+    own = [jobs.c.id == job, jobs.c.state.in_(GOING), *([jobs.c.process == process] if process is not None else [])]
     with store.write() as connection:
-        connection.execute(
-            update(jobs)
-            .where(jobs.c.id == job, jobs.c.state.in_(GOING))
-            .values(state=state, error=error, updated=store.now())
-        )
+        connection.execute(update(jobs).where(*own).values(state=state, error=error, updated=store.now(), **FREE))
 
 
 def going(store: Store) -> set[str]:

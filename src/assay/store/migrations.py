@@ -228,6 +228,12 @@ def _add_leases(connection: Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE underway ADD COLUMN {name} VARCHAR DEFAULT '' NOT NULL")
 
 
+def _add_requests_and_leases_of_jobs(connection: Connection) -> None:
+    for name in ("process", "until"):
+        connection.exec_driver_sql(f"ALTER TABLE jobs ADD COLUMN {name} VARCHAR DEFAULT '' NOT NULL")
+    connection.exec_driver_sql("ALTER TABLE underway ADD COLUMN stop BOOLEAN DEFAULT FALSE NOT NULL")
+
+
 # source version → migration to the next
 MIGRATIONS: Mapping[int, Migration] = {
     1: _add_spending,
@@ -239,4 +245,5 @@ MIGRATIONS: Mapping[int, Migration] = {
     7: _note_handovers,
     8: _add_acceptances,
     9: _add_leases,
+    10: _add_requests_and_leases_of_jobs,
 }

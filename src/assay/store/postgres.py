@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,9 @@ from assay.store.dialect import json_length, json_text
 
 WRITERS = 0x617373_6179  # the advisory lock that every write transaction takes
 CONNECT = 10  # seconds
+CHANNEL = "assay_writes"  # every write transaction notifies it
+STOP = 0.25  # seconds until a listener notices that it is to stop
+PAUSE = 0.03  # seconds in which several writes are told as one
 
 
 def engine_for(address: str) -> Engine:
@@ -28,11 +34,13 @@ def engine_for(address: str) -> Engine:
     engine = create_engine(
         url, connect_args={"connect_timeout": CONNECT}, pool_size=16, max_overflow=64, pool_pre_ping=True
     )
+    writer = secrets.token_hex(8)
+    engine.update_execution_options(assay_writer=writer)
 
     @event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
         if connection.get_execution_options().get("assay_writes"):
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS}), pg_notify('{CHANNEL}', '{writer}')")
         elif not connection.get_execution_options().get("assay_unlocked"):
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
@@ -93,3 +101,19 @@ def discard_erased(connection: Connection) -> bool:
     for name in ("payloads", "texts", "tables", "documents"):
         unlocked.execute(text(f"VACUUM FULL {name}"))
     return True
+
+
+def changes(engine: Engine, stopped: threading.Event) -> Iterator[None]:
+    """Listens on a connection of its own. What this engine has written itself is not told."""
+    import psycopg
+
+    own = engine.get_execution_options()["assay_writer"]
+    address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(address, autocommit=True, connect_timeout=CONNECT) as connection:
+        connection.execute(f"LISTEN {CHANNEL}")
+        yield  # what was written before
+        while not stopped.is_set():
+            heard = list(connection.notifies(timeout=STOP, stop_after=1))
+            if any(each.payload != own for each in heard):
+                yield
+                stopped.wait(PAUSE)

@@ -17,9 +17,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
-VERSION = 10  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 11  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 bits may not hold
 
@@ -306,6 +307,8 @@ jobs = Table(  # uploaded files to be ingested; their contents are stored as fil
     Column("seconds", Float, nullable=False, default=0.0),
     Column("created", String, nullable=False),
     Column("updated", String, nullable=False),
+    Column("process", String, nullable=False, default="", server_default=""),  # that reads its files; empty if none
+    Column("until", String, nullable=False, default="", server_default=""),  # when its lease runs out
     Index("jobs_by_person", "who", "created"),
     Index("jobs_by_state", "state"),
 )
@@ -329,6 +332,7 @@ underway = Table(  # runs in progress on servers; one whose lease has run out is
     Column("groups", JSON, nullable=False, default=list),
     Column("process", String, nullable=False, default="", server_default=""),  # that works on it; empty if none
     Column("until", String, nullable=False, default="", server_default=""),  # when its lease runs out
+    Column("stop", Boolean, nullable=False, default=False, server_default=text("FALSE")),  # somebody wants it stopped
 )
 
 cache_schema = MetaData()

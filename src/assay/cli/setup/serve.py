@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
     from assay.serve.state import ServeOptions
+    from assay.serve.worker_processes import WorkerProcesses
     from assay.workspace.facade import Workspace as Opened
 
 LOCK = ".serve.lock"
+ONE_SERVER = (
+    "The state of this workspace is a file, which one server holds. Use `assay serve --workers N` there, or move the state to "
+    "PostgreSQL with `assay migrate`."
+)
 
 
 def serve(
@@ -52,6 +57,15 @@ def serve(
             "--no-token", help="Without --auth: ask for no token. Every user of this machine can then read everything."
         ),
     ] = False,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=0, max=64, help="Processes that work on runs and uploads; this one then only serves requests."
+        ),
+    ] = 0,
+    no_work: Annotated[
+        bool, typer.Option("--no-work", help="Leave runs and uploads to `assay worker`, here or on other machines.")
+    ] = False,
     four_eyes: FourEyes = False,
     open: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     access_log: Annotated[bool, typer.Option("--access-log", help="A line for each request.")] = False,
@@ -59,12 +73,14 @@ def serve(
 ) -> None:
     """Serve the page and the API, until Ctrl-C. Runs go on where they were when it starts again."""
     from assay.core.access import LOCAL
+    from assay.core.errors import UserError
     from assay.serve.local_token import load_token
     from assay.serve.state import ServeOptions
+    from assay.serve.worker_processes import WorkerProcesses
     from assay.workspace.facade import open_workspace
 
     serving = ServeOptions(
-        auth="header" if trust_header else "keys" if auth else "off",
+        auth=auth_of(auth, trust_header),
         user_header=trust_header,
         groups_header=trust_groups_header,
         proxies=tuple(trust_proxy or ()),
@@ -74,10 +90,27 @@ def serve(
     _fits(serving, host, auth=auth)
     own = {"review_four_eyes": True} if four_eyes else {}
     with open_workspace(workspace, create=True, principal=LOCAL, **own) as opened, _lock(opened):
+        if no_work and not opened.settings.state:
+            raise UserError(ONE_SERVER)
         if serving.auth == "off" and not no_token:
             serving = replace(serving, token=load_token(opened.path))
         flag = again(workspace, None, None, None)
-        _run(opened, serving, host, port, flag, open=open, access_log=access_log)
+        given = [*worker_flags(serving), *(["--four-eyes"] if four_eyes else [])]
+        started = WorkerProcesses(workers, opened.path, given)
+        works = not (workers or no_work)
+        _run(opened, serving, host, port, flag, started, works=works, open=open, access_log=access_log)
+
+
+def auth_of(auth: bool, trust_header: str) -> str:
+    """How people are known."""
+    return "header" if trust_header else "keys" if auth else "off"
+
+
+def worker_flags(serving: ServeOptions) -> list[str]:
+    """The flags that tell a worker how people are known."""
+    named = {"--trust-header": serving.user_header, "--trust-groups-header": serving.groups_header}
+    given = [word for flag, name in named.items() if name for word in (flag, name)]
+    return [*given, *(["--auth"] if serving.auth == "keys" else [])]
 
 
 def _fits(serving: ServeOptions, host: str, *, auth: bool) -> None:
@@ -124,7 +157,16 @@ def alone(folder: Path) -> BaseFileLock:
 
 
 def _run(
-    opened: Opened, serving: ServeOptions, host: str, port: int, flag: str, *, open: bool, access_log: bool
+    opened: Opened,
+    serving: ServeOptions,
+    host: str,
+    port: int,
+    flag: str,
+    workers: WorkerProcesses,
+    *,
+    works: bool,
+    open: bool,
+    access_log: bool,
 ) -> None:
     from assay.serve.app import make_app
     from assay.serve.process import ServerProcess, listen, log_to_terminal
@@ -144,8 +186,9 @@ def _run(
 
             webbrowser.open(address)
 
-    server = Server(opened, serving)
-    ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
+    server = Server(opened, serving, works=works, shared=not works)
+    with workers:
+        ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
     say("Closed. Unfinished runs continue when the server starts again.")
     if server.engine.stuck:  # the interpreter would wait for that thread; its work is resumed later
         os._exit(0)

@@ -113,7 +113,7 @@ async def erase_document(document: DocumentId, workspace: CurrentWorkspace, serv
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
     base, entry = await asyncio.to_thread(workspace.owned_document, document)
-    if server.worker.fills(base):
+    if await server.worker.fills(base):
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
         )

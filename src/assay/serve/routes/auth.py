@@ -9,8 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
 
 from assay import __version__
-from assay.core.access import Principal
-from assay.core.errors import Missing, UserError
+from assay.core.errors import UserError
 from assay.core.events import KINDS, Checkpoint, Mode
 from assay.models.factory import has_model, reached
 from assay.serve.guard import COOKIE, client_address
@@ -18,19 +17,10 @@ from assay.serve.schemas.run_schemas import ErrorResponse, LoginRequest, MeRespo
 from assay.serve.state import CurrentPerson, CurrentServer, Person, Server
 from assay.store import facts
 from assay.store.access import members, tokens
-from assay.workspace.facade import Workspace
 
 router = APIRouter(
     tags=["people"], responses={status: {"model": ErrorResponse} for status in (400, 401, 403, 413, 422, 429, 503)}
 )
-
-
-def current_workspace(server: Server, principal: Principal) -> Workspace:
-    """The workspace for an earlier asker with their current access: groups they have left no longer count."""
-    now = server.present(principal)
-    if now is None:
-        raise Missing(f"There is no user called {principal.id!r} any more.")
-    return server.for_principal(now)
 
 
 @router.get("/api/me", response_model=MeResponse)

@@ -116,7 +116,7 @@ async def edit_document(
 ) -> DocumentView:
     """Correct the title or the date that were found. For its owner; recorded, and lost when another version takes its place."""
     _, base = await asyncio.to_thread(_to_remove, workspace, document)
-    if server.worker.fills(base):
+    if await server.worker.fills(base):
         raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
     await asyncio.to_thread(asyncio.run, _edited(workspace, base, document, changed))
     return await asyncio.to_thread(one_document, document, workspace)
@@ -144,7 +144,7 @@ def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRuns
 async def remove_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
     entry, base = await asyncio.to_thread(_to_remove, workspace, document)
-    if server.worker.fills(base):
+    if await server.worker.fills(base):
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Remove it when they are done, or stop them."
         )

@@ -10,7 +10,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
-from assay.serve.routes import auth
 from assay.serve.schemas.document_schemas import JobView
 from assay.serve.schemas.run_schemas import error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace, Server
@@ -29,11 +28,6 @@ router = APIRouter(
 JobId = Annotated[str, Path(max_length=100)]
 REPORTS = 200  # files of a job in a response
 LISTED = 20  # jobs in the list
-
-
-async def start_worker(server: Server) -> None:
-    """Start processing uploads, beginning with those interrupted with an earlier process."""
-    await server.worker.take_up(lambda principal: auth.current_workspace(server, principal))
 
 
 def job_of(workspace: Workspace, job: str) -> JobView:

@@ -143,7 +143,7 @@ def list_runs(
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
     only = None if kind is None else kind is RunKind.synthesis
     found, more = history.page(workspace.store, workspace.principal.id, workspace.scope(), after, limit, only)
-    listed = {run for run, _ in underway.listing(workspace.store)}
+    listed = {each.run for each in underway.listing(workspace.store)}
     summaries = (run_views.run_summary(each, each.id in listed or server.live.under_way(each.id)) for each in found)
     return RunListResponse(runs=tuple(summaries), next=more)
 

@@ -1,6 +1,6 @@
 """Processes upload jobs: one at a time for each person and each base, in the background loop, regardless of clients. Where more
 people wait than there are places, they take turns: a job that has had its turn is parked before its next file. The store is
-the source of truth, so that a new server resumes interrupted jobs."""
+the source of truth: a process holds a lease on each job that it works on, and another resumes those of one that has died."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from assay.serve.uploading import ingest_job
 from assay.serve.uploading.ingest_job import RunningJob
 from assay.store import jobs
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job
+from assay.store.leases import is_elsewhere, this_process
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
@@ -31,16 +32,32 @@ PACE = 0.4  # seconds between two progress checks
 SOON = 2.0  # seconds for a stopped job to end on its own before it is cancelled
 PAUSE = 30.0  # seconds until a retry after the start or end of a job could not be saved: the disk may be full
 HEARTBEAT = 15.0
+POLL = 1.0  # seconds between two looks at a job that another process works on, if nobody tells of its changes
+ARRIVAL = (
+    3600.0  # seconds without a change after which files that belong to no job are no longer arriving at another server
+)
 
 WorkspaceForPrincipal = Callable[[Principal], Workspace]
 
 
 class UploadWorker:
-    """One per server. Methods are called from the serving loop, the work runs in the background loop."""
+    """One per process. Methods are called from the serving loop, the work runs in the background loop. Before `take_up`, and
+    in a process that only serves requests, jobs are left to others."""
 
-    def __init__(self, engine: BackgroundLoop, workspace: Workspace) -> None:
+    def __init__(
+        self,
+        engine: BackgroundLoop,
+        workspace: Workspace,
+        process: str = "",
+        *,
+        shared: bool = False,
+        hears: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._engine = engine
         self._workspace = workspace
+        self._process = process or this_process()
+        self._shared = shared  # other processes use the workspace too
+        self._hears = hears  # whether this process is told of their changes
         self._for_principal: WorkspaceForPrincipal | None = None
         self._works: dict[str, RunningJob] = {}  # by job; changed only in the background loop
         self._turns: dict[str, float] = {}  # when a person's last turn ended
@@ -77,7 +94,8 @@ class UploadWorker:
         """Delete folders that belong to no job: a process was killed during an upload, or before its cleanup."""
         if not self.folder.is_dir():
             return
-        there = {each.name for each in self.folder.iterdir()}
+        patience = time.time() - ARRIVAL if self._shared else float("inf")
+        there = {each.name for each in self.folder.iterdir() if _changed(each) < patience}
         with self._lock:
             arriving = set(self._arriving)  # read before the store: uploads complete by then are stored
         for stray in there - arriving - jobs.going(self._workspace.store):
@@ -85,9 +103,12 @@ class UploadWorker:
 
     # Processing
 
+    def serve_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Set the loop that clients wait on."""
+        self._serving = loop
+
     async def take_up(self, for_principal: WorkspaceForPrincipal) -> None:
         """Start processing uploads, waiting ones first. `for_principal` returns the workspace scoped to a user."""
-        self._serving = asyncio.get_running_loop()
         self._for_principal = for_principal
         await asyncio.to_thread(self.sweep)
         await self.wake()
@@ -110,9 +131,21 @@ class UploadWorker:
         return all(base != work.base and job.who != work.job.who for work in self._works.values())
 
     def _waiting(self) -> list[tuple[Job, str]]:
+        """The unfinished jobs that no other process works on, without those of a person or base that one works for."""
+        unfinished = self._unfinished()
+        elsewhere = self._elsewhere(unfinished)
+        people, bases = {job.who for job, _ in elsewhere}, {base for _, base in elsewhere}
+        return [(job, base) for job, base in unfinished if job.who not in people and base not in bases]
+
+    def _unfinished(self) -> list[tuple[Job, str]]:
         unfinished = jobs.unfinished(self._workspace.store)  # the oldest first
         unfinished.sort(key=lambda job: self._turns.get(job.who, 0.0))
         return [(job, self._base_of(job)) for job in unfinished]
+
+    def _elsewhere(self, unfinished: list[tuple[Job, str]]) -> list[tuple[Job, str]]:
+        """Those of the jobs that other processes work on."""
+        now = self._workspace.store.now()
+        return [(job, base) for job, base in unfinished if is_elsewhere(job, self._process, now)]
 
     def _base_of(self, job: Job) -> str:
         """The id of the job's base: its name is user-specific, and others may use the same one."""
@@ -126,13 +159,15 @@ class UploadWorker:
         """Process one job. Its end is always recorded, and the next one starts."""
         job, store = work.job, self._workspace.store
         try:
-            if await asyncio.to_thread(jobs.start, store, job.id):
+            if await asyncio.to_thread(jobs.start, store, job.id, self._process):
                 state, error = await self._ended(work)
                 if state:
-                    await asyncio.to_thread(jobs.end, store, job.id, state, error)
+                    await asyncio.to_thread(jobs.end, store, job.id, state, error, self._process)
                     await asyncio.to_thread(shutil.rmtree, self.folder / job.id, True)
                 elif work.parked:
-                    await asyncio.to_thread(jobs.park, store, job.id)
+                    await asyncio.to_thread(jobs.park, store, job.id, self._process)
+                else:
+                    await asyncio.to_thread(jobs.release, store, job.id, self._process)
         except AssayError:
             log.exception("the ending of job %s could not be written down", job.id)
             with contextlib.suppress(TimeoutError):
@@ -170,7 +205,7 @@ class UploadWorker:
             if work.ended or work.passages != passages or work.seconds - at > SOON or adding.done():
                 passages, at, ended, work.ended = work.passages, work.seconds, work.ended, []
                 await asyncio.to_thread(
-                    jobs.note, self._workspace.store, work.job.id, work.passages, work.seconds, ended
+                    jobs.note, self._workspace.store, work.job.id, work.passages, work.seconds, ended, self._process
                 )
                 self._wake(work.job.id)
             if adding.done():
@@ -204,8 +239,9 @@ class UploadWorker:
             work.cancelled = True
             await self._stop([work])
             return
-        await asyncio.to_thread(jobs.end, self._workspace.store, job.id, CANCELLED)
-        await asyncio.to_thread(shutil.rmtree, self.folder / job.id, True)
+        await asyncio.to_thread(jobs.end, self._workspace.store, job.id, CANCELLED)  # noticed by whoever works on it
+        if not is_elsewhere(job, self._process, self._workspace.store.now()):
+            await asyncio.to_thread(shutil.rmtree, self.folder / job.id, True)
         self._wake(job.id)
 
     async def _stop(self, works: list[RunningJob]) -> None:
@@ -223,13 +259,15 @@ class UploadWorker:
 
     async def cancel_all(self, base: Base) -> None:
         """Stop all jobs that write to this base."""
-        for job, filled in await asyncio.to_thread(self._waiting):
+        for job, filled in await asyncio.to_thread(self._unfinished):
             if filled == base.id:
                 await self.cancel(job)
 
-    def fills(self, base: Base) -> bool:
-        """Whether files are being added to this base now."""
-        return any(work.base == base.id for work in list(self._works.values()))
+    async def fills(self, base: Base) -> bool:
+        """Whether files are being added to this base now, here or by another process."""
+        here = any(work.base == base.id for work in list(self._works.values()))
+        unfinished = [] if here else await asyncio.to_thread(self._unfinished)
+        return here or any(filled == base.id for _, filled in self._elsewhere(unfinished))
 
     async def close(self) -> None:
         """Shut down: processing stops where it is, and jobs stay listed."""
@@ -237,6 +275,33 @@ class UploadWorker:
         await self._engine.run(self._stop(list(self._works.values())))
         for job in list(self._watchers):
             self._woken(job)
+
+    # Other processes
+
+    async def look(self) -> None:
+        """See what other processes have done: stop jobs here that were cancelled there, take up those that nobody works on,
+        and wake the clients that follow any."""
+        if self._works:
+            await self._engine.run(self._let_go())
+        await self.wake()
+        for job in list(self._watchers):
+            self._woken(job)
+
+    async def renew(self) -> None:
+        """Renew the leases of the jobs here."""
+        here = [job for job, work in list(self._works.items()) if work.adding is not None]
+        if here:
+            await asyncio.to_thread(jobs.renew, self._workspace.store, self._process, here)
+
+    async def _let_go(self) -> None:
+        """Stop the jobs here that were cancelled, or that another process has taken up."""
+        here = {job: work for job, work in self._works.items() if work.adding is not None and not work.stop.is_set()}
+        store = self._workspace.store
+        lost = here.keys() - await asyncio.to_thread(jobs.held, store, self._process) if here else set[str]()
+        going = await asyncio.to_thread(jobs.going, store) if lost else set[str]()
+        for job in lost:
+            here[job].cancelled = job not in going
+            here[job].stop.set()
 
     # Following
 
@@ -263,7 +328,7 @@ class UploadWorker:
                 if self.closing or not now.going:
                     return
                 try:
-                    await asyncio.wait_for(woken.wait(), HEARTBEAT)
+                    await asyncio.wait_for(woken.wait(), POLL if self._shared and not self._hears() else HEARTBEAT)
                 except TimeoutError:
                     yield None
         finally:
@@ -271,3 +336,11 @@ class UploadWorker:
             own.discard(woken)
             if not own:
                 self._watchers.pop(job, None)
+
+
+def _changed(folder: Path) -> float:
+    """When something in a folder was last written."""
+    try:
+        return max(each.stat().st_mtime for each in (folder, *folder.iterdir()))
+    except OSError:  # it is being deleted
+        return float("inf")

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, literal, select, text, update
+from sqlalchemy import Connection, bindparam, func, insert, literal, select, text, update
 
 from assay.core.access import Scope
 from assay.core.codec import START, Texts, digest, dumps, linked, to_json
@@ -46,6 +46,7 @@ _LAST = (
     .limit(1)
 )
 _HEAD = select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)
+_NEWEST = select(func.max(records.c.n))
 _RECORD, _PAYLOAD, _MENTION = insert(records), insert(payloads), insert(mentions)
 WorkspaceEvent = Erased | Granted | AccountChanged | SettingChanged | FeedbackGiven | DocumentEdited
 LATE = "it was recorded while a document that it speaks of was erased"
@@ -124,6 +125,15 @@ def append(
             case _:
                 pass
         return _put(connection, store, run, seq, last.hash if last else START, event)
+
+
+def runs_after(store: Store, n: int | None) -> tuple[int, set[str]]:
+    """The number of the latest record, and the runs that have records after number `n`; with None, no runs."""
+    with store.read() as connection:
+        if n is None:
+            return connection.scalar(_NEWEST) or 0, set()
+        rows = connection.execute(select(records.c.n, records.c.run).where(records.c.n > n)).all()
+    return max((row.n for row in rows), default=n), {row.run for row in rows}
 
 
 def _check_approved(connection: Connection, run: str, answered: Answered) -> None:

@@ -1,13 +1,9 @@
-"""Runs in progress on servers, with their owners. A server holds a lease on each run that it works on and renews it; when
-the lease runs out, the server has died and another takes the run up."""
+"""Runs in progress on servers, with their owners and the leases of the processes that work on them."""
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Collection
-from datetime import datetime, timedelta
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import delete, insert, select, update
@@ -15,38 +11,39 @@ from sqlalchemy import delete, insert, select, update
 from assay.core.access import Principal
 from assay.core.errors import UserError
 from assay.store.database import Store
+from assay.store.leases import FREE, is_elsewhere, lease
 from assay.store.schema import reviews, underway
 
-LEASE = 30.0  # seconds until the runs of a process that has died are taken up
 
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run in progress, or one that waits to be taken up."""
 
-def this_process() -> str:
-    """The name of this process, unique among machines and containers."""
-    return f"{_system()} {os.getpid()}"
-
-
-def _system() -> str:
-    """The machine, or the container: process ids are unique within it."""
-    namespace = Path("/proc/self/ns/pid")
-    return f"{socket.gethostname()} {namespace.readlink() if namespace.exists() else ''}".strip()
+    run: str
+    principal: Principal
+    process: str
+    until: str
+    stop: bool  # somebody wants it stopped
 
 
 def begin(store: Store, run: str, principal: Principal, process: str = "") -> None:
-    """Register a run and take its lease. From now on it survives the process. Refused while another process holds it."""
+    """Register a run and take its lease; without a process it waits for one. From now on it survives the process. Refused
+    while another process holds it."""
     with store.write() as connection:
+        now = store.now()
         row = connection.execute(select(underway).where(underway.c.run == run)).first()
-        if row is not None and row.process != process and _held(row, store.now()):
+        if row is not None and is_elsewhere(row, process, now):
             raise UserError(f"Run {run} is under way already, at another process.")
         connection.execute(delete(underway).where(underway.c.run == run))
-        lease = {"process": process, "until": _later(store.now()) if process else ""}
-        connection.execute(insert(underway).values(run=run, who=principal.id, groups=sorted(principal.groups), **lease))
+        own = {"run": run, "who": principal.id, "groups": sorted(principal.groups), "stop": False}
+        connection.execute(insert(underway).values(**own, **lease(process, now)))
 
 
 def end(store: Store, run: str, process: str = "") -> None:
     """Remove a run from the list, unless a process other than this one holds it."""
     with store.write() as connection:
         row = connection.execute(select(underway).where(underway.c.run == run)).first()
-        if row is not None and not (process and row.process != process and _held(row, store.now())):
+        if row is not None and not (process and is_elsewhere(row, process, store.now())):
             connection.execute(delete(underway).where(underway.c.run == run))
 
 
@@ -54,7 +51,7 @@ def renew(store: Store, process: str, runs: Collection[str]) -> set[str]:
     """Renew the leases of a process. Returns those of its runs that another process has taken up."""
     own = (underway.c.run.in_(sorted(runs)), underway.c.process == process)
     with store.write() as connection:
-        connection.execute(update(underway).where(*own).values(until=_later(store.now())))
+        connection.execute(update(underway).where(*own).values(lease(process, store.now())))
         return set(runs) - set(connection.scalars(select(underway.c.run).where(*own)))
 
 
@@ -62,22 +59,37 @@ def release(store: Store, process: str, runs: Collection[str]) -> None:
     """Give up the leases of runs that a process leaves unfinished: another may take them up at once."""
     with store.write() as connection:
         own = update(underway).where(underway.c.run.in_(sorted(runs)), underway.c.process == process)
-        connection.execute(own.values(process="", until=""))
+        connection.execute(own.values(FREE))
 
 
-def claim(store: Store, process: str, working_on: Collection[str] = ()) -> dict[str, Principal]:
-    """Take the leases of all interrupted runs: those that no living process works on. Returns them with their owners."""
+def claim(
+    store: Store, process: str, working_on: Collection[str] = (), most: int | None = None
+) -> dict[str, Principal]:
+    """Take the leases of all interrupted runs, at most so many: those that no living process works on. Returns them with
+    their owners."""
     with store.write() as connection:
         now = store.now()
         rows = [
             row
             for row in connection.execute(_INTERRUPTED)
-            if row.run not in working_on and (row.process == process or not _held(row, now))
-        ]
+            if row.run not in working_on and not is_elsewhere(row, process, now)
+        ][:most]
         for row in rows:
-            lease = update(underway).where(underway.c.run == row.run)
-            connection.execute(lease.values(process=process, until=_later(now)))
+            connection.execute(update(underway).where(underway.c.run == row.run).values(lease(process, now)))
     return {row.run: _principal(row) for row in rows}
+
+
+def request_stop(store: Store, run: str, process: str) -> bool:
+    """Ask the process that works on a run to stop it. True if there is none: then this process holds the run, to stop it."""
+    with store.write() as connection:
+        now = store.now()
+        own = underway.c.run == run
+        row = connection.execute(select(underway).where(own)).first()
+        if row is None:
+            raise UserError(f"Run {run} is not under way.")
+        elsewhere = is_elsewhere(row, process, now)
+        connection.execute(update(underway).where(own).values({"stop": True} if elsewhere else lease(process, now)))
+        return not elsewhere
 
 
 def is_listed(store: Store, run: str) -> bool:
@@ -86,10 +98,13 @@ def is_listed(store: Store, run: str) -> bool:
         return connection.execute(_INTERRUPTED.where(underway.c.run == run)).first() is not None
 
 
-def listing(store: Store) -> list[tuple[str, Principal]]:
-    """All runs in progress or interrupted, with their owners."""
+def listing(store: Store) -> list[ListedRun]:
+    """All runs in progress or interrupted."""
     with store.read() as connection:
-        return [(row.run, _principal(row)) for row in connection.execute(_INTERRUPTED)]
+        return [
+            ListedRun(row.run, _principal(row), row.process, row.until, row.stop)
+            for row in connection.execute(_INTERRUPTED)
+        ]
 
 
 def asker(store: Store, run: str) -> Principal | None:
@@ -110,25 +125,3 @@ _INTERRUPTED = (
 
 def _principal(row: Any) -> Principal:
     return Principal(row.who, frozenset(row.groups))
-
-
-def _held(row: Any, now: str) -> bool:
-    """Whether the lease has not run out, and its process is not known to have died on this machine."""
-    if not row.process or datetime.fromisoformat(row.until) <= datetime.fromisoformat(now):
-        return False
-    system, _, process = row.process.rpartition(" ")
-    return system != _system() or _is_alive(int(process))
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _later(now: str) -> str:
-    return (datetime.fromisoformat(now) + timedelta(seconds=LEASE)).isoformat()

@@ -1,0 +1,75 @@
+"""The work of a process: carry on what an earlier process left unfinished, keep the leases of what is worked on here, and
+notice what other processes do. `assay serve` does it beside HTTP, `assay worker` without."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from assay.core.errors import AssayError
+from assay.core.events import WORKSPACE
+from assay.serve.state import Server
+from assay.store.leases import LEASE
+
+log = logging.getLogger("assay.serve")
+
+RENEWAL = LEASE / 3
+POLL = 0.5  # seconds between two looks while nobody tells of others' writes
+
+
+async def work(server: Server) -> None:
+    """Until it is cancelled."""
+    async with asyncio.TaskGroup() as tasks:
+        if server.shared:
+            tasks.create_task(_notice(server))
+        tasks.create_task(_carry_on(server))
+
+
+async def _carry_on(server: Server) -> None:
+    """Load the heavy components, resume what an earlier process left unfinished, and renew leases from then on."""
+    await server.load()
+    if server.works:
+        try:
+            await server.live.take_up(server.workspace.store, server.current_workspace)
+        except Exception as error:  # uploaded files are still processed
+            log.error("not every run could be taken up", exc_info=error)
+        await server.worker.take_up(server.current_workspace)
+    while not server.live.closing:
+        await asyncio.sleep(RENEWAL)
+        try:
+            await server.live.renew_leases(server.workspace.store)
+            await server.worker.renew()
+        except AssayError as error:
+            log.error("leases could not be renewed: %s", error)
+        server.changed.set()  # also without word from others: a process that has died writes nothing
+
+
+async def _notice(server: Server) -> None:
+    """Look whenever another process has written, and often while that is not told."""
+    while not server.live.closing:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(server.changed.wait(), None if server.hears() else POLL)
+        server.changed.clear()
+        try:
+            grown = await server.live.look(server.workspace.store, server.current_workspace)
+            if WORKSPACE in grown:
+                await asyncio.to_thread(server.read_settings)
+            await server.worker.look()
+        except AssayError as error:
+            log.error("what other processes have done could not be read: %s", error)
+
+
+async def work_until(server: Server, stopped: asyncio.Event) -> None:
+    """Work without serving requests, until told to stop; then runs end or are parked, as when a server stops."""
+    await server.start()
+    working = asyncio.create_task(work(server))
+    stopping = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        stopping.cancel()
+        working.cancel()
+        await server.stop()

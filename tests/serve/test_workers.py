@@ -1,0 +1,158 @@
+"""Servers that leave runs and uploads to workers: what is asked for at one process is done at another."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from sending import job, listed, send
+from serving import QUESTION, followed, script, served, until, working
+from test_restart import client_of, ended, free_port, process
+from test_two_servers import NORTH, SOUTH, gated, noted
+from typer.testing import CliRunner
+
+from assay.cli.main import app
+from assay.core.errors import UserError
+from assay.store.runs import underway
+from assay.testing import ChatServer
+from assay.workspace.facade import open_workspace
+
+
+def test_runs_and_uploads_at_a_server_that_does_not_work_are_done_by_a_worker(folder: Path):
+    with (
+        ChatServer(script().answer) as model,
+        served(folder, model, process=NORTH, works=False, shared=True) as at,
+        at.client() as client,
+    ):
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        name = send(client, [("note.txt", b"Sent to a server that only serves.")]).json()["id"]
+        assert client.get(f"/api/runs/{run}").json()["state"] == "running" and job(client, name)["state"] == "waiting"
+        assert at.server.live.count_for("local") == 1 and not model.counts["route"]
+        with working(folder, model, SOUTH) as worker:
+            assert followed(client, run)[-1].data == {"state": "delivered"}
+            until(lambda: job(client, name)["state"] == "done")
+            until(lambda: not worker.live.count_for("local"))
+        assert listed(client, q="note.txt")[0]["state"] == "ready"
+
+
+@pytest.mark.long
+def test_a_run_is_stopped_and_resumed_at_any_server(folder: Path):
+    gate = threading.Event()
+    with (
+        ChatServer(gated(gate)) as model,
+        served(folder, model, process=NORTH, shared=True) as north,
+        served(folder, model, process=SOUTH, shared=True) as south,
+        north.client() as first,
+        south.client() as second,
+    ):
+        run = first.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        until(lambda: model.requests)
+        assert second.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
+        assert not north.server.live.under_way(run)
+        gate.set()
+        assert second.post(f"/api/runs/{run}/resume", json={}).status_code == 202
+        assert followed(first, run)[-1].data == {"state": "delivered"}
+
+
+@pytest.mark.long
+def test_a_run_that_nobody_works_on_is_stopped_and_resumed_by_a_server_that_does_not_work(folder: Path):
+    with (
+        ChatServer(script().answer) as model,
+        served(folder, model, process=NORTH, works=False, shared=True) as at,
+        at.client() as client,
+    ):
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        assert client.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
+        assert client.post(f"/api/runs/{run}/resume", json={}).status_code == 202
+        assert client.get(f"/api/runs/{run}").json()["state"] == "running"
+        with working(folder, model, SOUTH):
+            assert followed(client, run)[-1].data == {"state": "delivered"}
+
+
+def test_a_run_at_a_worker_is_stopped_through_a_server(folder: Path):
+    gate = threading.Event()
+    with (
+        ChatServer(gated(gate)) as model,
+        served(folder, model, process=NORTH, works=False, shared=True) as at,
+        at.client() as client,
+    ):
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        with working(folder, model, SOUTH) as worker:
+            until(lambda: model.requests)
+            assert client.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
+            assert not worker.live.under_way(run)
+            gate.set()
+
+
+@pytest.mark.long
+def test_a_choice_made_at_a_server_that_does_not_work_reaches_the_worker(folder: Path):
+    with (
+        ChatServer(script().answer) as model,
+        served(folder, model, process=NORTH, works=False, shared=True) as at,
+        at.client() as client,
+        working(folder, model, SOUTH),
+    ):
+        wish = {"question": QUESTION, "checkpoints": ["sources"]}
+        run = client.post("/api/runs", json=wish).json()["run"]
+        assert followed(client, run)[-1].data == {"state": "waiting"}
+        assert client.post(f"/api/runs/{run}/choice", json={"choice": "1"}).status_code == 202
+        assert followed(client, run)[-1].data == {"state": "delivered"}
+
+
+def test_an_upload_is_stopped_at_any_server(folder: Path):
+    with (
+        served(folder, process=NORTH, works=False, shared=True) as at,
+        at.client() as client,
+    ):
+        name = send(client, [("note.txt", b"Sent.")]).json()["id"]
+        assert client.post(f"/api/jobs/{name}/cancel").json()["state"] == "cancelled"
+        assert not any(at.server.worker.folder.iterdir())
+
+
+def test_a_change_of_settings_is_followed_by_other_processes(folder: Path):
+    with (
+        served(folder, process=NORTH, shared=True) as at,
+        at.client() as client,
+        working(folder, None, SOUTH, llm_model="flag") as worker,
+    ):
+        until(lambda: worker.live._seen is not None)
+        changed = client.patch("/api/settings", json={"values": {"per_document": 7}})
+        assert changed.status_code == 200, changed.text
+        until(lambda: worker.workspace.settings.per_document == 7)
+        assert worker.workspace.settings.llm_model == "flag"
+
+
+@pytest.mark.parametrize("command", [["worker"], ["serve", "--no-work"]])
+def test_with_the_state_in_a_file_one_server_has_the_workspace_and_its_workers(tmp_path: Path, command: list[str]):
+    open_workspace(tmp_path / "new", create=True).close()
+    done = CliRunner().invoke(app, [*command, "--workspace", str(tmp_path / "new")])
+    assert isinstance(done.exception, UserError) and "assay serve --workers N" in str(done.exception)
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(120)
+async def test_a_server_with_workers_replaces_one_that_dies_and_ends_them_with_itself(tmp_path: Path):
+    """With the state in a file: a worker is killed with a request in flight, and another takes its run up."""
+    folder = await noted(tmp_path)
+    port, gate = free_port(), threading.Event()
+    with (
+        ChatServer(gated(gate)) as model,
+        process(folder, model, port, "--workers", "2") as started,
+        client_of(port) as client,
+        open_workspace(folder) as opened,
+    ):
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        until(lambda: model.counts["route"], 60)
+        [holder] = underway.listing(opened.store)
+        worker = int(holder.process.rpartition(" ")[2])
+        assert worker != started.pid
+        os.kill(worker, signal.SIGKILL)
+        gate.set()
+        assert followed(client, run)[-1].data == {"state": "delivered"}
+        assert opened.run(run).usage.calls == len(model.requests) - model.counts[""] - 1, "the one in flight"
+        until(lambda: not underway.listing(opened.store))
+        code, said = ended(started, by=signal.SIGTERM)
+        assert code == 0, said
