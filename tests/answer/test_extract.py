@@ -9,7 +9,7 @@ import pytest
 
 from assay.answer.conflicts import pair
 from assay.answer.extractive import extract, selection
-from assay.answer.extractive.answer_kind import answer_fits, fits_role
+from assay.answer.extractive.answer_kind import answer_fits, fits_role, gives_reason
 from assay.answer.extractive.selection import Extraction
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape
@@ -287,10 +287,25 @@ def test_the_header_of_a_table_is_no_sentence_and_a_short_sentence_is_one():
         ("Which fuels are burnt?", "peat and coal", True),
         ("At which voltage does the lamp turn red?", "11.5 volts", True),
         ("How many visitors may come?", "up to twenty", True),
+        ("What does a place at the summit cost?", "One-to-one meetings", False),
+        ("What does a place at the summit cost?", "300 euros", True),
+        ("What does the guided tour cost?", "nothing", True),
     ],
 )
 def test_a_marked_answer_must_be_of_the_kind_that_is_asked_for(question: str, span: str, fits: bool):
     assert answer_fits(question, span) is fits
+
+
+@pytest.mark.parametrize(
+    ("span", "gives"),
+    [
+        ("the keeper closed the Halden light", False),  # that it was closed is what is asked about
+        ("the lens was cracked", True),
+        ("the keeper closed the light because the lens was cracked", True),
+    ],
+)
+def test_a_reason_is_more_than_what_it_is_asked_for(span: str, gives: bool):
+    assert gives_reason("Why did the keeper close the Halden light?", span) is gives
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,12 @@ def decided(question: str, sentence: str, label: str = "") -> Derivation | None:
             "",
             Derivation.no,
         ),
+        (
+            "Are walkers allowed on the stone quay?",
+            "The stone quay is closed to cars, and open to walkers.",
+            "",
+            None,  # which half is meant is left open
+        ),
         ("Is the harbour open to visitors?", "The lighthouse keeper is called Bo.", "", None),
         ("Is the harbour as deep as the lake?", "The lake is not deep, and the harbour is open.", "", None),
         ("Is the harbour as deep as the lake?", "The harbour is not as deep as the lake.", "", Derivation.no),
@@ -53,6 +59,7 @@ def test_a_sentence_decides_a_question_only_if_it_speaks_of_all_of_it(
     [
         ("Does the works use an iron or an aluminium salt?", ("iron", "aluminium")),
         ("Was it built in 1875 or in 1920?", ("1875", "1920")),
+        ("Was it chosen for its price or its use of power?", ("price", "use of power")),
         ("Was it built by Marl Quay Company or Northern Trust?", ("Marl Quay Company", "Northern Trust")),
     ],
 )

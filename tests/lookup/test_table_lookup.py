@@ -35,6 +35,10 @@ def said(question: str) -> list[str]:
         ("Which ferries were built later than 2000?", ["Petrel", "Tern"]),
         ("How many Skelby ferries are there?", ["2"]),  # what limits them stands before them
         ("What is the total capacity in cars?", ["455"]),
+        ("How many cars do all ferries hold together?", ["455"]),
+        ("How many ferries have a contract that ends in 2026?", ["1"]),
+        ("Which contracts end in December 2025?", ["2025-12-31"]),
+        ("Which ferries do not have a restaurant on board?", ["Petrel", "Skua"]),  # "no" does not say which
     ],
 )
 def test_a_table_answers_by_row_column_condition_and_order(question: str, expected: list[str]):

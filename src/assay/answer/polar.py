@@ -73,6 +73,8 @@ def _alternatives(plain: str) -> tuple[str, str] | None:
             if not word[:1].isupper():
                 break
             one.insert(0, word)
+    while len(other) < len(right) and not content_terms(" ".join(other)):  # "use of power"
+        other.append(right[len(other)])
     first, second = (" ".join(words).strip(",;:") for words in (one, other))
     return (first, second) if content_terms(first) and content_terms(second) else None
 
@@ -104,10 +106,21 @@ def decide_by_rule(polar: Polar, sentence: Quote, label: str, before: str = "") 
     if facts.missing_facts(polar.statement, context, facts.lowercase_stems(context)):
         return None
     near = nearest_clause(polar.statement, sentence.text)
+    if _turns(polar.statement, sentence.text, near):
+        return None
     denied = bool(find_denial(polar.statement, sentence.text)) or _is_denied(polar.statement, near)
     if denied != bool(find_reversal(polar.statement, sentence.text) or find_reversal(polar.statement, near)):
         return Derivation.no if share(terms, frozenset(content_terms(context))) >= ABOUT else None
     return Derivation.yes if share(terms, text_terms(context)) >= SAME else None
+
+
+def _turns(statement: str, sentence: str, near: str) -> bool:
+    """Whether a sentence says both of what the statement says, each of something that the statement names: "closed to
+    vehicles, and open to walkers" leaves open which is meant."""
+    if find_reversal(statement, sentence) or not find_reversal(statement, near):
+        return False
+    elsewhere = frozenset(content_terms(sentence)) - frozenset(content_terms(near))
+    return bool(elsewhere & frozenset(content_terms(statement)))
 
 
 VERB_DENIED = re.compile(

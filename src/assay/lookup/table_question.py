@@ -29,8 +29,8 @@ LARGEST = frozenset(
     "last latest newest most highest largest biggest greatest longest tallest heaviest maximum max".split()
 )
 OF_DATES = frozenset("first earliest oldest soonest last latest newest".split())
-TOTAL = frozenset("total sum altogether".split())
-# Adjectives that ask for a measure: a question says how high, a column says height.
+TOTAL = frozenset("total sum altogether together combined".split())
+# Words that ask for a measure under another name: a question says how high, a column says height.
 MEASURES = {
     "high": "height",
     "tall": "height",
@@ -45,6 +45,24 @@ MEASURES = {
     "fast": "speed",
     "expensive": "price",
     "cheap": "price",
+    "pieces": "quantity",
+    "units": "quantity",
+    "items": "quantity",
+}
+# Forms of a verb that share no stem: a question says spend, a column says spent.
+PAST = {
+    "buy": "bought",
+    "build": "built",
+    "hold": "held",
+    "keep": "kept",
+    "lose": "lost",
+    "make": "made",
+    "pay": "paid",
+    "sell": "sold",
+    "send": "sent",
+    "spend": "spent",
+    "teach": "taught",
+    "win": "won",
 }
 NEGATED = frozenset("without no not lack lacks lacking missing".split())
 DETERMINING = frozenset("a an the of in at on for from by with to this that these those our my its their".split())
@@ -125,13 +143,12 @@ def parse(question: str) -> TableQuestion:
             continue
         named = any(sign.isdigit() for sign in text) or (text[0].isupper() and place > 0)
         words.append(Word(plain, stem_word(plain), place, before, named))
-    total = [word for word in words if word.text in TOTAL]
     kind = next((kind for kind, pattern in KINDS if pattern.search(question)), "")
     if COUNTED.search(question):
         operation = Operation.counted
     elif direction:
         operation = direction
-    elif total:
+    elif asks_total(question):
         operation = Operation.total
     elif (
         kind == "name"
@@ -145,6 +162,10 @@ def parse(question: str) -> TableQuestion:
         question, tuple(words), operation, frozenset(ordering), _subject(question, raw, words), frozenset(negated),
         dates, kind, AUXILIARY.search(question) is not None,
     )  # fmt: skip
+
+
+def asks_total(question: str) -> bool:
+    return not TOTAL.isdisjoint(tokens(question))
 
 
 def _subject(question: str, raw: list[tuple[str, int]], words: list[Word]) -> tuple[Word, ...]:

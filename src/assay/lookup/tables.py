@@ -6,6 +6,7 @@ answers only if no noun of the question is left over. Pure.
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,10 +20,12 @@ from assay.language.terms import asking_stems, fold_case, stem_word
 from assay.lookup.table_question import (
     DETERMINING,
     MEASURES,
+    PAST,
     TOTAL,
     Operation,
     TableQuestion,
     Word,
+    asks_total,
     parse,
     stems,
     tokens,
@@ -132,8 +135,8 @@ YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 def as_date(value: str) -> str | None:
     """The day, month or year that a cell consists of, as ISO 8601."""
     words = value.strip()
-    if re.fullmatch(r"\d{4}(-\d\d(-\d\d)?)?", words):
-        return words if YEAR.match(words) else None
+    if match := re.fullmatch(r"(\d{4}(?:-\d\d(?:-\d\d)?)?)(?:[ T]\d\d:\d\d(?::\d\d)?)?", words):
+        return match[1] if YEAR.match(words) else None
     if match := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", words):
         return f"{match[3].zfill(4) if len(match[3]) == 4 else '20' + match[3]}-{match[1].zfill(2)}-{match[2].zfill(2)}"
     found = parse_written_date(words) if len(words) < 40 else None
@@ -145,7 +148,8 @@ def as_date(value: str) -> str | None:
 
 def has_word(word: Word, there: frozenset[str]) -> bool:
     """Whether one of these stems is the word, or another form of it; numbers and codes must be equal."""
-    if word.stem in there or stem_word(MEASURES.get(word.text, "")) in there:
+    others = (MEASURES.get(word.text, ""), PAST.get(word.text, ""))
+    if word.stem in there or any(stem_word(other) in there for other in others if other):
         return True
     if any(sign.isdigit() for sign in word.text) or len(word.stem) < 4:
         return False
@@ -216,7 +220,7 @@ def interpretations(asked: TableQuestion, grid: Grid) -> Iterable[TableAnswer]:
             named = any(has_word(word, head) for word in ordering for head in grid.heads)
             readings = [_cell] if named else [_extreme]  # the column itself may give the highest
         case Operation.counted:
-            readings = [_cell, _selected]
+            readings = [_cell, _selected, *([_total] if asks_total(asked.text) else [])]
         case Operation.rows:
             readings = [_cell, _selected]
         case Operation.total:
@@ -297,7 +301,7 @@ def _target_columns(
     scored = [
         (column, covered(rest, head) | (covered(every, head) if covered(rest, head) else frozenset()))
         for column, head in enumerate(grid.heads)
-        if column not in used and grid.types[column] != "empty" and _may_answer(asked.kind, grid.types[column])
+        if column not in used and _may_answer(asked, grid.types[column])
     ]
     if asked.kind == "place":
         scored = [(column, matched) for column, matched in scored if grid.heads[column] & PLACES] or scored
@@ -321,9 +325,11 @@ def _fits(kind: str, type_: str) -> bool:
     return {"number": "number", "date": "date", "name": "name", "place": "name"}.get(kind) == type_
 
 
-def _may_answer(kind: str, type_: str) -> bool:
-    """Whether values of a type can be what is asked for: a date is nobody and no place."""
-    return kind not in {"name", "place"} or type_ not in {"date", "number", "flag"}
+def _may_answer(asked: TableQuestion, type_: str) -> bool:
+    """Whether values of a type can be what is asked for: a date is nobody and no place, and "no" does not say which."""
+    if asked.kind in {"name", "place"} and type_ in {"date", "number"}:
+        return False
+    return type_ != "empty" and (type_ != "flag" or asked.operation is Operation.cell)
 
 
 # --- conditions -----------------------------------------------------------------------------------------------------
@@ -349,6 +355,9 @@ def conditions(asked: TableQuestion, grid: Grid, subject: int, taken: frozenset[
                 wanted = not matched & asked.negated
                 found.append(Condition(matched, column, _flagged(grid, column, wanted=wanted)))
                 used |= matched
+    if (period := _period(asked, grid, frozenset(used))) and period.column not in {each.column for each in found}:
+        found.append(period)
+        used |= period.words
     spoken = f" {' '.join(tokens(asked.text))} "
     values: list[tuple[int, str, int]] = []
     for column in range(len(grid.table.columns)):
@@ -379,6 +388,33 @@ def conditions(asked: TableQuestion, grid: Grid, subject: int, taken: frozenset[
                 used.add(word.place)
                 break
     return found
+
+
+MONTH_AND_YEAR = re.compile(r"\b(" + "|".join(calendar.month_name[1:]) + r")\s+((?:1[5-9]|20)\d\d)\b", re.I)
+IN_YEAR = re.compile(r"\b(?:in|during|of|for)\s+((?:1[5-9]|20)\d\d)\b", re.I)
+
+
+def _period(asked: TableQuestion, grid: Grid, taken: frozenset[int]) -> Condition | None:
+    """The year or the month that dates must be in, on the column that the question names or the only one with dates."""
+    match = MONTH_AND_YEAR.search(asked.text) or IN_YEAR.search(asked.text)
+    if match is None:
+        return None
+    whole = match.re is MONTH_AND_YEAR
+    period = f"{match[2]}-{_MONTHS.index(match[1].lower()):02}" if whole else match[1]
+    dated = [column for column, type_ in enumerate(grid.types) if type_ == "date"]
+    spoken = [column for column in dated if covered(asked.words, grid.heads[column])] or dated
+    said = frozenset(word.place for word in asked.words if word.text in tokens(match[0]))
+    if len(spoken) != 1 or said <= taken:
+        return None
+    column = spoken[0]
+    return Condition(
+        said | covered(asked.words, grid.heads[column]),
+        column,
+        lambda row: (as_date(grid.value(row, column)) or "").startswith(period),
+    )
+
+
+_MONTHS = [month.lower() for month in calendar.month_name]
 
 
 def _places_of(asked: TableQuestion, value: str) -> frozenset[int]:
@@ -443,6 +479,9 @@ def compared(asked: TableQuestion, grid: Grid) -> Condition | None:
 
 def _subject_column(asked: TableQuestion, grid: Grid) -> tuple[int, frozenset[int]] | None:
     """The column of what is asked for, and the words that name it; the labels of the rows, if the table is about it."""
+    dated = [column for column, type_ in enumerate(grid.types) if type_ == "date"]
+    if asked.kind == "date" and asked.subject and len(dated) == 1:  # "on which day"
+        return dated[0], frozenset({asked.subject[0].place})
     for count in range(len(asked.subject), 0, -1):
         if found := _column_named(asked.subject[:count], grid):
             return found
@@ -595,8 +634,9 @@ def _total(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
         return None
     named, column = best[0]
     wanted = [each for each in conditions(asked, grid, 0, named) if each.column != column]
-    sums = frozenset(word.place for word in asked.words if word.text in {"total", "sum", "altogether"})
-    accounted = (named | sums).union(covered(asked.words, grid.about), *(each.words for each in wanted))
+    sums = frozenset(word.place for word in asked.words if word.text in TOTAL)
+    around = grid.about | grid.heads[0]
+    accounted = (named | sums).union(covered(asked.words, around), *(each.words for each in wanted))
     rows = [row for row in _counted_rows(grid) if all(each.holds(row) for each in wanted)]
     values = [as_number(grid.value(row, column)) for row in rows]
     if leftover(asked, accounted) or len(rows) < 2 or any(value is None for value in values):

@@ -39,14 +39,16 @@ NUMBER_WORD = re.compile(
 NUMBERED = re.compile(
     r"\bwhat(?: is|'s| was| are| were)? (?:the |its |their )?(?:[\w-]+ ){0,2}(?:number|price|cost|fee|salary|wage|rent|budget"
     r"|height|length|width|depth|weight|speed|age|size|area|volume|temperature|population|percentage|share|rate|code"
-    r"|turnover|revenue|profit|income|distance|duration)(?: |$|\?)(?!of (?:what|which))",
+    r"|turnover|revenue|profit|income|distance|duration)(?: |$|\?)(?!of (?:what|which))"
+    r"|\bwhat (?:do|does|did|will|would) .{1,80} (?:cost|weigh|measure)\b",
     re.I,
 )
 MONEY_ASKED = re.compile(
     r"\bwhat(?: is|'s| was| are| were)? (?:the |its |their )?(?:[\w-]+ ){0,2}(?:price|cost|fee|salary|wage|rent|budget|turnover"
-    r"|revenue|profit|income)(?: |$|\?)",
+    r"|revenue|profit|income)(?: |$|\?)|\bwhat (?:do|does|did|will|would) .{1,80} cost\b",
     re.I,
 )
+MONEY_GIVEN = re.compile(r"\d|[$€£¥]|\b(?:euro|pound|dollar|franc|cent|penn|free|nothing|no charge|charge)", re.I)
 # "10,000 employees" is no amount of money.
 COUNTED_THINGS = re.compile(
     r"[\d.,]+ (?!(?:dollar|euro|pound|franc|cent|pence|million|billion|thousand|crore)s?\b)[a-z]+s\b"
@@ -73,6 +75,8 @@ def answer_fits(question: str, span: str) -> bool:
         return DIALLED.search(ISO_DAY.sub(" ", span)) is not None
     if PERIOD_ASKED.search(question):
         return bool(CALENDAR.search(span) or DATE.search(span) or QUARTER.search(span))
+    if MONEY_ASKED.search(question):
+        return MONEY_GIVEN.search(span) is not None
     if kind == "number" or NUMBERED.search(question):
         lasts = DURATION.fullmatch(span.strip()) and AMOUNT_ASKED.search(question) and not PERIOD.search(question)
         return bool(NUMBER_WORD.search(span) or numbers(span)) and not lasts
@@ -123,6 +127,21 @@ def has_answer_kind(question: str, sentence: str) -> bool:
             return any(fold_case(name.text) not in known for name in find_names(sentence))
         case _:
             return False
+
+
+WHY = re.compile(r"\bwhy\b|\bfor what reason\b|\bhow come\b", re.I)
+REASON = re.compile(
+    r"\b(?:because|due to|owing to|since|so that|in order|reasons?|caus\w+|therefore|thus|result\w*|avoid\w*|prevent\w*"
+    r"|fear\w*|concern\w*|led to|thanks to|after|when|as)\b",
+    re.I,
+)
+
+
+def gives_reason(question: str, span: str) -> bool:
+    """False if a reason is asked for and the span only says again what it is asked for."""
+    asked = frozenset(content_terms(question))
+    repeated = 2 * len(asked & frozenset(content_terms(span))) >= len(asked)
+    return not (WHY.search(question) and repeated and not REASON.search(span))
 
 
 def fits_role(question: str, sentence: str) -> bool:

@@ -18,6 +18,7 @@ from assay.answer.extractive.answer_kind import (
     PERIOD_ASKED,
     answer_fits,
     fits_role,
+    gives_reason,
     has_answer_kind,
 )
 from assay.core.types import Quote
@@ -203,7 +204,7 @@ def _fits(question: str, candidate: Candidate, reading: Reading) -> bool:
         return False
     if _is_address(question, candidate, reading) or not fits_role(question, said):
         return False
-    return _compares(question, said, marked) and answer_fits(question, marked)
+    return _compares(question, said, marked) and gives_reason(question, marked) and answer_fits(question, marked)
 
 
 COUNT_ASKED = re.compile(r"\bhow many\b", re.I)
