@@ -85,3 +85,11 @@ async def test_without_a_capable_model_names_that_documents_share_are_compared_b
 async def test_with_a_capable_model_names_are_left_to_it():
     run = await compared(*NAMED, model=True)
     assert not any("both speak of" in each.reason for each in state.relations(run))
+
+
+def test_a_word_that_only_opens_sentences_is_no_name_that_documents_share():
+    one = document("one", "Large ferries leave Skelby at noon. The pier at Skelby takes LLMs of brass.")
+    other = document(
+        "other", "Large rafts are towed to Skelby in a storm. A large crane stands there. An LLM is of brass."
+    )
+    assert [name for name, _ in compare.shared_names([one, other])] == ["Skelby"]

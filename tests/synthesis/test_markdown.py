@@ -7,6 +7,8 @@ import pytest
 from accounts_by_hand import account
 
 from assay.core.account import Pipeline, RelationType
+from assay.core.types import Document, Section
+from assay.synthesis.output.footnotes import footnotes
 from assay.synthesis.output.render import markdown
 from assay.synthesis.output.templating import md
 
@@ -78,3 +80,23 @@ def test_a_paragraph_that_begins_like_a_list_is_none(words: str, shown: str):
 def test_a_summary_and_an_account_without_a_model_say_what_they_are():
     assert "## Contradictions" not in markdown(account(10, pipeline=Pipeline.summary))
     assert "no model: extractive, quotations only" in markdown(account(10, model=""))
+
+
+def test_a_footnote_names_the_section_and_the_page_of_its_words_not_of_their_passage():
+    made = account(1)
+    first = made.evidence[0]
+    text = " " * first.quote.start + first.quote.text
+    sections = (Section("Start", 1, 0, 0), Section("Where it stands", 1, first.quote.start, first.quote.start))
+    pages = (0, first.quote.start)
+    source = Document(first.quote.doc_id, "b", "x.pdf", "", "x", text, sections=sections, pages=pages, kind="pdf")
+    said = markdown(made, lambda _: source)
+    assert "page 2 · Where it stands: “" in said and "passage from page" not in said
+
+
+def test_a_question_cites_the_words_that_were_drawn_for_it():
+    made = account(1)
+    insight = made.insights[0]
+    other = next(each for each in made.evidence if each.key not in insight.claim.cites)
+    misled = replace(made, answers={insight.question: (other.key,)})
+    notes = footnotes(misled)
+    assert notes.of_question(insight.question) == notes.of_claim(insight.claim)

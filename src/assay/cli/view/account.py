@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from assay.cli.view.follow import Show
     from assay.core.account import Account
     from assay.core.run import Run
+    from assay.core.types import Document
     from assay.synthesis.forecast import SynthesisForecast
     from assay.workspace.facade import Workspace
 
@@ -47,12 +49,16 @@ def _run_in(folder: Path) -> str:
         return ""
 
 
-def save(account: Account, folder: Path) -> None:
+def save(account: Account, folder: Path, document: Callable[[str], Document | None]) -> None:
     """Write page, text and data. Each is written atomically, the data first, since it identifies the folder's run."""
     from assay.synthesis.output.render import html, markdown
 
     check_folder(folder, account.run)
-    files = {DATA: as_json(account) + "\n", TEXT: plain(markdown(account)), PAGE: plain(html(account))}
+    files = {
+        DATA: as_json(account) + "\n",
+        TEXT: plain(markdown(account, document)),
+        PAGE: plain(html(account, document)),
+    }
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, words in files.items():
@@ -72,7 +78,7 @@ def end(
         return follow.end(opened, run, show)
     account = opened.account(run.id)
     folder = folder_of(run, out)
-    save(account, folder)
+    save(account, folder, opened.document)
     if not show.json:
         lines = (
             [str(folder)]

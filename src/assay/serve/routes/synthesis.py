@@ -71,14 +71,18 @@ def account_of(run: RunId, workspace: CurrentWorkspace) -> Any:
 def page_of(run: RunId, workspace: CurrentWorkspace) -> HTMLResponse:
     """The account as a page. It may be framed by this server's own page, reaches nothing, and runs nothing but its script."""
     policy = f"{render.policy()}; sandbox allow-scripts; frame-ancestors 'self'"
-    return HTMLResponse(render.html(workspace.account(run)), headers={"Content-Security-Policy": policy})
+    return HTMLResponse(
+        render.html(workspace.account(run), workspace.document), headers={"Content-Security-Policy": policy}
+    )
 
 
 @router.get("/{run}/markdown", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
 def markdown_of(run: RunId, workspace: CurrentWorkspace) -> PlainTextResponse:
     """The account as Markdown."""
     name = {"Content-Disposition": f'attachment; filename="synthesis-{"".join(filter(str.isalnum, run))}.md"'}
-    return PlainTextResponse(render.markdown(workspace.account(run)), media_type="text/markdown", headers=name)
+    return PlainTextResponse(
+        render.markdown(workspace.account(run), workspace.document), media_type="text/markdown", headers=name
+    )
 
 
 def _synthesis_options(wanted: CreateSynthesisRequest) -> SynthesisRequest:

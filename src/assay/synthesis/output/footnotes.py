@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from assay.answer.render import Citation, one_line, quotes_of
 from assay.core.account import Account, Insight, Portrait, Question, Relation, RelationSide, TranslatedSentence
-from assay.core.types import Claim, Evidence, Quote
+from assay.core.types import Claim, Document, Evidence, Quote
 from assay.language.clean import clean_text
 
 UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # invalid in files and in XML
@@ -16,6 +16,7 @@ NEXT = 3  # maximum characters between adjacent sentences
 UNNAMED = "(no title)"
 
 Cited = Mapping[tuple[str, Quote], Citation]  # by evidence key and words, as in `answer.render`
+FindDocument = Callable[[str], Document | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Footnotes:
     questions: Mapping[str, Question]
     insights: Mapping[str, Insight]
     cited: Cited
+    document: FindDocument
 
     def of_claim(self, claim: Claim) -> list[Citation]:
         """The citations of a claim: its own words if it is a quotation, otherwise the words that carry it."""
@@ -43,6 +45,12 @@ class Footnotes:
     def of_keys(self, keys: Iterable[str]) -> list[Citation]:
         return self._found((key, self.evidence[key].quote) for key in keys if key in self.evidence)
 
+    def of_question(self, question: str) -> list[Citation]:
+        """The citations of what answers a question: the insights drawn for it, or else the evidence found for it."""
+        drawn = [each.claim for each in self.account.insights if each.question == question]
+        found = in_order(each for claim in drawn for each in self.of_claim(claim))
+        return found or self.of_keys(self.account.answers.get(question, ()))
+
     def of_side(self, side: RelationSide) -> list[Citation]:
         return self._found([(side.key, side.quote)])
 
@@ -54,10 +62,15 @@ class Footnotes:
         return printable(portrait.title) or UNNAMED if portrait else UNNAMED
 
     def where(self, citation: Citation) -> str:
-        """`page 3 · Methods › Sampling`, as far as known. The page is the one on which the passage begins."""
-        page = f"passage from page {citation.page}" if citation.page else ""
-        heading = printable(self.evidence[citation.key].passage.heading) if citation.key in self.evidence else ""
-        below = heading.removeprefix(citation.title).removeprefix(" › ")  # the title is printed beside it
+        """`page 3 · Methods › Sampling`, as far as known: where the quotation begins, or, without its document, its passage."""
+        source = self.document(citation.document)
+        if source is not None:
+            number, heading = source.page_at(citation.quote.start), source.heading_at(citation.quote.start)
+            page = f"page {number}" if number else ""
+        else:
+            page = f"passage from page {citation.page}" if citation.page else ""
+            heading = self.evidence[citation.key].passage.heading if citation.key in self.evidence else ""
+        below = printable(heading).removeprefix(citation.title).removeprefix(" › ")  # the title is printed beside it
         return " · ".join(part for part in (page, below) if part)
 
     def where_of_side(self, side: RelationSide) -> str:
@@ -83,7 +96,7 @@ def in_order(citations: Iterable[Citation]) -> list[Citation]:
     return sorted({each.number: each for each in citations}.values(), key=lambda each: each.number)
 
 
-def footnotes(account: Account) -> Footnotes:
+def footnotes(account: Account, document: FindDocument = lambda _: None) -> Footnotes:
     portraits = {each.doc_id: each for each in account.documents}
     evidence = {each.key: each for each in account.evidence}
     return Footnotes(
@@ -94,6 +107,7 @@ def footnotes(account: Account) -> Footnotes:
         {each.id: each for each in account.questions},
         {each.id: each for each in account.insights},
         _numbered(account, evidence, portraits),
+        document,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -16,7 +17,7 @@ from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Account, Pipeline
 from assay.synthesis.output import content
 from assay.synthesis.output.chart import svg
-from assay.synthesis.output.footnotes import Footnotes, abstract, footnotes, in_order
+from assay.synthesis.output.footnotes import FindDocument, Footnotes, abstract, footnotes, in_order
 from assay.synthesis.output.templating import asset, html_environment, markdown_environment
 
 AUDIENCES = {EXPERT: "Expert", PLAIN: "Plain language", EXECUTIVE: "Executive"}
@@ -28,9 +29,9 @@ MAP_LEAD = (
 )
 
 
-def html(account: Account) -> str:
-    """The page. It is complete without its script."""
-    values = _values(account)
+def html(account: Account, document: FindDocument = lambda _: None) -> str:
+    """The page. It is complete without its script. With the documents, a quotation has its own page and section."""
+    values = _values(account, document)
     deep = account.brief.pipeline is Pipeline.synthesis
     template = html_environment().get_template("page.html")
     return template.render(
@@ -43,9 +44,9 @@ def html(account: Account) -> str:
     )
 
 
-def markdown(account: Account) -> str:
+def markdown(account: Account, document: FindDocument = lambda _: None) -> str:
     """The whole account in one Markdown file; quotations are footnotes."""
-    text = markdown_environment().get_template("account.md").render(_values(account))
+    text = markdown_environment().get_template("account.md").render(_values(account, document))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -58,9 +59,9 @@ def policy() -> str:
     )
 
 
-def _values(account: Account) -> dict[str, Any]:
+def _values(account: Account, document: FindDocument) -> dict[str, Any]:
     """The values that both templates use."""
-    notes = footnotes(account)
+    notes = footnotes(account, cache(document))
     values = {
         "account": account,
         "notes": notes,

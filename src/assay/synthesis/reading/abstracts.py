@@ -54,6 +54,7 @@ PURPOSE = re.compile(
     r"|\b(?:aims?|purpose|objective|in summary|in conclusion|overall|results? (?:show|suggest|indicate)|is meant for)\b",
     re.I,
 )
+BULLETS = "•‣▪-*–"
 DANGLING = re.compile(
     r"^(?:it|its|they|their|he|she|his|her|we both|this(?! \w+ (?:says?|explains?|describes?|covers?|report|paper))|that|these"
     r"|those|such|there|here|however|but|and|or|so|then|thus|therefore|moreover|furthermore|also|still|yet|instead|otherwise"
@@ -102,6 +103,11 @@ def candidates(document: Document) -> tuple[Span, ...]:
     loose = [span for span in unlike if _is_informative(document.text[slice(*span)])]
     rows = [span for span in loose if is_table_row(document.text[slice(*span)])]
     return tuple(spread(rows, ROWS) if rows else loose[:EMBEDDED])
+
+
+def stands_alone(words: str) -> bool:
+    """Whether these words are a sentence that needs no other: no item of a list, and no pronoun without its noun."""
+    return words[:1] not in BULLETS and is_sentence(words) and not DANGLING.match(words)
 
 
 def is_sentence(words: str) -> bool:

@@ -60,11 +60,8 @@ async def pick(
 def _is_key_sentence(candidate: Candidate) -> bool:
     """Whether a sentence stands on its own: no heading, row, imprint or address, and no pronoun without its noun."""
     words = candidate.quote.text
-    if words[:1] in "•‣▪-*–":
-        return False
     return (
-        abstracts.is_sentence(words)
-        and not abstracts.DANGLING.match(words)
+        abstracts.stands_alone(words)
         and not abstracts.ADDRESSES.search(words)
         and not is_table_row(words)
         and not selection.is_fragment(words)

@@ -3,6 +3,7 @@ the same name. Both are quoted; nothing is said in their place."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -153,20 +154,30 @@ def shared_names(documents: Sequence[Document]) -> list[tuple[str, Mapping[str, 
                 if len(folded) > 2:
                     spelled.setdefault(folded, name.text)
                     found.setdefault(folded, {}).setdefault(document.id, words)
+    texts = [document.text for document in documents]
+    found = {name: own for name, own in found.items() if " " in name or not _is_common_word(spelled[name], texts)}
     most = len(documents) if len(documents) < 6 else COMMON * len(documents)
     shared = {name: own for name, own in found.items() if 2 <= len(own) <= most}
     ranked = sorted(shared, key=lambda name: (-len(shared[name]), -len(name.split()), name))
     kept: list[str] = []
-    for name in ranked:  # "Carrow" beside "Carrow lighthouse" would only repeat its sentences
-        if not any(set(shared[name].values()) <= set(shared[other].values()) for other in kept):
+    # "Carrow" beside "Carrow lighthouse" would only repeat its sentences, "LLMs" beside "LLM" its row.
+    for name in ranked:
+        repeats = any(set(shared[name].values()) <= set(shared[other].values()) for other in kept)
+        if not repeats and name.removesuffix("s") not in {other.removesuffix("s") for other in kept}:
             kept.append(name)
     return [(spelled[name], shared[name]) for name in kept[:NAMES]]
+
+
+def _is_common_word(word: str, texts: Sequence[str]) -> bool:
+    """Whether a word is written in small letters somewhere: it has a capital only where it opens a sentence."""
+    small = re.compile(rf"\b{re.escape(word.lower())}\b")
+    return any(small.search(text) for text in texts)
 
 
 def _key_sentences(document: Document) -> list[Quote]:
     spans = split_sentences(document.text)[:SENTENCES]
     quotes = (Quote(document.id, start, end, document.text[start:end]) for start, end in spans)
-    return [each for each in quotes if abstracts.is_sentence(each.text) and not abstracts.DANGLING.match(each.text)]
+    return [each for each in quotes if abstracts.stands_alone(each.text)]
 
 
 def _name_rows(run: Run, rows: Sequence[NameRow]) -> list[Event]:
