@@ -36,6 +36,7 @@ def said(question: str) -> list[str]:
         ("How many Skelby ferries are there?", ["2"]),  # what limits them stands before them
         ("What is the total capacity in cars?", ["455"]),
         ("How many cars do all ferries hold together?", ["455"]),
+        ("How large is the capacity of the Tern in vehicles?", ["210"]),
         ("How many ferries have a contract that ends in 2026?", ["1"]),
         ("Which contracts end in December 2025?", ["2025-12-31"]),
         ("Which ferries do not have a restaurant on board?", ["Petrel", "Skua"]),  # "no" does not say which
@@ -57,6 +58,7 @@ def test_a_table_answers_by_row_column_condition_and_order(question: str, expect
         "Who designed the ferry Tern?",  # the name of a row does not say who made it
         "How fast is the ferry Ostrey?",  # a port is no ferry
         "Where was the ferry Tern built?",  # a year is no place
+        "How large is the capacity of the Tern in Skelby?",  # a port is no unit
     ],
 )
 def test_a_table_does_not_answer_what_it_does_not_account_for(question: str):

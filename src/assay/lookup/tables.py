@@ -254,6 +254,7 @@ def _cell(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
         if len(values) != 1 or not "".join(values).strip():
             continue
         accounted = frozenset(word.place for word in named) | matched | covered(words, grid.about | grid.heads[0])
+        accounted |= _unit(asked, grid.table.columns[column])
         if leftover(asked, accounted):
             continue
         score = most + 2 * len(matched) - 0.1 * (len(best) - 1) + 0.5 * _fits(asked.kind, grid.types[column])
@@ -264,6 +265,17 @@ def _cell(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
         if found is None or score > found.score:
             found = answer
     return found
+
+
+def _unit(asked: TableQuestion, column: str) -> frozenset[int]:
+    """The unit that a question ends with, if the column has one: "in megabases" for "Size (Mb)"."""
+    last = asked.words[-1:]
+    asks = (
+        asked.kind == "number"
+        and column.rstrip().endswith(")")
+        and asked.text.rstrip(" ?.").endswith(tuple(word.text for word in last))
+    )
+    return frozenset(word.place for word in last if asks and word.before == "in" and not word.named)
 
 
 def _row_keys(words: Sequence[Word], grid: Grid, place: int) -> tuple[Word, ...]:
