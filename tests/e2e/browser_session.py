@@ -32,6 +32,9 @@ TABLET: ViewportSize = {"width": 820, "height": 1180}
 LAPTOP: ViewportSize = {"width": 1280, "height": 860}
 SCREENSHOTS = os.environ.get("ASSAY_SCREENSHOTS", "")
 WAIT = 15_000  # milliseconds within which whatever is bound to happen has happened, also on a slow machine
+STARTING = (
+    60_000  # the same for a first file, which waits for the parsers, and a first question, which waits for the models
+)
 expect.set_options(timeout=WAIT)
 
 # What the browser says of its own when a test takes the network or the server away.
@@ -251,8 +254,9 @@ class Reader:
             self.page.set_viewport_size(size)
             self.picture(f"{name}-{width}")
         self.page.emulate_media(color_scheme="dark")
+        self.page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
         self.picture(f"{name}-dark")
-        self.page.emulate_media(color_scheme=None)
+        self.page.emulate_media(color_scheme="null")
         if was:
             self.page.set_viewport_size(was)
 

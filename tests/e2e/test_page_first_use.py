@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from browser_session import Reader
+from browser_session import STARTING, Reader
 from handbook import SENTENCE, handbook, sentence_box
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
 Reads = Callable[..., Reader]
-STARTING = 60_000  # milliseconds; the first file waits for the parsers, the first question for the models
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from browser_session import Desk, Reader, desk, done
+from browser_session import STARTING, Desk, Reader, desk, done
 from playwright.sync_api import expect
 
 from assay.serve.state import ServeOptions
@@ -67,7 +67,7 @@ def test_sources_are_chosen_a_statement_is_looked_into_corrected_followed_up_and
     editor.pictures("sources")
     page.keyboard.press("Escape")
     turn = editor.asks("How much oil is taken in spring?")
-    expect(turn.locator(".answer")).to_contain_text(OIL)
+    expect(turn.locator(".answer")).to_contain_text(OIL, timeout=STARTING)  # the models are loaded first
     found = editor.context.request.get(f"{team.url}/api/runs/{editor.run_of(turn)}").json()["evidence"]
     assert {each["title"] for each in found} == {"Pump handbook"}
     # what a statement stands on, at a glance, then in full

@@ -130,8 +130,8 @@ def describe(compared: Comparison, documents: int, names: Sequence[str]) -> str:
     parts = [
         (
             f"{compared.sentences:,} sentences of {documents:,} documents that have a figure, a date or a negation were held "
-            f"against each other by rule: {compared.pairs:,} pairs that are near in meaning, of which {len(compared.found):,} "
-            "contradict each other."
+            f"against each other by rule: {compared.pairs:,} {'pair' if compared.pairs == 1 else 'pairs'} near in meaning, "
+            f"{len(compared.found):,} of them in contradiction."
         )
     ]
     if names:

@@ -2,10 +2,10 @@
 
 import { at, get, post } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { dialog, failed, field, iconButton, loading } from "../lib/ui.js";
+import { button, dialog, failed, field, iconButton, loading } from "../lib/ui.js";
 
 export function shareThread(app, thread) {
-  return dialog(`Who may read “${thread.title}”`, () => {
+  return dialog(`Who may read “${thread.title}”`, (close) => {
     const path = `${at("api", "threads", thread.id)}/readers`;
     const list = el("ul", { class: "access-list", "aria-label": "Who may read it" }, loading());
     const kind = el("select", {}, el("option", { value: "user" }, "Person"), el("option", { value: "group" }, "Group"));
@@ -38,6 +38,7 @@ export function shareThread(app, thread) {
       el("p", { class: "muted" }, "They see your questions, and every answer whose documents they may read themselves. Other answers are withheld."),
       list,
       form,
+      el("div", { class: "actions end" }, button("Done", { on: () => close() })),
     ];
   }, { wide: true });
 }

@@ -14,6 +14,7 @@ export function sourcesMenu(bases, preferences, changed) {
   const chips = el("ul", { class: "chips", "aria-label": "Chosen documents" });
   const results = el("ul", { class: "source-results", "aria-label": "Documents found" });
   const search = el("input", { type: "search", placeholder: "Title, file name or author", "aria-label": "Find documents to choose", autocomplete: "off" });
+  const everything = el("p", { class: "hint" }, "Nothing chosen: everything that you may read.");
   const menu = el("details", { class: "menu sources-menu" });
 
   function set(part) {
@@ -30,6 +31,7 @@ export function sourcesMenu(bases, preferences, changed) {
       iconButton("close", `Leave out ${title}`, () => set({ sources: without(preferences.sources, uri) })),
     )));
     chips.hidden = !preferences.sources.size;
+    everything.hidden = Boolean(preferences.bases.length || preferences.sources.size || preferences.since || preferences.until);
     for (const box of results.querySelectorAll("input")) box.checked = preferences.sources.has(box.dataset.uri);
   }
 
@@ -80,7 +82,7 @@ export function sourcesMenu(bases, preferences, changed) {
         date("since", "Dated from", preferences, set),
         date("until", "to", preferences, set),
       ),
-      el("p", { class: "hint" }, "Nothing chosen: everything that you may read."),
+      everything,
     ),
   );
   draw();
