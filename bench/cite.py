@@ -30,7 +30,7 @@ from peer import PYTHON, PeerFailed, run_peer
 from result_file import add_out, show, write_result
 
 from assay.evaluate.metrics import mean
-from assay.evaluate.runner import PlainTextReader
+from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile
 from assay.testing import ChatServer, WordEmbedder, argues, keeps, lookup, passages_in, role_of, supported, text_of
 from assay.testing.fill_policies import cooperative_reply

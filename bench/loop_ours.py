@@ -16,7 +16,7 @@ from assay.agent.tool_context import Result, ToolContext, as_found
 from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.core.types import Hit
-from assay.evaluate.runner import PlainTextReader
+from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile
 from assay.store.runs import records
 from assay.workspace import ask, model_roles

@@ -17,6 +17,7 @@ import peer  # noqa: E402
 import quality  # noqa: E402
 import report  # noqa: E402
 import result_file  # noqa: E402
+import verdict  # noqa: E402
 
 from assay.core.types import Document, Verdict  # noqa: E402
 from assay.evaluate.beir import BeirCollection, BeirDocument  # noqa: E402
@@ -169,3 +170,19 @@ async def test_documents_are_measured_for_every_system_that_ran(tmp_path: Path, 
     peers = quality.Peers(tmp_path)
     assert await peers.rank(quality.Pieces(["a", "b"], ["x", "y"]), ["q"]) == {"chroma": [["b", "a"]]}
     assert peers.versions == {"chromadb": "9"} and peers.missing["txtai"] == "no wheel"
+
+
+# --- verdict --------------------------------------------------------------------------------------------------------
+
+
+def test_a_set_that_one_search_answers_is_told_that_the_loop_is_not_worth_it():
+    def side(tokens: int, right: int) -> list[verdict.Graded]:
+        cases = [verdict.Case("s", str(n), f"Question {n}?", "", {}) for n in range(40)]
+        costs = [verdict.Cost(1, tokens, 0, 0, float(n < right), n < right) for n in range(40)]
+        return [verdict.graded(case, cost) for case, cost in zip(cases, costs, strict=True)]
+
+    easy = verdict.compare(side(1000, 38), side(5000, 38))
+    assert "is not shown to be worth its cost" in verdict.verdict(easy, verdict.ONE_SHOT, verdict.LOOP)
+    hard = verdict.compare(side(1000, 10), side(5000, 35))
+    assert "not shown" not in verdict.verdict(hard, verdict.ONE_SHOT, verdict.LOOP)
+    assert verdict.rows(hard)["difference"]["right"] == 0.625

@@ -163,3 +163,4 @@ def test_evaluate_prints_one_json_object_last(assay, tmp_path: Path):
     assert (
         hops["run"].keys() == hops["one_search"].keys() == {"r@5", "r@10", "all@5", "all@10"} and hops["searches"] >= 1
     )
+    assert hops["verdict"].startswith("For 100 % of your questions one search is enough.")

@@ -24,7 +24,7 @@ from assay.core.errors import UserError
 from assay.core.events import Answered, AwaitingReview, Mode, Reviewed, SearchFilters, Stakes, ToolRan
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.evaluate.runner import PlainTextReader
+from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences

@@ -20,7 +20,7 @@ from typing import Any
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.core.types import Answer, Outcome
-from assay.evaluate.runner import PlainTextReader
+from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile, find_sources
 from assay.language.terms import fold_case
 from assay.workspace.facade import Workspace, open_workspace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from assay.core.codec import digest
 from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.evaluate.beir import BeirCollection, BeirDocument
+from assay.evaluate.grading import Graded, compare, verdict
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
+from assay.evaluate.plain_text import PlainTextReader
 from assay.index.retrieve import SearchContext, retrieve
-from assay.ingest.parsed import Parsed, Status, Unreadable
 from assay.ingest.sources import SourceFile
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -28,16 +29,6 @@ DEPTH = 100
 DAY = "2000-01-01"  # fixed, so that results do not depend on the date
 
 Report = Callable[[str], None]
-
-
-class PlainTextReader:
-    """A reader for documents that are text already."""
-
-    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
-        item = json.loads(data) if isinstance(data, bytes) else {}
-        if not item.get("text", "").strip():
-            return Unreadable(Status.empty, "The document has no text.")
-        return Parsed(text=item["text"], kind="text", title=item["title"], language="en")
 
 
 async def open_collection(
@@ -109,10 +100,13 @@ async def measure_retrieval(
 async def measure_multihop(
     collection: BeirCollection, cache: Path, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, Any]:
-    """Recall of the evidence of a whole run, next to that of one search."""
+    """Recall of the evidence of a whole run, next to that of one search, and whether the loop is worth its time. A question
+    counts as right if everything that it needs is among the first ten."""
     once: dict[str, list[str]] = {}
     whole: dict[str, list[str]] = {}
     searches: list[float] = []
+    seconds_once: list[float] = []
+    seconds_whole: list[float] = []
     with await open_collection(collection, cache, report, **flags) as opened:
         ids = _collection_ids(opened)
         scope = opened.scope([BASE])
@@ -120,7 +114,9 @@ async def measure_multihop(
         queries = list(collection.queries.items())[: limit or None]
         began = time.perf_counter()
         for number, (query, words) in enumerate(queries, 1):
+            started = time.perf_counter()
             once[query] = await rank_by_search(opened, search_context, words, ids)
+            searched = time.perf_counter()
             run = await play(
                 Run(query, (Asked(words, opened.principal.id, DAY),)),
                 RunContext(
@@ -131,6 +127,8 @@ async def measure_multihop(
                 ),
             )
             whole[query] = list(dict.fromkeys(ids[each.passage.doc_id] for each in run.evidence))
+            seconds_once.append(searched - started)
+            seconds_whole.append(time.perf_counter() - searched)
             searches.append(len(run.results))
             if number % 20 == 0:
                 report(f"{collection.name}: {number} of {len(queries)} questions")
@@ -139,9 +137,23 @@ async def measure_multihop(
         "one_search": _recall_scores(once, collection),
         "run": _recall_scores(whole, collection),
         "searches": round(mean(searches), 2),
+        "verdict": verdict(
+            compare(_graded(once, collection, seconds_once), _graded(whole, collection, seconds_whole)),
+            "one search",
+            "the loop",
+        ),
         "queries": len(queries),
         "seconds": round(seconds, 3),
     }
+
+
+def _graded(rankings: dict[str, list[str]], collection: BeirCollection, seconds: Sequence[float]) -> list[Graded]:
+    found: list[Graded] = []
+    for (query, ranking), took in zip(rankings.items(), seconds, strict=True):
+        right = all_found(ranking, collection.judgements[query], 10)
+        metrics = {"right": right, "seconds": took}
+        found.append(Graded(query, collection.queries[query], (), "", "", "", "", metrics))
+    return found
 
 
 def _recall_scores(rankings: dict[str, list[str]], collection: BeirCollection) -> dict[str, float]:
