@@ -54,13 +54,17 @@ def write_result(
     out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+PLACES = ("--out", "--cache", "--peers")  # options that decide nothing about the figures
+
+
 def command(arguments: Sequence[str]) -> str:
-    """The command as it was given, without the place of its result."""
+    """The command as it was given, without places of the machine that it ran on."""
     words = ["bench/" + Path(arguments[0]).name, *arguments[1:]]
-    if "--out" in words:
-        at = words.index("--out")
-        words[at : at + 2] = []
-    return shlex.join(word for word in words if not word.startswith("--out="))
+    for place in PLACES:
+        if place in words:
+            at = words.index(place)
+            words[at : at + 2] = []
+    return shlex.join(word for word in words if not word.startswith(tuple(f"{place}=" for place in PLACES)))
 
 
 def machine() -> str:
@@ -106,9 +110,9 @@ def show(figures: Mapping[str, Any], indent: str = "") -> None:
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     wide = max((len(name) for name in rows), default=0) + 2
     if columns:
-        print(f"{indent}{'':{wide}}" + "".join(f"{column:>{len(column) + 3}}" for column in columns))
+        print(f"{indent}{'':{wide}}" + "".join(f"{column:>{width(column)}}" for column in columns))
     for name, row in rows.items():
-        cells = (f"{cell(row.get(column)):>{len(column) + 3}}" for column in columns)
+        cells = (f"{cell(row.get(column)):>{width(column)}}" for column in columns)
         print(f"{indent}{name:{wide}}" + "".join(cells))
     for name, value in figures.items():
         if name not in rows:
@@ -119,3 +123,7 @@ def cell(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def width(column: str) -> int:
+    return max(10, len(column) + 3)

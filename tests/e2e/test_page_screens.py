@@ -12,6 +12,8 @@ from browser_session import PHONE, Desk, Model, Reader, desk
 from lighthouse import DENIED, PAPERS, REBUILT, finder
 from playwright.sync_api import expect
 
+from assay.evaluate.grading import Graded
+from assay.evaluate.kept_evaluations import keep_evaluation
 from assay.testing import synthesis_model
 
 RAM = "The ram takes 12 minutes to lift the gate, because its pump is small."
@@ -195,3 +197,29 @@ def test_an_administrator_changes_settings_and_is_told_what_cannot_be(reads: Rea
     page.set_viewport_size(PHONE)
     reader.fits()
     reader.accessible("settings")
+
+
+def test_an_evaluation_shows_figures_with_intervals_the_verdict_and_runs_of_its_worst_cases(reads: Reads, served: Desk):
+    run = served.api("/api/ask", json={"question": "What lifts the gate?", "model": False})["id"]
+    sides = [
+        (name, "balanced mode", [
+            Graded(str(n), f"Question {n}?", ("hop",), run, "answered", "", "oak", {"right": float(n < right), "tokens": 9.0})
+            for n in range(6)
+        ])
+        for name, right in (("one search", 2), ("assay", 5))
+    ]  # fmt: skip
+    reader = reads(served)
+    page = reader.goes("#/evaluations")
+    expect(page.get_by_role("heading", name="No evaluation yet")).to_be_visible()
+    keep_evaluation(served.folder, "cases.csv", sides)
+    page.reload()
+    page.get_by_role("list", name="Evaluations").get_by_role("link", name="cases.csv").click()
+    expect(page.get_by_role("main")).to_contain_text("For 33 % of your questions one search is enough.")
+    figures = page.get_by_role("region", name="Figures: cases.csv")
+    expect(figures.get_by_role("row").filter(has_text="right")).to_contain_text("83 % (")
+    expect(page.get_by_role("region", name="By tag")).to_contain_text("hop")
+    reader.accessible("evaluation")
+    reader.pictures("evaluation")
+    page.get_by_role("list", name="Worst cases").get_by_role("link", name="Question 5?").click()
+    expect(page).to_have_url(re.compile(f"#/run/{run}$"))
+    expect(page.get_by_role("main")).to_contain_text("What lifts the gate?")

@@ -93,7 +93,7 @@ def render_report(
         differences=bool(compared),
         grading=grading_words(last),
         **_scatter(sides, found),
-        tags=_tags(sides),
+        tags=tag_rows(sides),
         worst=worst_cases(last),
         traces=traces or {},
     )
@@ -140,7 +140,8 @@ def _scatter(
     return {"points": points, "cost_name": WORDS[name]}
 
 
-def _tags(sides: Sequence[tuple[str, str, Sequence[Graded]]]) -> list[dict[str, Any]]:
+def tag_rows(sides: Sequence[tuple[str, str, Sequence[Graded]]]) -> list[dict[str, Any]]:
+    """The share of right answers for each tag."""
     tags = sorted({tag for _, _, graded in sides for each in graded for tag in each.tags})
     rows: list[dict[str, Any]] = []
     for tag in tags:

@@ -193,6 +193,7 @@ def run_cases(
     from assay.evaluate.cases import load_cases
     from assay.evaluate.grading import summarise
     from assay.evaluate.html_report import worst_cases
+    from assay.evaluate.kept_evaluations import keep_evaluation
     from assay.evaluate.model_grade import connect_judge
     from assay.evaluate.user_cases import evaluate_cases, load_results, trace_lines
     from assay.models.factory import has_model
@@ -214,6 +215,7 @@ def run_cases(
             known = load_results(kept) if kept.is_file() else ()
             asked = evaluate_cases(opened, loaded, kept, how, known, ask=ask, at_once=at_once, report=_say)
             results.append((name, _describe(how), wait_for(asked)))
+        keep_evaluation(opened.path, cases.name, results)
         traces = {each.run: trace_lines(opened, each.run) for each in worst_cases(results[-1][2])} if report else {}
     _show(cases.name, results, report, traces, json=json)
     _check_limits(summarise(results[-1][2]), fail_under or ())

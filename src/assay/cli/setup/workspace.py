@@ -11,7 +11,7 @@ import typer
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
 
 # Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
-FOLDERS = ("index", "originals", "uploads")
+FOLDERS = ("index", "originals", "uploads", "evaluations")
 FILES = (
     "cache.db", "cache.db-*", "assay.toml", f".b{'[0-9a-f]' * 16}.lock", ".migration.lock", ".serve.lock", ".serve.token",
     ".audit.lock", ".originals.lock", "audit.key", "llm.key",

@@ -17,6 +17,7 @@ export const SCREENS = [
   { at: /^\/reviews$/, module: "./screens/reviews.js", name: "reviews", params: [] },
   { at: /^\/review\/([^/]+)$/, module: "./screens/review.js", name: "reviews", params: ["run"] },
   { at: /^\/reports(?:\/([^/]+))?$/, module: "./screens/reports.js", name: "reports", params: ["report"] },
+  { at: /^\/evaluations(?:\/([^/]+))?$/, module: "./screens/evaluations.js", name: "evaluations", params: ["evaluation"] },
   { at: /^\/health$/, module: "./screens/health.js", name: "health", params: [] },
   { at: /^\/model$/, module: "./screens/model.js", name: "model", params: [] },
   { at: /^\/settings$/, module: "./screens/settings.js", name: "settings", params: [] },
@@ -34,6 +35,7 @@ export const PLACES = [
 const OTHERS = [
   { name: "reviews", hash: "#/reviews", words: "Reviews", drawn: "shield" },
   { name: "reports", hash: "#/reports", words: "Reports", drawn: "chart" },
+  { name: "evaluations", hash: "#/evaluations", words: "Evaluations", drawn: "target", admin: true },
   { name: "health", hash: "#/health", words: "Health", drawn: "pulse", admin: true },
   { name: "model", hash: "#/model", words: "Model", drawn: "chip", admin: true },
   { name: "settings", hash: "#/settings", words: "Settings", drawn: "sliders", admin: true },
