@@ -62,7 +62,7 @@ bench: dev .peers/installed .agents/installed  # what bench/ compares Assay with
 
 .peers/installed: bench/peers.txt
 	$(PYTHON) -m venv .peers
-	grep -v '^#' bench/peers.txt | while read -r line; do .peers/bin/python -m pip install --quiet $$line || echo "left out: $$line"; done
+	grep -v "^#" bench/peers.txt | while read -r line; do .peers/bin/python -m pip install --quiet $$line || echo "left out: $$line"; done
 	@touch $@
 
 .agents/installed: pyproject.toml

@@ -45,7 +45,7 @@ async function showOne(root, name, app) {
       "div",
       { class: "page evaluations" },
       pageHead(found.title, `${found.day}. ${plural(found.questions, "question")}. ${told}`),
-      found.verdict ? el("p", { class: "note info verdict" }, icon("info"), el("span", {}, found.verdict)) : null,
+      found.verdict ? el("p", { class: "note info" }, icon("info"), el("span", {}, found.verdict)) : null,
       el("h2", {}, "Figures"),
       el("p", { class: "small muted" }, `Intervals are 95 % bootstrap intervals. ${found.grading}`),
       figures(found),
