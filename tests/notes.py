@@ -33,12 +33,12 @@ async def filled(folder: Path, texts: Mapping[str, str]) -> None:
     if key not in _made:
         place = Path(tempfile.mkdtemp(prefix="notes-"))
         atexit.register(shutil.rmtree, place, ignore_errors=True)
-        await _fill(place / "workspace", texts)
+        await fill(place / "workspace", texts)
         _made[key] = place / "workspace"
     shutil.copytree(_made[key], folder, dirs_exist_ok=True)
 
 
-async def _fill(folder: Path, texts: Mapping[str, str]) -> None:
+async def fill(folder: Path, texts: Mapping[str, str]) -> None:
     with open_workspace(folder, create=True) as opened:
         opened.embedder = WordEmbedder()
         files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in texts.items()]

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 from pathlib import Path
 
-import pytest
-from postgres_server import new_database
-from serving import NOTES, QUESTION, followed, script, served, slow, until
-from test_restart import client_of, free_port, process
+from serving import NOTES, QUESTION, followed, script, served, until
 
 from assay.core.access import LOCAL
-from assay.governance.audit.verify import verify
 from assay.store.runs import underway
 from assay.testing import ChatServer, role_of
 from assay.workspace.facade import open_workspace
@@ -90,30 +85,3 @@ async def noted(place: Path) -> Path:
     with open_workspace(folder, create=True) as workspace:
         await workspace.add([place / name for name in NOTES])
     return folder
-
-
-@pytest.mark.kill
-@pytest.mark.timeout(300)
-async def test_runs_of_a_server_that_is_killed_are_carried_on_by_another_on_the_same_database(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("ASSAY_STATE", new_database())
-    folder = await noted(tmp_path)
-    ports = free_port(), free_port()
-    with (
-        ChatServer(slow(0.2)) as model,
-        process(folder, model, ports[0]) as first,
-        process(folder, model, ports[1]),
-        client_of(ports[0]) as one,
-        client_of(ports[1]) as other,
-    ):
-        runs = [client.post("/api/runs", json={"question": QUESTION}).json()["run"] for client in (one, other) * 3]
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-        for run in runs:
-            assert followed(other, run)[-1].data == {"state": "delivered"}
-        asked_twice = len(model.requests)
-    with open_workspace(folder) as workspace:
-        assert not verify(workspace.store, None).faults
-        recorded = sum(workspace.run(run).usage.calls for run in runs)
-        assert asked_twice - recorded <= 3 * 2, "only what was on its way when the process died is asked again"

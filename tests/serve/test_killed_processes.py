@@ -1,0 +1,201 @@
+"""Servers and workers on one PostgreSQL database, of which some are killed: every run ends, no recorded reply is asked for
+again, the chain verifies, no stream loses an event, and budgets hold."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import dying
+import forked
+import httpx
+import pytest
+from notes import fill
+from postgres_server import new_database
+from serving import NOTES, QUESTION, Sent, script, sent, until
+from test_restart import client_of, free_port
+
+from assay.core.codec import dumps
+from assay.core.events import ModelReplied
+from assay.core.types import Usage
+from assay.governance.audit.verify import verify
+from assay.store.runs import budgets, underway
+from assay.testing import ChatServer, role_of
+from assay.testing.protocol import reply_of
+from assay.workspace.facade import Workspace, open_workspace
+
+SOAK = bool(os.environ.get("ASSAY_SOAK"))
+
+
+class NumberedModel:
+    """Numbers its requests; a reply says its number as the tokens of its request, so that a record tells which one it is of."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.requests: list[str] = []  # by number
+        self._script, self._seconds, self._lock = script(), seconds, threading.Lock()
+
+    async def answer(self, request: dict[str, Any]) -> Any:
+        if not role_of(request)[0]:
+            return self._script.answer(request)
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(dumps(request["messages"]))
+        await asyncio.sleep(self._seconds)
+        return replace(reply_of(cast(Any, self._script.answer(request)), request), usage=Usage(1, number + 1, 1))
+
+    def asked_again(self, workspace: Workspace, runs: Sequence[str]) -> list[int]:
+        """The numbers of requests whose reply was recorded, and that were sent again later."""
+        last: dict[str, int] = {}
+        for number, words in enumerate(self.requests):
+            last[words] = number
+        events = (event for run in runs for event in workspace.run(run).events)
+        recorded = [event.usage.tokens_in - 1 for event in events if isinstance(event, ModelReplied)]
+        assert len(recorded) == len(set(recorded))
+        return [number for number in recorded if last[self.requests[number]] > number]
+
+
+@contextmanager
+def started(
+    folder: Path, model: ChatServer, *words: str, point: str = "never", times: int = 0
+) -> Iterator[forked.Process]:
+    """`assay …` in a process, which may kill itself at a point; it is ready when it has said its first line."""
+    given = {"ASSAY_LLM_BASE_URL": model.url, "ASSAY_LLM_MODEL": "scripted", "ASSAY_LLM_API_KEY": "k"}
+    free = {"ASSAY_SERVE_RUNS_PER_PERSON": "0", "ASSAY_SERVE_REQUESTS_PER_MINUTE": "0"}
+    made = forked.Process(
+        [sys.executable, dying.__file__, point, str(times), *words, "--workspace", str(folder)],
+        env={**os.environ, **given, **free},
+        stdout=forked.DEVNULL,
+        stderr=forked.PIPE,
+        text=True,
+    )
+    said: list[str] = []
+    reader = threading.Thread(target=lambda: list(map(said.append, made.stderr)), daemon=True)
+    reader.start()
+    try:
+        until(lambda: said or made.poll() is not None, 120)
+        yield made
+    finally:
+        made.kill()
+        made.wait()
+        reader.join()
+
+
+def serving(port: int, *flags: str) -> list[str]:
+    return ["serve", "--no-token", "--port", str(port), *flags]
+
+
+def streamed(ports: Sequence[int], run: str) -> list[Sent]:
+    """A run's stream to its end, from any of the servers; one that goes away is left for another, as a browser does."""
+    seen: list[Sent] = []
+    for attempt in range(600):
+        try:
+            with client_of(ports[attempt % len(ports)]) as client:
+                last = {"Last-Event-ID": seen[-1].id} if seen else {}
+                with client.stream("GET", f"/api/runs/{run}/events", headers=last) as reply:
+                    for event in sent(reply.iter_lines()):
+                        if event.event == "end":
+                            return [*seen, event]
+                        if event.event != "parked":
+                            seen.append(event)
+        except httpx.TransportError:
+            time.sleep(0.2)
+    raise AssertionError(f"{run} did not end")
+
+
+def asked(ports: Sequence[int], question: str) -> str:
+    """The run of a question that is asked until somebody acknowledges it. Each time it is another one, so that no two runs have
+    the same prompts."""
+    for attempt in range(600):
+        try:
+            with client_of(ports[attempt % len(ports)]) as client:
+                reply = client.post("/api/runs", json={"question": f"{question} Attempt {attempt}."})
+                if reply.status_code == 201:
+                    return reply.json()["run"]
+        except httpx.TransportError:
+            pass
+        time.sleep(0.2)
+    raise AssertionError("no server answers")
+
+
+def assert_whole(folder: Path, model: NumberedModel, runs: Sequence[str], streams: Sequence[list[Sent]], most: int):
+    """What holds whatever was killed."""
+    for stream in streams:
+        assert stream[-1].data == {"state": "delivered"}
+        assert [int(event.id) for event in stream[:-1]] == list(range(len(stream) - 1))
+    with open_workspace(folder) as workspace:
+        until(lambda: not underway.listing(workspace.store), 60)
+        assert not verify(workspace.store, None).faults
+        assert [len(workspace.run(run).events) for run in runs] == [len(stream) - 1 for stream in streams]
+        assert model.asked_again(workspace, runs) == []
+        spent = budgets.spent(workspace.store, "local", workspace.store.now()[:10])
+        assert len(model.requests) <= spent.calls <= most
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(300)
+def test_processes_that_die_at_named_points_leave_every_run_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    calls = 24  # that there are for all runs: fewer than they would take
+    monkeypatch.setenv("ASSAY_STATE", new_database())
+    monkeypatch.setenv("ASSAY_BUDGET_DAY_CALLS", str(calls))
+    folder, own = tmp_path / "workspace", NumberedModel()
+    asyncio.run(fill(folder, NOTES))
+    ports = free_port(), free_port()
+    with (
+        ChatServer(own.answer) as model,
+        started(folder, model, *serving(ports[0], "--no-work")),
+        started(folder, model, *serving(ports[1]), point="event recorded", times=12) as server,
+        started(folder, model, "worker", point="reply recorded", times=3) as first,
+        started(folder, model, "worker", point="request reserved", times=3) as second,
+        ThreadPoolExecutor(8) as people,
+    ):
+        runs = [asked([ports[n % 2]], f"{QUESTION} That is question {n}.") for n in range(6)]
+        streams = [people.submit(streamed, [ports[(n + 1) % 2], ports[0]], run) for n, run in enumerate(runs)]
+        for each in (server, first, second):
+            assert each.wait(60) == -signal.SIGKILL
+        with started(folder, model, "worker"):
+            whole = [each.result(60) for each in streams]
+            assert_whole(folder, own, runs, whole, calls)
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(not SOAK, reason="a soak: ASSAY_SOAK=1")
+def test_runs_end_whole_though_a_process_is_killed_every_few_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    number, calls, chance = 100, 400, random.Random(18)
+    monkeypatch.setenv("ASSAY_STATE", new_database())
+    monkeypatch.setenv("ASSAY_BUDGET_DAY_CALLS", str(calls))
+    folder, own = tmp_path / "workspace", NumberedModel(0.2)
+    asyncio.run(fill(folder, NOTES))
+    ports = free_port(), free_port()
+    lines = [serving(ports[0]), serving(ports[1], "--no-work"), ["worker"], ["worker"]]
+    with ChatServer(own.answer) as model, ExitStack() as ends, ThreadPoolExecutor(16) as people:
+
+        def begin(line: list[str]) -> forked.Process:
+            return ends.enter_context(started(folder, model, *line))
+
+        def ask_and_follow(n: int) -> tuple[str, list[Sent]]:
+            run = asked(ports[:: 1 if n % 2 else -1], f"{QUESTION} That is question {n}.")
+            return run, streamed(ports[:: 1 if n % 2 else -1], run)
+
+        running, killed = [begin(line) for line in lines], 0
+        asking = [people.submit(ask_and_follow, n) for n in range(number)]
+        while not all(each.done() for each in asking):
+            time.sleep(chance.uniform(1, 4))
+            place = chance.randrange(len(lines))
+            running[place].kill()
+            running[place].wait()
+            running[place], killed = begin(lines[place]), killed + 1
+        runs, streams = zip(*(each.result() for each in asking), strict=True)
+        assert_whole(folder, own, runs, streams, calls)
+        print(f"{killed} processes killed, {len(own.requests)} requests for {number} runs")
