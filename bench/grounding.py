@@ -1,13 +1,13 @@
 """How well rules alone tell whether a claim follows from what it cites.
 
-    python bench/grounding.py --data FOLDER [--out FILE] [--sweep] [--twisted]
+    python bench/grounding.py --data FOLDER [--out FILE] [--twisted]
 
 FOLDER holds `*.jsonl` with {claim, evidence: [sentence, …], label: SUPPORT | PARTIAL | NEUTRAL | REFUTE, rationale: [place]}.
 A claim is shown the sentences that people marked as its evidence, or all of them where they marked none. Printed for each set
-and label: the verdicts of `ground.by_rule`. What must be near zero is the share of NEUTRAL and REFUTE that is called supported,
-since that is delivered without a model ever seeing it; what is left as partial goes to a model. `--sweep` prints the same for
-other thresholds. `--twisted` takes sentences of the evidence as claims, as they stand and with one thing changed: a number, a
-name, a negation, a direction, or the source that is cited. As they stand they should be supported; twisted, never.
+and label: the verdicts of `claim_rules.by_rule`. What must be near zero is the share of NEUTRAL and REFUTE that is called
+supported, since that is delivered without a model ever seeing it; what is left as partial goes to a model. `--twisted` takes
+sentences of the evidence as claims, as they stand and with one thing changed: a number, a name, a negation, a direction, or the
+source that is cited. As they stand they should be supported; twisted, never.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from result_file import add_out, write_result
@@ -48,10 +47,10 @@ def cases(file: Path) -> Iterator[Case]:
         yield Claim(row["claim"].strip(), ("k",)), evidence, Sources({"d": row.get("title", "")}), row["label"]
 
 
-def measured(found: list[Case], by: claim_rules.Grounding) -> dict[str, dict[str, float]]:
+def measured(found: list[Case]) -> dict[str, dict[str, float]]:
     counts = {label: Counter[str]() for label in LABELS}
     for claim, evidence, sources, label in found:
-        verdict = claim_rules.by_rule(claim, (evidence,), sources, by=by).verdict
+        verdict = claim_rules.by_rule(claim, (evidence,), sources).verdict
         counts[label][str(verdict)] += 1
     return {
         label: {"n": own.total(), **{verdict: round(own[verdict] / own.total(), 3) for verdict in VERDICTS}}
@@ -138,7 +137,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     add_out(parser)
-    parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--twisted", action="store_true")
     given = parser.parse_args()
     figures: dict[str, object] = {}
@@ -149,18 +147,9 @@ def main() -> None:
             continue
         found = list(cases(file))
         begun = time.perf_counter()
-        figures[file.stem] = own = measured(found, claim_rules.DEFAULT)
+        figures[file.stem] = own = measured(found)
         show(file.stem, own)
         print(f"{'':22} {1000 * (time.perf_counter() - begun) / len(found):.2f} ms a claim")
-        if given.sweep:
-            for near in (0.7, 0.75, 0.8, 0.85, 0.9, 1.0):
-                swept = measured(found, replace(claim_rules.DEFAULT, near=near))
-                passed = "  ".join(f"{label} {swept[label]['supported']:.3f}" for label in swept)
-                print(f"{'':22} near {near:.2f}: supported {passed}")
-            for least in (0.3, 0.4, 0.5, 0.6):
-                swept = measured(found, replace(claim_rules.DEFAULT, least=least))
-                failed = "  ".join(f"{label} {swept[label]['unsupported']:.3f}" for label in swept)
-                print(f"{'':22} least {least:.2f}: unsupported {failed}")
     write_result(given.out, figures)
 
 
