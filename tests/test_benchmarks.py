@@ -118,7 +118,7 @@ async def test_with_an_honest_judge_only_what_is_true_reaches_the_reader():
         "altered shown": 0.0,
     }
     lied = cite.shares(await cite.ours(supported(), asked), "0badf00d")
-    assert lied["true shown"] == 1.0 and lied["foreign shown"] == 0.0
+    assert lied["true shown"] == 1.0 and lied["foreign shown"] == lied["altered shown"] == 0.0
 
 
 def test_the_writer_reads_the_prompts_of_peers():

@@ -323,3 +323,21 @@ def test_two_facts_side_by_side_are_no_cause():
     said = "The ram leaks oil at its lower seal because it stands in a dry chamber."
     assert ruled(said, "The ram leaks oil at its lower seal. It stands in a dry chamber.").verdict is Verdict.partial
     assert ruled(said, f"It was built in Velden. {said}").verdict is Verdict.supported
+
+
+def test_words_in_quotation_marks_must_be_those_of_a_cited_passage():
+    for claim in (
+        "“Raw telemetry from the Oster pumps is kept for 30 days.”",
+        'The policy says "raw telemetry from the Oster pumps is never kept".',
+        "“The dam above Coldwell was built in 1931” is what the policy says.",  # another source says so
+    ):
+        found = ruled(claim, POLICY)
+        assert found.verdict is Verdict.unsupported and "is quoted" in found.why
+        assert_no_model_lifts(found, (evidence(POLICY),))
+    for claim in (
+        "The policy speaks of “Summaries … kept for seven years”, which is long.",
+        "The policy says that “raw  telemetry from the Oster pumps” is kept for three months.",
+        "It is the “single source of truth” of the firm.",  # a term
+        "“Rules for keeping data of pumps” says that summaries are kept for seven years.",
+    ):
+        assert ruled(claim, POLICY, "Rules for keeping data of pumps").verdict is Verdict.partial, claim

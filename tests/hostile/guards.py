@@ -42,6 +42,13 @@ JOBS, SETUP, FEEDBACK = "tests/serve/test_jobs.py", "tests/serve/test_setup.py",
 SYNTHESIS = "tests/synthesis"
 GUARDS = (
     Guard(
+        "words in quotation marks are in a cited passage",
+        "answer/checking/claim_rules.py",
+        "if altered := altered_quotation(words, texts.values()):",
+        'if altered := "":',
+        f"{RULES}::test_words_in_quotation_marks_must_be_those_of_a_cited_passage",
+    ),
+    Guard(
         "the fence escapes its own marks",
         "prompts/fence.py",
         'seen = _BRACKETS.sub("|", clean_text(words))',

@@ -25,6 +25,7 @@ from assay.answer.checking.source import (
 from assay.answer.checking.table_value import gives_cell
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Verdict
+from assay.evidence.quotation import locate_quote
 from assay.language import facts
 from assay.language.injection import is_suspicious, note_taint
 from assay.language.negation import count_negations, find_denial, find_reversal
@@ -36,6 +37,8 @@ HEDGE = "The documents suggest, but do not state, that "
 OPEN = "it does not repeat what it cites, and no capable model has judged it"
 WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
 TITLED = re.compile(r"“[^”]{1,200}”:\s+")  # a document's title before what it says
+QUOTED = re.compile(r"“([^“”]+)”|\"([^\"]+)\"")
+QUOTATION = 5  # words in quotation marks that are more than a term
 REPEATED = 0.9  # of a claim's words that a sentence must have in the same order
 COVERED = 0.6  # of that sentence's words that the claim must have
 COUNTABLE = 20  # numbers up to this may be counted from what is cited
@@ -81,6 +84,8 @@ def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterabl
         return "it reads like an instruction"
     if _is_instructed(words, texts.values(), passages):
         return "a passage tells its reader to say so, and nothing that it cites does"
+    if altered := altered_quotation(words, texts.values()):
+        return f"“{altered}” is quoted, and is in no passage that it cites"
     if claim.working is not None:
         proof = working.prove(words, claim.working, texts)
         return "" if proof.ok else proof.why
@@ -125,6 +130,14 @@ def _same_words(claim_words: Sequence[str], source_words: Sequence[str]) -> bool
     kept = {block.a + at for block in blocks for at in range(block.size)}
     added = [word for at, word in enumerate(claim_words) if at not in kept]
     return same >= max(REPEATED * len(claim_words), COVERED * len(source_words)) and ADDED.issuperset(added)
+
+
+def altered_quotation(words: str, texts: Collection[str]) -> str:
+    """Words in quotation marks that no cited passage or title has; empty if there are none. Quoted terms are left to the
+    judge."""
+    quoted = (found[1] or found[2] for found in QUOTED.finditer(words))
+    spans = (each for each in quoted if len(WORD.findall(each)) >= QUOTATION)
+    return next((each for each in spans if not any(locate_quote(each, text) for text in texts)), "")
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
