@@ -37,6 +37,11 @@ def about(left: str, right: str, question: str = "") -> str:
             "The licence was signed by Piet Sander.",
             "Orla Brandt / Piet Sander",
         ),
+        (
+            "The team found that 1,840 households had received the notice.",
+            "By the log, 1,480 households received the notice to boil water.",
+            "1,840 / 1,480",
+        ),
         ("The river passed 4.2 m in the flood.", "The river passed 5.1 m in the flood.", "4.2 m / 5.1 m"),
     ],
 )

@@ -187,9 +187,14 @@ class Alignment:
     share: float  # of the shorter sentence that is equal
 
 
+TENSE = frozenset(("had", "has", "have"))  # "had received" and "received" say the same of a value
+
+
 @lru_cache(maxsize=20_000)
 def align(left: str, right: str) -> Alignment:
-    ours, theirs = tokenize(left), tokenize(right)
+    ours, theirs = (
+        tuple(token for token in tokenize(each) if token.text.lower() not in TENSE) for each in (left, right)
+    )
     a, b = [each.place for each in ours], [each.place for each in theirs]
     equal: set[tuple[int, int]] = set()
     broken: list[tuple[int, int, int, int]] = []
