@@ -65,6 +65,15 @@ def test_a_lease_that_is_not_renewed_runs_out_and_one_other_process_takes_the_ru
     assert underway.renew(store, ONE, [run]) == {run}, "who comes back learns that it has lost the run"
 
 
+def test_a_process_that_lost_a_run_does_not_end_it_though_who_took_it_up_has_died(store: Store, clock: Clock):
+    run = begun(store, ONE)
+    clock.seconds = 30
+    underway.claim(store, OTHER)
+    clock.seconds = 60
+    underway.end(store, run, ONE)
+    assert underway.claim(store, "west 1") == {run: ANN}
+
+
 def test_a_run_that_a_process_lets_go_can_be_taken_up_at_once(store: Store):
     run = begun(store, ONE)
     underway.release(store, OTHER, [run])

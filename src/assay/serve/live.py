@@ -85,6 +85,7 @@ class LiveRuns:
         works: bool = True,
         most: int | None = None,
         hears: Callable[[], bool] = lambda: False,
+        has_room: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._present = present  # the current state of a user, whose groups may change during a run; None if removed
@@ -92,6 +93,7 @@ class LiveRuns:
         self._works = works
         self._most = most  # runs that are worked on here at once; None: no limit
         self._hears = hears  # whether this process is told of others' changes
+        self._has_room = has_room  # called in the serving loop when a run has ended
         self._listed: dict[str, str] = {}  # run → who: all runs in progress anywhere, as of the last look
         self._seen: int | None = None  # the latest record as of the last look
         self._takes = False  # runs that nobody works on are taken up when they are noticed
@@ -234,6 +236,8 @@ class LiveRuns:
             with self._lock:
                 self._under.pop(own.id, None)
             self._wake(own.id)
+            if self._serving is not None:
+                self._serving.call_soon_threadsafe(self._has_room)
 
     def _ended(self, workspace: Workspace, own: ActiveRun) -> None:
         try:
@@ -252,6 +256,9 @@ class LiveRuns:
         """Whether another process, such as a terminal, runs it: then its end is not recorded here."""
         try:
             return len(workspace.run(own.id).events) > len(own.run.events)
+        except StoreError:
+            own.parked = True  # nothing can be recorded now: it stays listed and is taken up again
+            return True
         except AssayError:
             return True
 
@@ -336,17 +343,17 @@ class LiveRuns:
             elsewhere = sum(asker == who for run, asker in self._listed.items() if run not in self._under)
             return elsewhere + sum(own.who == who for own in self._under.values())
 
-    def expect(self, store: Store) -> None:
+    def expect(self, store: Store, *, alone: bool = True) -> None:
         """Load the runs interrupted with an earlier server before serving requests, so that their clients are not
-        told that they have ended."""
+        told that they have ended. A process that is not alone takes them up later, and shares them with the others."""
         if not self._works:
             return
         decided = {run: Principal(who) for run, who in reviews.undelivered(store)}
         with self._lock:
-            self._due = decided | underway.claim(store, self._process, most=self._most)
+            self._due = decided | (underway.claim(store, self._process) if alone else {})
 
     async def take_up(self, store: Store, for_principal: Callable[[Principal], Workspace]) -> int:
-        """Resume those runs, each as its asker."""
+        """Resume those runs, each as its asker. What cannot be resumed now stays due."""
         taken, self._takes = 0, self._works
         listed = await asyncio.to_thread(underway.listing, store) if self._due else []
         stops = {each.run for each in listed if each.stop}
@@ -360,9 +367,10 @@ class LiveRuns:
                     continue
                 await self._engine.run(self._resume(workspace, run_id, if_due=True))
                 taken += 1
+            except StoreError as error:  # the state cannot be used now: it stays due
+                if not self.closing:
+                    log.error("run %s is not taken up yet: %s", run_id, error)
             except AssayError as error:  # already delivered or waiting when the last server died, or erased since
-                if self.closing:
-                    continue
                 log.info("run %s was not taken up again: %s", run_id, error)
                 with self._lock:
                     self._due.pop(run_id, None)
@@ -396,8 +404,8 @@ class LiveRuns:
                 here = {*self._under, *self._due}
             if self._most is not None and len(here) >= self._most:
                 break
-            most = None if self._most is None else 1  # one at a time, so that several processes share them
-            claimed = await asyncio.to_thread(underway.claim, store, self._process, here, most)
+            # One at a time, so that several processes share them.
+            claimed = await asyncio.to_thread(underway.claim, store, self._process, here, 1)
             if not claimed:
                 break
             with self._lock:

@@ -84,7 +84,13 @@ class Server:
         self.shared = self.shared or bool(self.workspace.settings.state)
         self.stored = load_settings(self.workspace.path)
         self.live = LiveRuns(
-            self.engine, self.present, self.process, works=self.works, most=self.most_runs, hears=self.hears
+            self.engine,
+            self.present,
+            self.process,
+            works=self.works,
+            most=self.most_runs,
+            hears=self.hears,
+            has_room=self.changed.set,
         )
         self.worker = UploadWorker(self.engine, self.workspace, self.process, shared=self.shared, hears=self.hears)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
@@ -153,7 +159,7 @@ class Server:
         loop = asyncio.get_running_loop()
         self.live.serve_on(loop)
         self.worker.serve_on(loop)
-        await asyncio.to_thread(self.live.expect, self.workspace.store)
+        await asyncio.to_thread(self.live.expect, self.workspace.store, alone=not self.shared)
         if self.shared:
             self.listener = ChangeListener(self.workspace.store, lambda: self._hear(loop))
             self.listener.start()

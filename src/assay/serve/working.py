@@ -35,11 +35,13 @@ async def _carry_on(server: Server) -> None:
         except Exception as error:  # uploaded files are still processed
             log.error("not every run could be taken up", exc_info=error)
         await server.worker.take_up(server.current_workspace)
+        server.changed.set()  # from here on what nobody works on is taken up when it is noticed
     while not server.live.closing:
         await asyncio.sleep(RENEWAL)
         try:
             await server.live.renew_leases(server.workspace.store)
             await server.worker.renew()
+            await server.live.take_up(server.workspace.store, server.current_workspace)
         except AssayError as error:
             log.error("leases could not be renewed: %s", error)
         server.changed.set()  # also without word from others: a process that has died writes nothing

@@ -40,11 +40,11 @@ def begin(store: Store, run: str, principal: Principal, process: str = "") -> No
 
 
 def end(store: Store, run: str, process: str = "") -> None:
-    """Remove a run from the list, unless a process other than this one holds it."""
+    """Remove a run from the list; with a process only if that has its lease. One that another process took up is that one's to
+    end, also if it has died since."""
+    own = [underway.c.run == run, *([underway.c.process == process] if process else [])]
     with store.write() as connection:
-        row = connection.execute(select(underway).where(underway.c.run == run)).first()
-        if row is not None and not (process and is_elsewhere(row, process, store.now())):
-            connection.execute(delete(underway).where(underway.c.run == run))
+        connection.execute(delete(underway).where(*own))
 
 
 def renew(store: Store, process: str, runs: Collection[str]) -> set[str]:
