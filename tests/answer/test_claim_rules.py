@@ -337,6 +337,9 @@ def test_words_in_quotation_marks_must_be_those_of_a_cited_passage():
     for claim in (
         "The policy speaks of “Summaries … kept for seven years”, which is long.",
         "The policy says that “raw  telemetry from the Oster pumps” is kept for three months.",
+        "The policy says that “Raw telemetry from the Oster pumps.” is kept for three months.",  # its own capital and point
+        "The policy says that “[r]aw telemetry from [all] the Oster pumps” is kept for three months.",
+        "The firm follows “Keeping the Data of Pumps and Dams” in this.",  # a work
         "It is the “single source of truth” of the firm.",  # a term
         "“Rules for keeping data of pumps” says that summaries are kept for seven years.",
     ):

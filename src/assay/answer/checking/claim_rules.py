@@ -25,7 +25,6 @@ from assay.answer.checking.source import (
 from assay.answer.checking.table_value import gives_cell
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Verdict
-from assay.evidence.quotation import locate_quote
 from assay.language import facts
 from assay.language.injection import is_suspicious, note_taint
 from assay.language.negation import count_negations, find_denial, find_reversal
@@ -38,6 +37,7 @@ OPEN = "it does not repeat what it cites, and no capable model has judged it"
 WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
 TITLED = re.compile(r"“[^”]{1,200}”:\s+")  # a document's title before what it says
 QUOTED = re.compile(r"“([^“”]+)”|\"([^\"]+)\"")
+LEFT_OUT = re.compile(r"\.\.\.|…|\[[^\]]*\]")
 QUOTATION = 5  # words in quotation marks that are more than a term
 REPEATED = 0.9  # of a claim's words that a sentence must have in the same order
 COVERED = 0.6  # of that sentence's words that the claim must have
@@ -133,11 +133,37 @@ def _same_words(claim_words: Sequence[str], source_words: Sequence[str]) -> bool
 
 
 def altered_quotation(words: str, texts: Collection[str]) -> str:
-    """Words in quotation marks that no cited passage or title has; empty if there are none. Quoted terms are left to the
-    judge."""
+    """Words in quotation marks that no cited passage or title has; empty if there are none. Quoted terms and names of works
+    are left to the judge. Case and punctuation may differ; what is left out or put in brackets is not compared."""
     quoted = (found[1] or found[2] for found in QUOTED.finditer(words))
-    spans = (each for each in quoted if len(WORD.findall(each)) >= QUOTATION)
-    return next((each for each in spans if not any(locate_quote(each, text) for text in texts)), "")
+    spans = [each for each in quoted if len(WORD.findall(each)) >= QUOTATION and not _names_work(each)]
+    sources = [_folded_words(text) for text in texts] if spans else []
+    return next((each for each in spans if not any(_says(source, _quoted_pieces(each)) for source in sources)), "")
+
+
+def _folded_words(text: str) -> str:
+    return f" {' '.join(WORD.findall(fold_case(text)))} "
+
+
+def _quoted_pieces(quoted: str) -> list[str]:
+    whole = re.sub(r"\[(\w)\](?=\w)", r"\1", quoted)  # "[t]he"
+    return [_folded_words(piece) for piece in LEFT_OUT.split(whole) if WORD.search(piece)]
+
+
+def _says(source: str, pieces: Sequence[str]) -> bool:
+    """Whether a text has the pieces in this order."""
+    place = 0
+    for piece in pieces:
+        found = source.find(piece, place)
+        if found < 0:
+            return False
+        place = found + len(piece) - 1
+    return True
+
+
+def _names_work(quoted: str) -> bool:
+    long = [word for word in WORD.findall(quoted) if len(word) > 3]
+    return bool(long) and all(word[0].isupper() or word[0].isdigit() for word in long)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
