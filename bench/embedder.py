@@ -3,8 +3,8 @@
     python bench/embedder.py                                   what is not installed is said to be missing
     python bench/embedder.py --reference FOLDER --rounds 7     with sentence-transformers, from an environment that has it
 
-FOLDER holds the model (gte-small, or with --model minilm all-MiniLM-L6-v2) as sentence-transformers saves it. To make such an
-environment without touching this one:
+FOLDER holds the model (gte-small, or with --model minilm all-MiniLM-L6-v2) as sentence-transformers saves it;
+`bench/reference_model.py FOLDER` writes gte-small there. To make such an environment without touching this one:
 
     python -m venv peers && peers/bin/pip install -e . torch sentence-transformers onnxruntime
 
