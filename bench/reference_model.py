@@ -2,7 +2,7 @@
 
     peers/bin/python bench/reference_model.py FOLDER
 
-Needs torch, transformers and sentence-transformers. The weights are the bundled ones in float32: both embed with the same model.
+Needs torch, transformers and sentence-transformers. The weights are the bundled ones in float32: one model for both.
 """
 
 from __future__ import annotations
