@@ -49,7 +49,7 @@ def test_no_argument_of_any_tool_is_too_much_for_it(plant: Library, name: str):
             begun = time.thread_time()
             with pytest.raises(ToolError) as refused:
                 asyncio.run(TOOLS[name](tool_context, {**good, argument: value}))
-            assert time.thread_time() - begun < 0.5
+            assert time.thread_time() - begun < 2
             assert len(str(refused.value)) < 1_200 and "\n" not in str(refused.value)
 
 

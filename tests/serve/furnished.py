@@ -21,10 +21,13 @@ from serving import QUESTION, Served, served, until
 
 from assay.core.access import LOCAL, Principal
 from assay.core.events import Asked, Failed
+from assay.evaluate.grading import Graded
+from assay.evaluate.kept_evaluations import keep_evaluation
 from assay.serve.state import Server
 from assay.store.access import grants, members
 from assay.store.runs import records, reviews
 
+EVALUATION = "cases.csv"
 PDF = Path(__file__).parents[2] / "samples" / "corpus" / "incident-report-pellam.pdf"
 
 
@@ -56,7 +59,7 @@ class Real:
     def ids(self, path: str = "") -> dict[str, tuple[str, ...]]:
         """By the name that a path has for them: a `name` is a person's among people, and a `run` under review is held."""
         return {
-            "name": (self.person,) if path.startswith("/api/people/") else self.bases,
+            "name": self._names(path),
             "document": (self.document, self.pdf),
             "run": (self.held,) if path.startswith("/api/reviews/") else self.runs,
             "thread": (self.thread,),
@@ -69,6 +72,11 @@ class Real:
             "key": ("0123456789abcdef",),  # nobody's: one's own is only ever taken back, see `spare`
             "kind": ("runs",),
         }
+
+    def _names(self, path: str) -> tuple[str, ...]:
+        if path.startswith("/api/people/"):
+            return (self.person,)
+        return (EVALUATION,) if path.startswith("/api/evaluations/") else self.bases
 
     def path(self, path: str) -> str:
         """A path of the OpenAPI document with something real in each of its places."""
@@ -105,6 +113,8 @@ def furnish(client: httpx.Client, server: Server, who: Principal, base: str = "r
     assert review is not None
     synthesis = made(client.post("/api/synthesis", json={"documents": [document, other], "questions": 1}))["run"]
     until(lambda: client.get(f"/api/runs/{synthesis}").json()["state"] not in {"running"}, 60)
+    graded = Graded("1", "How tall is the tower?", (), talked["id"], "answered", "31 metres", "31", {"right": 1.0})
+    keep_evaluation(server.workspace.path, EVALUATION, [("assay", "balanced mode", [graded])])
     return Real(
         bases=(base,),
         document=document,

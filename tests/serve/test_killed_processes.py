@@ -159,12 +159,12 @@ def test_processes_that_die_at_named_points_leave_every_run_to_others(tmp_path: 
         started(folder, model, "worker", point="request reserved", times=3) as second,
         ThreadPoolExecutor(8) as people,
     ):
-        runs = [asked([ports[n % 2]], f"{QUESTION} That is question {n}.") for n in range(6)]
+        runs = [asked([ports[n % 2], ports[(n + 1) % 2]], f"{QUESTION} That is question {n}.") for n in range(6)]
         streams = [people.submit(streamed, [ports[(n + 1) % 2], ports[0]], run) for n, run in enumerate(runs)]
         for each in (server, first, second):
-            assert each.wait(60) == -signal.SIGKILL
+            assert each.wait(120) == -signal.SIGKILL
         with started(folder, model, "worker"):
-            whole = [each.result(60) for each in streams]
+            whole = [each.result(120) for each in streams]
             assert_whole(folder, own, runs, whole, calls)
 
 

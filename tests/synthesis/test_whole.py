@@ -372,13 +372,23 @@ async def test_the_sample_corpus_becomes_an_account_that_holds(
         assert told == set(readable)
 
 
+LISTED = (
+    "After comparing the delivery lists street by street, the incident team found that 1,840 households had received the "
+    "notice."
+)
+
+
 @pytest.mark.long
-async def test_the_one_contradiction_of_the_sample_corpus_is_found_without_a_model(filled: Workspace):
+async def test_the_contradictions_of_the_sample_corpus_are_found_without_a_model(filled: Workspace):
     readable = [entry.id for entry in filled.sources() if entry.state == "ready"]
     run = [run async for run, _ in filled.synthesise(readable, wish(questions=1))][-1]
     account = filled.account(run.id)
     holds(account, filled)
     found = [each for each in account.relations if each.type is RelationType.contradiction]
     assert [{each.left.quote.text, each.right.quote.text} for each in found] == [
-        {"2.1 Raw telemetry is kept for 90 days.", "Raw telemetry is kept for 30 days and then overwritten."}
+        {"2.1 Raw telemetry is kept for 90 days.", "Raw telemetry is kept for 30 days and then overwritten."},
+        {
+            "According to the night shift's log, 1,480 households received the notice to boil their water.",
+            LISTED,
+        },
     ]
