@@ -115,4 +115,5 @@ def spend(store: Store, name: str, runs: int) -> Iterator[tuple[int, list[str]]]
 if __name__ == "__main__":
     here = opened(Path(sys.argv[1]))
     for granted, wrong in spend(here, f"p{sys.argv[2]}-", int(sys.argv[3])):
-        print(granted, *wrong, flush=True)
+        sys.stdout.write(" ".join((str(granted), *wrong)) + "\n")  # one write, so that a reader never gets half a line
+        sys.stdout.flush()
