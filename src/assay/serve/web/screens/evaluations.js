@@ -22,16 +22,21 @@ export async function show(root, params, app) {
 }
 
 function row(each) {
+  const more = `${each.day} · ${plural(each.questions, "question")} · ${each.sides.join(" and ")}`;
+  return linked(`#/evaluations/${encodeURIComponent(each.name)}`, each.title, more, each.right && `right: ${each.right}`);
+}
+
+function linked(href, title, more, mark) {
   return el(
     "li",
     { class: "row" },
     el(
       "div",
       { class: "grow" },
-      el("a", { class: "row-title", href: `#/evaluations/${encodeURIComponent(each.name)}`, dir: "auto" }, each.title),
-      el("p", { class: "row-more" }, `${each.day} · ${plural(each.questions, "question")} · ${each.sides.join(" and ")}`),
+      el("a", { class: "row-title", href, dir: "auto" }, title),
+      el("p", { class: "row-more", dir: "auto" }, more),
     ),
-    each.right ? badge(`right: ${each.right}`) : null,
+    mark ? badge(mark) : null,
   );
 }
 
@@ -111,15 +116,6 @@ function wrapped(label, heads, rows) {
 }
 
 function worst(each) {
-  return el(
-    "li",
-    { class: "row" },
-    el(
-      "div",
-      { class: "grow" },
-      el("a", { class: "row-title", href: `#/run/${encodeURIComponent(each.run)}`, dir: "auto" }, each.question),
-      el("p", { class: "row-more", dir: "auto" }, `Expected: ${each.expected || "nothing"}`),
-    ),
-    badge(each.outcome),
-  );
+  const expected = `Expected: ${each.expected || "nothing"}`;
+  return linked(`#/run/${encodeURIComponent(each.run)}`, each.question, expected, each.outcome);
 }
