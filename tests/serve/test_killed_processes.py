@@ -116,16 +116,18 @@ def streamed(ports: Sequence[int], run: str) -> list[Sent]:
 def asked(ports: Sequence[int], question: str) -> str:
     """The run of a question that is asked until somebody acknowledges it. Each time it is another one, so that no two runs have
     the same prompts."""
+    last = "nothing"
     for attempt in range(600):
         try:
             with client_of(ports[attempt % len(ports)]) as client:
                 reply = client.post("/api/runs", json={"question": f"{question} Attempt {attempt}."})
                 if reply.status_code == 201:
                     return reply.json()["run"]
-        except httpx.TransportError:
-            pass
+                last = f"{reply.status_code} {reply.text}"
+        except httpx.TransportError as error:
+            last = repr(error)
         time.sleep(0.2)
-    raise AssertionError("no server answers")
+    raise AssertionError(f"no server takes the question; the last said {last}")
 
 
 def assert_whole(folder: Path, model: NumberedModel, runs: Sequence[str], streams: Sequence[list[Sent]], most: int):
