@@ -27,6 +27,7 @@ from sqlalchemy import insert
 from assay.core.access import Base, Scope
 from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING, Eq, Filter, In
+from assay.index.lance.folder import Folder
 from assay.index.lance.lance_index import LanceIndex, open_index
 from assay.index.lance.read import best_by_words
 from assay.index.retrieve import SearchContext, retrieve
@@ -142,7 +143,7 @@ async def measure(size: int, rounds: int, k: int, batch: int, embed: bool) -> tu
     corpus = invent(size)
     words, vectors = questions(rounds)
     with tempfile.TemporaryDirectory() as folder:
-        index = await open_index(Path(folder), "bench", DIM, create=True)
+        index = await open_index(Folder(Path(folder)), "bench", DIM, create=True)
         facts = {"fill_s": await fill(index, corpus, batch)}
         began = time.perf_counter()
         await index.optimise()

@@ -26,6 +26,7 @@ from assay.evaluate.beir import BeirDocument, load
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, fuse
+from assay.index.lance.folder import Folder
 from assay.index.lance.lance_index import LanceIndex, open_index
 from assay.ingest.pipeline import passage_context
 from assay.ingest.split import split_passages
@@ -101,7 +102,7 @@ def embedded(texts: Sequence[str], embedder: BundledEmbedder, cache: Path | None
 
 
 async def filled(folder: Path, pieces: Sequence[tuple[Passage, str]], vectors: np.ndarray) -> LanceIndex:
-    index = await open_index(folder, "bench", vectors.shape[1], create=True)
+    index = await open_index(Folder(folder), "bench", vectors.shape[1], create=True)
     names = ("base", "source", "title", "date", "type", "language", "label")
     rows = [
         Row(piece, vector, above, {"doc": piece.doc_id, **dict.fromkeys(names, "bench")})

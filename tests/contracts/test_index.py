@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from postgres_server import data_folder, new_database
 from pydantic import SecretStr
+from s3_server import content, new_bucket
 
 from assay.core.errors import StoreError, UserError
 from assay.core.settings import Settings
@@ -21,6 +22,9 @@ from assay.core.types import Hit, Passage, Row, Scalar
 from assay.governance.backup import hold_writer_locks
 from assay.index import factory
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
+from assay.index.lance.bucket import Bucket
+from assay.index.lance.folder import Folder
+from assay.index.lance.lance_engine import LanceEngine
 from assay.index.lance.lance_index import open_index
 from assay.index.lease import lease_path
 from assay.index.memory.memory_index import MemoryIndex
@@ -37,12 +41,12 @@ HOSTILE = (
 
 
 async def lance(folder: Path) -> Index:
-    return await open_index(folder, "contract", DIM, create=True)
+    return await open_index(Folder(folder), "contract", DIM, create=True)
 
 
 async def lance_half_folded(folder: Path) -> Index:
     """The same engine with some rows in its search structures, some deleted from them, and the rest not in them yet."""
-    index = await open_index(folder, "contract", DIM, create=True)
+    index = await open_index(Folder(folder), "contract", DIM, create=True)
     await index.upsert([row(f"old-{i}", f"forgotten words number{i}") for i in range(30)])
     await index.optimise()
     await index.delete(EVERYTHING)
@@ -51,7 +55,11 @@ async def lance_half_folded(folder: Path) -> Index:
 
 async def lance_reading(folder: Path) -> Index:
     """The same engine without room for texts in memory."""
-    return await open_index(folder, "contract", DIM, create=True, text_limit=0)
+    return await open_index(Folder(folder), "contract", DIM, create=True, text_limit=0)
+
+
+async def lance_on_s3(folder: Path) -> Index:
+    return await factory.index_engine(settings_of_lance_on_s3(folder), folder).open("contract", DIM, create=True)
 
 
 async def memory(folder: Path) -> Index:
@@ -72,6 +80,7 @@ ENGINES: tuple[Any, ...] = (
     lance,
     lance_half_folded,
     lance_reading,
+    pytest.param(lance_on_s3, marks=pytest.mark.long),
     pytest.param(postgres, marks=pytest.mark.long),
     pytest.param(milvus_lite, marks=pytest.mark.long),
 )
@@ -434,6 +443,14 @@ def settings_of_lance_elsewhere(folder: Path) -> Settings:
     return Settings(index=f"lance:{folder}/elsewhere")
 
 
+def settings_of_lance_on_s3(folder: Path) -> Settings:
+    return Settings(index=f"lance:{new_bucket()}")
+
+
+def settings_of_lance_on_s3_and_postgres(folder: Path) -> Settings:
+    return Settings(index=f"lance:{new_bucket()}", state=SecretStr(new_database()))
+
+
 def settings_of_memory(folder: Path) -> Settings:
     return Settings(index="memory")
 
@@ -451,6 +468,8 @@ WORKSPACES = (
     settings_of_lance,
     settings_of_lance_elsewhere,
     settings_of_memory,
+    pytest.param(settings_of_lance_on_s3, marks=pytest.mark.long),
+    pytest.param(settings_of_lance_on_s3_and_postgres, marks=pytest.mark.long),
     pytest.param(settings_of_postgres, marks=pytest.mark.long),
     pytest.param(settings_of_milvus_lite, marks=pytest.mark.long),
 )
@@ -479,8 +498,13 @@ def test_an_unknown_engine_is_refused_by_name(tmp_path: Path):
 
 
 def test_an_address_is_not_taken_for_a_folder(tmp_path: Path):
-    with pytest.raises(UserError, match="in a folder"):
-        factory.index_engine(Settings(index="lance:s3://bucket/index"), tmp_path)
+    with pytest.raises(UserError, match="in a folder or on S3"):
+        factory.index_engine(Settings(index="lance:https://host/index"), tmp_path)
+
+
+def test_keys_are_not_taken_from_an_address(tmp_path: Path):
+    with pytest.raises(UserError, match="keys belong in the environment"):
+        factory.index_engine(Settings(index="lance:s3://key:secret@bucket/index"), tmp_path)
 
 
 async def test_an_index_exists_from_its_creation_until_it_is_dropped(engine: IndexEngine):
@@ -527,6 +551,9 @@ async def test_purge_leaves_nothing_of_deleted_rows(engine: IndexEngine, tmp_pat
         assert left and "Milvus" in left[0]
         return
     assert left == ()
+    if isinstance(engine, LanceEngine) and isinstance(engine.place, Bucket):
+        assert b"zeppelin" in content(engine.place.address)
+        assert not any(word in content(engine.place.address) for word in (b"xylophonequartz", b"marmalade"))
     on_disk = b"".join(path.read_bytes() for path in disk.rglob("*") if path.is_file())
     assert b"xylophonequartz" not in on_disk and b"marmalade" not in on_disk
     assert ids(await index.lexical("zeppelin", 5, EVERYTHING)) == ["k"]

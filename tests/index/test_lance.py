@@ -20,9 +20,9 @@ from assay.core.errors import StoreError, UserError
 from assay.core.types import Passage, Row
 from assay.index.encoding import table_name
 from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
-from assay.index.lance import folder as lance_folder
 from assay.index.lance import matrix
-from assay.index.lance.lance_index import LanceIndex, open_index
+from assay.index.lance.folder import Folder
+from assay.index.lance.lance_index import LanceIndex, drop_index, open_index
 from assay.index.lance.read import TableSnapshot
 from assay.index.lance.sql import compile
 from assay.index.lease import file_lease
@@ -42,7 +42,7 @@ def row(id: str, text: str = "plain words", doc: str = "d", dim: int = DIM) -> R
 
 
 async def opened(folder: Path, **options: float) -> LanceIndex:
-    return await open_index(folder, "b", DIM, create=True, **options)  # type: ignore[arg-type]
+    return await open_index(Folder(folder), "b", DIM, create=True, **options)  # type: ignore[arg-type]
 
 
 def bytes_under(folder: Path) -> bytes:
@@ -144,14 +144,14 @@ async def test_deleted_words_are_gone_from_the_disk_after_optimise(tmp_path, doo
     await index.upsert(rows + [row(f"k{i}", f"{kept}{i} words", "kept") for i in range(100)])
     await index.optimise()
     assert secret.encode() in bytes_under(tmp_path)
-    assert not index.unpurged()
+    assert not await index.unpurged()
 
     await index.delete(Eq("doc", "secret"))
-    assert index.unpurged()
+    assert await index.unpurged()
     assert await index.purge() == ()
     assert secret.encode() not in bytes_under(tmp_path)
     assert kept.encode() in bytes_under(tmp_path)
-    assert not index.unpurged()
+    assert not await index.unpurged()
     assert await index.count(EVERYTHING) == 100
 
 
@@ -209,7 +209,7 @@ async def test_a_dropped_and_rebuilt_table_is_not_taken_for_the_old_one(tmp_path
     reader = await opened(tmp_path)
     await reader.upsert([row("old", "old words")])
     assert [hit.passage.id for hit in await reader.dense(np.ones(DIM), 5, EVERYTHING)] == ["old"]
-    await lance_folder.drop_tables(tmp_path, "b")
+    await drop_index(Folder(tmp_path), "b")
     writer = await opened(tmp_path)
     await writer.upsert([row("new", "new words")])
     assert [hit.passage.id for hit in await reader.dense(np.ones(DIM), 5, EVERYTHING)] == ["new"]
@@ -235,7 +235,7 @@ async def test_writers_in_one_process_take_turns(tmp_path):
 async def test_another_number_of_dimensions_is_refused_with_a_remedy(tmp_path):
     index = await opened(tmp_path)
     with pytest.raises(StoreError, match="assay reindex"):
-        await open_index(tmp_path, "b", DIM + 1, create=True)
+        await open_index(Folder(tmp_path), "b", DIM + 1, create=True)
     with pytest.raises(StoreError, match="does not fit"):
         await index.upsert([row("a", dim=DIM + 1)])
     with pytest.raises(StoreError, match="does not fit"):
@@ -246,7 +246,7 @@ async def test_another_number_of_dimensions_is_refused_with_a_remedy(tmp_path):
 
 async def test_an_index_that_is_not_there_is_a_matter_for_the_person(tmp_path):
     with pytest.raises(UserError, match="no search index yet"):
-        await open_index(tmp_path, "b", DIM, create=False)
+        await open_index(Folder(tmp_path), "b", DIM, create=False)
 
 
 @pytest.mark.parametrize("part", ["_versions", "data"])
@@ -256,9 +256,9 @@ async def test_a_damaged_table_says_how_to_build_it_again(tmp_path, part):
     for path in next(tmp_path.glob("*.lance")).joinpath(part).iterdir():
         path.write_bytes(b"rubbish")
     with pytest.raises(StoreError, match="assay reindex"):
-        index = await open_index(tmp_path, "b", DIM, create=False)
+        index = await open_index(Folder(tmp_path), "b", DIM, create=False)
         await index.fetch(["a"], EVERYTHING)
-    await lance_folder.drop_tables(tmp_path, "b")
+    await drop_index(Folder(tmp_path), "b")
     index = await opened(tmp_path)
     await index.upsert([row("a")])
     assert await index.count(EVERYTHING) == 1
@@ -269,11 +269,11 @@ async def test_a_damaged_table_says_how_to_build_it_again(tmp_path, part):
     "base", ["simple", "Mixed", "mixed", "../../etc", "", "日本", "a" * 500, "\ud800", "it's", "a/b"]
 )
 async def test_any_base_id_gets_a_table_of_its_own_inside_the_folder(tmp_path, base):
-    index = await open_index(tmp_path, base, DIM, create=True)
+    index = await open_index(Folder(tmp_path), base, DIM, create=True)
     await index.upsert([row("a")])
     assert {path.parent for path in tmp_path.glob("*.lance")} == {tmp_path}
     assert table_name(base).lower() != table_name(base + "x").lower()
-    await lance_folder.drop_tables(tmp_path, base)
+    await drop_index(Folder(tmp_path), base)
     assert not list(tmp_path.glob("*.lance"))
 
 
@@ -281,7 +281,7 @@ async def test_above_the_limit_the_approximate_index_finds_nearly_all_of_the_nea
     chance = np.random.default_rng(3)
     centres = chance.standard_normal((40, 32)).astype(np.float32)
     vectors = centres[np.arange(3000) % 40] + 0.3 * chance.standard_normal((3000, 32)).astype(np.float32)
-    index = await open_index(tmp_path, "b", 32, create=True, exact_limit=1000)
+    index = await open_index(Folder(tmp_path), "b", 32, create=True, exact_limit=1000)
     rows = [row(f"p{i:04d}", doc=f"d{i % 10}") for i in range(3000)]
     await index.upsert([Row(r.passage, v, r.lead, r.fields) for r, v in zip(rows, vectors, strict=True)])
     await index.optimise()

@@ -10,6 +10,7 @@ import pytest
 from assay.core.errors import StoreError
 from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING
+from assay.index.lance.folder import Folder
 from assay.index.lance.lance_index import open_index
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.move import copy_index, index_digest
@@ -27,7 +28,7 @@ class Counting(MemoryIndex):
 
 
 async def test_an_index_moves_between_engines_and_back_and_stays_the_same(tmp_path: Path):
-    first, lance, last = MemoryIndex(), await open_index(tmp_path, "b", 4, create=True), MemoryIndex()
+    first, lance, last = MemoryIndex(), await open_index(Folder(tmp_path), "b", 4, create=True), MemoryIndex()
     await first.upsert([row(at) for at in range(20)])
     assert await copy_index(first, lance) == 20
     assert await copy_index(lance, last) == 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -16,6 +17,8 @@ from typer.testing import CliRunner
 
 from assay.cli.main import app
 from assay.core.errors import UserError
+from assay.index.lance.lance_index import UNTIDY
+from assay.store.access import grants
 from assay.store.runs import underway
 from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
@@ -36,6 +39,22 @@ def test_runs_and_uploads_at_a_server_that_does_not_work_are_done_by_a_worker(fo
             until(lambda: job(client, name)["state"] == "done")
             until(lambda: not worker.live.count_for("local"))
         assert listed(client, q="note.txt")[0]["state"] == "ready"
+
+
+def test_a_worker_optimises_an_index_to_which_much_was_written(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    async def is_untidy(writes: int = 0) -> bool:
+        with open_workspace(folder) as workspace:
+            (base,) = grants.every_base(workspace.store)
+            index = await workspace.context.existing_index(base)
+            assert index is not None
+            for label in range(writes):
+                await index.relabel(workspace.sources()[0].id, f"label {label}")
+            return await index.is_untidy()
+
+    assert not asyncio.run(is_untidy()) and asyncio.run(is_untidy(writes=UNTIDY))
+    monkeypatch.setattr("assay.serve.working.TIDY", 0.05)
+    with working(folder, process=SOUTH):
+        until(lambda: not asyncio.run(is_untidy()))
 
 
 @pytest.mark.long

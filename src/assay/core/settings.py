@@ -141,8 +141,8 @@ class Settings(BaseModel):
     )
     index: str = Field(
         "lance",
-        description="the search index: `lance` (in the workspace), `lance:PATH`, `postgres` (pgvector in the database that "
-        "`state` names), `milvus:http://…`, or `memory` (gone when the process ends)",
+        description="the search index: `lance` (in the workspace), `lance:PATH`, `lance:s3://BUCKET/PREFIX`, `postgres` "
+        "(pgvector in the database that `state` names), `milvus:http://…`, or `memory` (gone when the process ends)",
     )
     pool: int = Field(100, ge=10, le=1000, description="how many passages each channel contributes to a search")
     per_document: int = Field(

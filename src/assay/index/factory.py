@@ -23,11 +23,19 @@ def index_engine(settings: Settings, workspace: Path) -> IndexEngine:
 
 
 def _lance(settings: Settings, workspace: Path, place: str) -> IndexEngine:
+    from assay.index.lance.bucket import Bucket
+    from assay.index.lance.folder import Folder
     from assay.index.lance.lance_engine import LanceEngine
+    from assay.store.object_storage import is_bucket, open_bucket
 
+    own = workspace / "index"
+    if is_bucket(place):
+        open_bucket(place)  # an address that is none, or a client that is missing, is told at once
+        database = secret(settings.state)
+        return LanceEngine(workspace, Bucket(place.rstrip("/"), own, database), database)
     if "://" in place:
-        raise UserError("Lance keeps its tables in a folder, not at an address. Set `index` to `lance:PATH`.")
-    return LanceEngine(workspace, Path(place).expanduser() if place else None)
+        raise UserError("Lance keeps its tables in a folder or on S3. Set `index` to `lance:PATH` or `lance:s3://…`.")
+    return LanceEngine(workspace, Folder(Path(place).expanduser() if place else own))
 
 
 def _memory(settings: Settings, workspace: Path, place: str) -> IndexEngine:

@@ -1,15 +1,25 @@
-"""The writer lease: one process at a time fills a knowledge base. A file lock, which the system frees if the writer dies."""
+"""The writer lease: one process at a time fills a knowledge base.
+
+A file lock, which the system frees if the writer dies. Where machines share the state on a database server, also an advisory
+lock of that server, which it frees when the writer's connection ends: no clock and no deadline are involved.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.core.errors import UserError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 log = logging.getLogger(__name__)
 
@@ -49,3 +59,44 @@ async def file_lease(path: Path, patience: float, notice: float = 5.0) -> AsyncI
         yield
     finally:
         lock.release()
+
+
+@asynccontextmanager
+async def database_lease(address: str, key: str, patience: float) -> AsyncIterator[None]:
+    """Hold the lock of this name on the database server. UserError if it is not free after `patience` seconds."""
+    from assay.store.database import plain_errors
+
+    number = int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
+    began = time.monotonic()
+    with plain_errors():
+        connection = index_database(address).connect().execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        with plain_errors():
+            while not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({number})").scalar():
+                if time.monotonic() - began >= patience:
+                    raise still_writing(patience)
+                await asyncio.sleep(0.1)
+        try:
+            yield
+        finally:
+            with plain_errors():
+                connection.exec_driver_sql(f"SELECT pg_advisory_unlock({number})")
+    finally:
+        connection.close()
+
+
+@asynccontextmanager
+async def shared_lease(path: Path, database: str, key: str, patience: float) -> AsyncIterator[None]:
+    """Hold the lock file, which backup, migration and erase take; with the address of a database also its lock."""
+    async with AsyncExitStack() as held:
+        await held.enter_async_context(file_lease(path, patience))
+        if database:
+            await held.enter_async_context(database_lease(database, key, patience))
+        yield
+
+
+@lru_cache(maxsize=4)
+def index_database(address: str) -> Engine:
+    from assay.store.engines import engine_for
+
+    return engine_for(address).execution_options(assay_unlocked=True)

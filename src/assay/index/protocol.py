@@ -57,6 +57,10 @@ class Index(Protocol):
         """Merge new rows into the search structures and remove old versions, with the text of deleted rows."""
         ...
 
+    async def is_untidy(self) -> bool:
+        """Whether so much was written since the last `optimise` that another one pays."""
+        ...
+
     async def purge(self) -> tuple[str, ...]:
         """Optimise, then list the files that may still contain text of deleted or replaced rows. Empty if there are none."""
         ...

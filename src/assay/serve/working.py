@@ -15,6 +15,7 @@ from assay.store.leases import LEASE
 log = logging.getLogger("assay.serve")
 
 RENEWAL = LEASE / 3
+TIDY = 300.0  # seconds between two looks whether an index should be optimised
 POLL = 0.5  # seconds between two looks while nobody tells of others' writes
 
 
@@ -24,6 +25,8 @@ async def work(server: Server) -> None:
         if server.shared:
             tasks.create_task(_notice(server))
         tasks.create_task(_carry_on(server))
+        if server.works:
+            tasks.create_task(_tidy(server))
 
 
 async def _carry_on(server: Server) -> None:
@@ -45,6 +48,16 @@ async def _carry_on(server: Server) -> None:
         except AssayError as error:
             log.error("leases could not be renewed: %s", error)
         server.changed.set()  # also without word from others: a process that has died writes nothing
+
+
+async def _tidy(server: Server) -> None:
+    """Optimise search indexes from time to time, so that many small writes do not slow down searches."""
+    while not server.live.closing:
+        await asyncio.sleep(TIDY)
+        try:
+            await server.workspace.tidy_indexes()
+        except AssayError as error:
+            log.error("an index could not be optimised: %s", error)
 
 
 async def _notice(server: Server) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import date as clock_date
 from pathlib import Path
@@ -154,6 +154,21 @@ async def reindex(context: WorkspaceContext, base: str, say: Say = lambda _: Non
     async with context.writer_lock(into):
         grants.set_embedder(context.store, into, "", 0)  # invalidates the index, damaged or not
     return await add_sources(context, [], into.name, say=say)
+
+
+async def tidy_indexes(context: WorkspaceContext) -> int:
+    """Optimise the indexes to which much was written since that was done, and to which nobody adds documents now: an
+    ingestion does it itself. Returns their number."""
+    tidied = 0
+    for base in grants.every_base(context.store):
+        index = await context.existing_index(base)
+        if index is None or not await index.is_untidy():
+            continue
+        with suppress(UserError):  # somebody holds the lease
+            async with context.writer_lock(base, 0.0):
+                await index.optimise()
+                tidied += 1
+    return tidied
 
 
 async def edit(context: WorkspaceContext, document: str, title: str | None, date: str | None) -> None:

@@ -217,6 +217,12 @@ class Workspace:
 
         return await documents.reindex(self.context, base, say)
 
+    async def tidy_indexes(self) -> int:
+        """Optimise the indexes to which much was written. Returns their number."""
+        from assay.workspace import documents
+
+        return await documents.tidy_indexes(self.context)
+
     def backup(self, to: Path) -> int:
         from assay.workspace.move import backup_workspace
 

@@ -10,6 +10,8 @@ import typer
 
 from assay.cli.options import Workspace, plain
 
+IN_THE_FOLDER = ("", "lance", "memory")  # values of `state` and `index`
+
 
 def backup(
     file: Annotated[Path, typer.Argument(help="The file to write, for example assay-backup.tar.gz.")],
@@ -57,6 +59,12 @@ def restore(
         )
     settings = folder / FILE
     text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
-    if "state" in tomllib.loads(text):  # the server it names may hold the workspace as it is now
-        write_private(settings, with_settings(text, {"state": None}).encode())
+    # What these name may hold the workspace as it is now.
+    given = tomllib.loads(text)
+    elsewhere = [name for name in ("state", "index") if given.get(name, IN_THE_FOLDER[0]) not in IN_THE_FOLDER]
+    if elsewhere:
+        write_private(settings, with_settings(text, dict.fromkeys(elsewhere)).encode())
+    if "state" in elsewhere:
         typer.echo("Its runs and accounts are in a file now. `assay migrate --to ADDRESS` moves them to a server.")
+    if "index" in elsewhere:
+        typer.echo("Its search index was not in the folder, and is not in the backup: `assay reindex` builds it.")

@@ -89,7 +89,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
     if secret(settings.state):
         yield _line("state", *_server(secret(settings.state)))
-    yield _line("index", *_index(settings, folder))
+    yield _line("index", *_index(settings, folder, offline=offline))
     if has_workspace(folder):
         yield _line("permissions", *_permissions(folder))
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
@@ -129,17 +129,20 @@ def _permissions(folder: Path) -> tuple[bool | None, str]:
     return (False if who == "everybody" else None), f"{others} can read {folder}: `chmod -R go= {folder}`"
 
 
-def _index(settings: Settings, folder: Path) -> tuple[bool | None, str]:
-    """Whether the search index can be reached, the versions of its parts, and what it does not promise."""
+def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | None, str]:
+    """Whether the search index can be reached and written to, the versions of its parts, and what it does not promise."""
     from assay.core.errors import AssayError
     from assay.index.factory import index_engine
+    from assay.store.object_storage import SCHEME
 
+    if offline and SCHEME in settings.index:
+        return None, f"{settings.index} was not tried: --offline"
     try:
         engine = index_engine(settings, folder)
         parts = [f"{name} {version}" for name, version in asyncio.run(engine.versions()).items()]
+        limits = engine.limits()
     except AssayError as error:
         return False, str(error)
-    limits = engine.limits()
     return (None if limits else True), " ".join([", ".join(parts) + ".", *limits] if parts else limits)
 
 

@@ -1,4 +1,4 @@
-"""The folder of the Lance tables: table names, creation, opening, the writer lock, and flushing to disk."""
+"""Lance tables in a folder: names, creation, the writer lock, and flushing to disk."""
 
 from __future__ import annotations
 
@@ -6,84 +6,85 @@ import asyncio
 import os
 import shutil
 import uuid
-from datetime import timedelta
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from assay.core.errors import StoreError, UserError
-from assay.index.encoding import require_dimensions, table_name
-from assay.index.lance.lazy_import import load_lancedb
-from assay.index.lance.rows import schema
+from assay.index.lance.tables import connect, new_table
 from assay.index.lease import file_lease
-from assay.index.protocol import NO_INDEX
-
-if TYPE_CHECKING:
-    from lancedb.table import AsyncTable
 
 
-def tables(folder: Path, name: str) -> list[Path]:
-    """The folders of a table. Its creation is part of the folder name: a table that is dropped and recreated has another
-    folder, so a reader that still has the old one open cannot take the new rows for the old ones.
-    """
-    return sorted(folder.glob(f"{name}.*.lance"))
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A `TablePlace`."""
 
+    path: Path
 
-def has_index(folder: Path, base_id: str) -> bool:
-    """Whether the base has an index, intact or damaged."""
-    return bool(tables(folder, table_name(base_id)))
+    @property
+    def address(self) -> str:
+        return str(self.path)
 
+    async def check(self) -> dict[str, str]:
+        return {}
 
-async def create_table(folder: Path, name: str, dim: int) -> None:
-    """Create a table in a temporary folder and rename it into place, so that a partial table can never be opened."""
-    unfinished = folder / f"{name}.new"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    table = await (await _connect(unfinished)).create_table("table", schema=schema(dim))
-    await build_indices(table)
-    (unfinished / "table.lance").rename(folder / f"{name}.{uuid.uuid4().hex[:12]}.lance")
-    shutil.rmtree(unfinished, ignore_errors=True)
+    def limits(self) -> tuple[str, ...]:
+        return ()
 
+    def find(self, name: str) -> str | None:
+        return next((path.stem for path in self._tables(name)), None)
 
-async def open_table(folder: Path, name: str, dim: int) -> AsyncTable:
-    found = tables(folder, name)
-    if not found:
-        raise UserError(NO_INDEX)
-    try:
-        table = await (await _connect(folder)).open_table(found[0].stem)
-        columns = await table.schema()
-        held = columns.field("vector").type.list_size
-    except Exception as error:
-        raise damaged(folder, error) from error
-    if columns.names != schema(held).names:
-        raise damaged(folder, ValueError("another version of Assay made it"))
-    require_dimensions(held, dim)
-    return table
+    async def connect(self) -> Any:
+        return await connect(str(self.path))
 
+    async def create(self, name: str, dim: int) -> None:
+        """In a temporary folder that is renamed into place, so that a partial table can never be opened."""
+        unfinished = self.path / f"{name}.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        await new_table(await connect(str(unfinished)), "table", dim)
+        (unfinished / "table.lance").rename(self.path / f"{name}.{uuid.uuid4().hex[:12]}.lance")
+        shutil.rmtree(unfinished, ignore_errors=True)
 
-async def drop_tables(folder: Path, base_id: str, *, lock_timeout: float = 60.0) -> None:
-    """Delete a knowledge base's index from the disk with all its content, intact or damaged."""
-    name = table_name(base_id)
-    async with file_lease(folder / f"{name}.lock", lock_timeout):
-        for path in tables(folder, name):
+    async def drop(self, name: str) -> None:
+        for path in self._tables(name):
             await asyncio.to_thread(shutil.rmtree, path)
-        (folder / f"{name}.erase").unlink(missing_ok=True)
+        await self.unmark(name)
+
+    def lock(self, name: str, patience: float) -> AbstractAsyncContextManager[None]:
+        return file_lease(self.path / f"{name}.lock", patience)
+
+    async def files(self, table: str, part: str) -> list[str]:
+        try:
+            with os.scandir(self.path / f"{table}.lance" / part) as entries:
+                return [entry.name for entry in entries]
+        except FileNotFoundError:
+            return []
+
+    async def flush(self, table: str, since: float) -> None:
+        await asyncio.to_thread(_flush, self.path / f"{table}.lance", since)
+
+    async def mark(self, name: str) -> None:
+        self._marker(name).touch()
+
+    async def is_marked(self, name: str) -> bool:
+        return self._marker(name).exists()
+
+    async def unmark(self, name: str) -> None:
+        self._marker(name).unlink(missing_ok=True)
+
+    async def kept_copies(self) -> tuple[str, ...]:
+        return ()
+
+    def _tables(self, name: str) -> list[Path]:
+        return sorted(self.path.glob(f"{name}.*.lance"))
+
+    def _marker(self, name: str) -> Path:
+        return self.path / f"{name}.erase"
 
 
-async def build_indices(table: AsyncTable) -> None:
-    """Build the full-text index and the indices of the two fields that searches filter by, from the current rows.
-
-    An empty table has them too: rows not yet indexed are searched with the tokenizer of the index, and without an
-    index Lance would neither stem nor fold. The merge key `id` has none: Lance is reported to lose updates with one.
-    """
-    from lancedb.index import FTS, Bitmap, BTree
-
-    await table.create_index("body", config=FTS(with_position=False, max_token_length=64), replace=True)
-    await table.create_index("f_label", config=Bitmap(), replace=True)
-    await table.create_index("f_doc", config=BTree(), replace=True)
-
-
-def flush(folder: Path, since: float) -> None:
+def _flush(table: Path, since: float) -> None:
     """Flush (fsync) what was written since `since`: Lance leaves that to the system, which may lose power."""
-    for place in (folder / "data", folder / "_deletions", folder / "_versions"):
+    for place in (table / "data", table / "_deletions", table / "_versions"):
         if not place.is_dir():
             continue
         with os.scandir(place) as entries:
@@ -94,17 +95,3 @@ def flush(folder: Path, since: float) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-
-
-def damaged(folder: Path, error: Exception) -> StoreError:
-    reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-    return StoreError(
-        f"The search index in {folder} cannot be used ({reason}). Nothing is lost with it: "
-        "run `assay reindex` to build it again from the documents."
-    )
-
-
-async def _connect(folder: Path) -> Any:
-    lancedb = await asyncio.to_thread(load_lancedb)  # slow the first time
-    # Every read checks for a newer version first, since another process may have written; the check costs 0.1 ms.
-    return await lancedb.connect_async(folder, read_consistency_interval=timedelta(0))

@@ -1,4 +1,4 @@
-"""The Lance tables of a workspace: one per knowledge base, in the folder `index`."""
+"""The Lance tables of a workspace, one per knowledge base."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.index.lance.folder import drop_tables, has_index
-from assay.index.lease import file_lease, lease_path
+from assay.index.encoding import table_name
+from assay.index.lance.place import TablePlace
+from assay.index.lease import lease_path, shared_lease
 
 if TYPE_CHECKING:
     from assay.index.lance.lance_index import LanceIndex
@@ -16,31 +17,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LanceEngine:
-    workspace: Path
-    elsewhere: Path | None = None  # the folder of the tables, if not in the workspace
+    """With a `database`, writers on other machines are kept apart by its locks."""
 
-    @property
-    def folder(self) -> Path:
-        return self.elsewhere or self.workspace / "index"
+    workspace: Path
+    place: TablePlace
+    database: str = ""
 
     async def versions(self) -> dict[str, str]:
         from importlib.metadata import version
 
-        return {"LanceDB": version("lancedb")}
+        return {"LanceDB": version("lancedb"), **await self.place.check()}
 
     def limits(self) -> tuple[str, ...]:
-        return ()
+        return self.place.limits()
 
     def exists(self, base_id: str) -> bool:
-        return has_index(self.folder, base_id)
+        return self.place.find(table_name(base_id)) is not None
 
     async def open(self, base_id: str, dim: int, *, create: bool = False) -> LanceIndex:
         from assay.index.lance.lance_index import open_index
 
-        return await open_index(self.folder, base_id, dim, create=create)
+        return await open_index(self.place, base_id, dim, create=create)
 
     async def drop(self, base_id: str) -> None:
-        await drop_tables(self.folder, base_id)
+        from assay.index.lance.lance_index import drop_index
+
+        await drop_index(self.place, base_id)
 
     def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
-        return file_lease(lease_path(self.workspace, base_id), patience)
+        return shared_lease(lease_path(self.workspace, base_id), self.database, f"lance {base_id}", patience)

@@ -1,4 +1,4 @@
-"""The embedded index: one Lance table per knowledge base, in a folder, without a server.
+"""The embedded index: one Lance table per knowledge base, in a folder or a bucket, without a server.
 
 Lance does BM25 and filters. Dense search is exact and in memory up to `exact_limit` rows; above that it uses Lance's
 approximate index. Texts are in memory up to `text_limit` bytes; above that they are read per hit. Reads take no lock; writes
@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from assay.core.types import Hit, Row
 from assay.index.encoding import query_vector, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
-from assay.index.lance.folder import build_indices, create_table, damaged, flush, open_table, tables
+from assay.index.lance.place import TablePlace
 from assay.index.lance.read import (
     TableSnapshot,
     approximate_neighbours,
@@ -46,7 +45,7 @@ from assay.index.lance.rows import (
     with_label,
 )
 from assay.index.lance.sql import compile, literal
-from assay.index.lease import file_lease
+from assay.index.lance.tables import build_indices, damaged, open_table
 from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
@@ -58,14 +57,15 @@ EXACT_LIMIT = 500_000  # rows; at 384 dimensions, 770 MB
 TEXT_LIMIT = 128_000_000  # bytes; some 100,000 passages
 AT_ONCE = 4_000_000  # numbers; up to this (a millisecond), multiplying in another thread of a busy machine is slower
 QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
+UNTIDY = 8  # versions; each write adds one, and a few cost a search nothing
 REMEMBERED = 10_000  # passages cached as objects after they were found; some 15 MB
 
 
 @dataclass(slots=True)
 class LanceIndex:
-    """An `Index` over one table. Any number may be open on the same folder, in any number of processes."""
+    """An `Index` over one table. Any number may be open on the same table, in any number of processes."""
 
-    folder: Path
+    place: TablePlace
     name: str
     dim: int
     table: AsyncTable  # its name has the base and its creation: a rebuilt table is another table
@@ -81,25 +81,27 @@ class LanceIndex:
     async def upsert(self, rows: Sequence[Row]) -> None:
         if not rows:
             return
-        async with file_lease(self._lock, self.lock_timeout):
+        async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
             data = await asyncio.to_thread(to_arrow, rows, self.dim, schema(self.dim))
             merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             result = await self._write(lambda: merge.execute(data))
             if result.num_updated_rows:
-                self._marker.touch()
-            await asyncio.to_thread(flush, self._path, began)
+                await self.place.mark(self.name)
+            await self.place.flush(self.table.name, began)
 
     async def delete(self, where: Filter) -> int:
-        async with file_lease(self._lock, self.lock_timeout):
+        async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
-            self._marker.touch()  # first, so that after a crash in between, optimise still removes the old text
+            await self.place.mark(
+                self.name
+            )  # first, so that after a crash in between, optimise still removes the old text
             result = await self._write(lambda: self.table.delete(compile(where)))
-            await asyncio.to_thread(flush, self._path, began)
+            await self.place.flush(self.table.name, began)
             return result.num_deleted_rows  # type: ignore[reportAttributeAccessIssue]
 
     async def relabel(self, document: str, label: str) -> int:
-        async with file_lease(self._lock, self.lock_timeout):
+        async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
             test = compile(Eq("doc", document))
             rows = await self._read(lambda: self.table.query().where(test).to_arrow())
@@ -107,12 +109,12 @@ class LanceIndex:
                 changed = await asyncio.to_thread(with_label, rows, label)
                 merge = self.table.merge_insert("id").when_matched_update_all()
                 await self._write(lambda: merge.execute(changed))
-                await asyncio.to_thread(flush, self._path, began)
+                await self.place.flush(self.table.name, began)
             return rows.num_rows
 
     async def optimise(self) -> None:
-        async with file_lease(self._lock, self.lock_timeout):
-            erase = self._owes_erasure()
+        async with self.place.lock(self.name, self.lock_timeout):
+            erase = await self._owes_erasure()
             if erase:
                 await self._write(self._part_fragments)
             await self._write(self._tidy)
@@ -121,17 +123,21 @@ class LanceIndex:
                 await self._write(lambda: build_indices(self.table))
             await self._approximate()
             await self._write(self._tidy)
-            self._marker.unlink(missing_ok=True)
+            await self.place.unmark(self.name)
 
     async def purge(self) -> tuple[str, ...]:
         await self.optimise()
-        return tuple(self.unpurged())
+        return (*await self.unpurged(), *await self.place.kept_copies())
 
-    def unpurged(self) -> list[str]:
+    async def unpurged(self) -> list[str]:
         """Files that may contain text of deleted or replaced rows: deletion files, and versions before the newest."""
-        manifests = sorted((self._path / "_versions").glob("*.manifest"), key=lambda path: path.stat().st_mtime_ns)
-        marker = [self._marker] if self._marker.exists() else []
-        return [path.name for path in (*marker, *(self._path / "_deletions").glob("*"), *manifests[:-1])]
+        marker = [f"{self.name}.erase"] if await self.place.is_marked(self.name) else []
+        deletions = await self.place.files(self.table.name, "_deletions")
+        older = sorted(await self._versions())[1:]  # Lance counts down in their names: the newest is the first
+        return [*marker, *deletions, *older]
+
+    async def is_untidy(self) -> bool:
+        return len(await self._read(self._versions)) > UNTIDY
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -176,22 +182,11 @@ class LanceIndex:
 
     # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def _path(self) -> Path:
-        return self.folder / f"{self.table.name}.lance"
+    async def _versions(self) -> frozenset[str]:
+        return await versions(self.place, self.table.name)
 
-    @property
-    def _lock(self) -> Path:
-        return self.folder / f"{self.name}.lock"
-
-    @property
-    def _marker(self) -> Path:
-        """The marker file: exists while text of deleted or replaced rows may still be on the disk."""
-        return self.folder / f"{self.name}.erase"
-
-    def _owes_erasure(self) -> bool:
-        deletions = self._path / "_deletions"
-        return self._marker.exists() or (deletions.is_dir() and any(deletions.iterdir()))
+    async def _owes_erasure(self) -> bool:
+        return await self.place.is_marked(self.name) or bool(await self.place.files(self.table.name, "_deletions"))
 
     async def _dense(self, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
         tries = 5
@@ -207,7 +202,7 @@ class LanceIndex:
             stored = await self._stored({near.row_id: near.text for near in nearest})
             kept = [near for near in nearest if near.row_id in stored]
             tries -= 1
-            if (len(kept) == len(nearest) and versions(self._path) == now.versions) or not tries:
+            if (len(kept) == len(nearest) and await self._versions() == now.versions) or not tries:
                 break
             # A writer has moved or deleted rows since the snapshot: retry.
         found = [stored[near.row_id] for near in kept]
@@ -226,7 +221,7 @@ class LanceIndex:
             asked = EVERYTHING if all_of_it else where
             row_ids, scores = await best_by_words(self.table, words, k, asked, folded=now.folded)
             near = now.snapshot.located(row_ids)
-            if versions(self._path) == now.versions and len(near) == len(row_ids):
+            if await self._versions() == now.versions and len(near) == len(row_ids):
                 return await self._worded(row_ids, scores, near, k)
             # A writer was faster: the view may not match the version that was searched.
         row_ids, scores = await best_by_words(self.table, words, k, where, folded=False)
@@ -259,19 +254,19 @@ class LanceIndex:
 
     async def _fresh(self) -> TableSnapshot:
         """The current state of the table, including writes by other processes."""
-        if self._view is not None and self._view.versions == versions(self._path):
+        if self._view is not None and self._view.versions == await self._versions():
             return self._view
         loop = asyncio.get_running_loop()
         async with self._loading.setdefault(loop, asyncio.Lock()):
             for attempt in range(20):
                 await asyncio.sleep(0.01 * attempt)  # back off, so that a busy writer does not win every time
-                now, names = self._view, versions(self._path)
+                now, names = self._view, await self._versions()
                 if now is not None and now.versions == names:
                     return now
                 old = now.snapshot if now is not None else None
                 loaded = await view(self.table, names, old, self.dim, self.exact_limit, self.text_limit)
                 # Reads follow writers, so what was read is one version only if the version is still the same.
-                if versions(self._path) == names:
+                if await self._versions() == names:
                     known, self._view = self._read_before, loaded
                     living = loaded.snapshot.living(list(known)) if loaded.snapshot is not None else ()
                     self._read_before = {row_id: known[row_id] for row_id in living}
@@ -306,15 +301,15 @@ class LanceIndex:
         """Read, and retry if a writer has removed the version, or rebuilt the table, during the read."""
         for tries_left in (3, 2, 1, 0):
             try:
-                await self._still_there()
                 return await attempt()
             except AssayError:
                 raise
             except Exception as error:
                 if not tries_left:
-                    raise damaged(self.folder, error) from error
+                    raise damaged(self.place, error) from error
                 self._view, self._read_before = None, {}
                 await asyncio.sleep(0.05)
+                await self._still_there()
         raise AssertionError
 
     async def _write(self, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -324,16 +319,16 @@ class LanceIndex:
         except AssayError:
             raise
         except Exception as error:
-            raise damaged(self.folder, error) from error
+            raise damaged(self.place, error) from error
 
     async def _still_there(self) -> None:
-        if not self._path.exists():
-            self.table, self._view = await open_table(self.folder, self.name, self.dim), None
+        if await asyncio.to_thread(self.place.find, self.name) != self.table.name:
+            self.table, self._view = await open_table(self.place, self.name, self.dim), None
             self._read_before = {}
 
 
 async def open_index(
-    folder: Path,
+    place: TablePlace,
     base_id: str,
     dim: int,
     *,
@@ -344,10 +339,17 @@ async def open_index(
 ) -> LanceIndex:
     """Open the index of a knowledge base; with `create`, create it first if it does not exist."""
     name = table_name(base_id)
-    if not tables(folder, name):
+    if await asyncio.to_thread(place.find, name) is None:
         if not create:
             raise UserError(NO_INDEX)
-        async with file_lease(folder / f"{name}.lock", lock_timeout):
-            if not tables(folder, name):
-                await create_table(folder, name, dim)
-    return LanceIndex(folder, name, dim, await open_table(folder, name, dim), exact_limit, lock_timeout, text_limit)
+        async with place.lock(name, lock_timeout):
+            if await asyncio.to_thread(place.find, name) is None:
+                await place.create(name, dim)
+    return LanceIndex(place, name, dim, await open_table(place, name, dim), exact_limit, lock_timeout, text_limit)
+
+
+async def drop_index(place: TablePlace, base_id: str, *, lock_timeout: float = 60.0) -> None:
+    """Delete a knowledge base's index with all its content, intact or damaged."""
+    name = table_name(base_id)
+    async with place.lock(name, lock_timeout):
+        await place.drop(name)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import numpy as np
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
 from assay.index.lance import matrix
+from assay.index.lance.place import TablePlace
 from assay.index.lance.rows import IN_MEMORY, PAYLOAD, packed, take_rows, to_block, to_hits, to_stored, vectors_of
 from assay.index.lance.sql import compile
 
@@ -36,12 +35,14 @@ class TableSnapshot:
     folded: bool
 
 
-def versions(table: Path) -> frozenset[str]:
+async def versions(place: TablePlace, table: str) -> frozenset[str]:
     """The version files of a table. Every change adds one under a new name, and the newest is never removed. Listing them is
     much faster than asking Lance.
     """
-    with os.scandir(table / "_versions") as entries:
-        return frozenset(entry.name for entry in entries if entry.name.endswith(".manifest"))
+    names = frozenset(name for name in await place.files(table, "_versions") if name.endswith(".manifest"))
+    if not names:
+        raise FileNotFoundError(f"{table} has no versions")
+    return names
 
 
 async def view(

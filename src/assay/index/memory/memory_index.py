@@ -64,6 +64,9 @@ class MemoryIndex:
     async def optimise(self) -> None:
         return None
 
+    async def is_untidy(self) -> bool:
+        return False
+
     async def purge(self) -> tuple[str, ...]:
         return ()
 

@@ -57,6 +57,9 @@ class MilvusIndex:
     async def optimise(self) -> None:
         await self._call(self.client.flush, self.collection)
 
+    async def is_untidy(self) -> bool:
+        return False
+
     async def purge(self) -> tuple[str, ...]:
         """Compact. Milvus keeps old segments until its own retention has passed, so the collection is always named."""
         await self.optimise()

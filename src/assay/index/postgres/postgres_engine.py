@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import lru_cache
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.core.errors import UserError
 from assay.index.encoding import require_dimensions, table_name
-from assay.index.lease import file_lease, lease_path, still_writing
+from assay.index.lease import index_database, lease_path, shared_lease
 from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
@@ -56,7 +53,7 @@ class PostgresEngine:
         await asyncio.to_thread(drop)
 
     def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
-        return self._lease(base_id, patience)
+        return shared_lease(lease_path(self.workspace, base_id), self.address, f"{SCHEMA}.{base_id}", patience)
 
     async def versions(self) -> dict[str, str]:
         """The versions of the server's parts, for `assay doctor`."""
@@ -77,7 +74,7 @@ class PostgresEngine:
 
     @property
     def _engine(self) -> Engine:
-        return _engine(self.address)
+        return index_database(self.address)
 
     def _prepare(self, base_id: str, create: int) -> int | None:
         """The dimensions of a base's table; with `create`, it is created first if it does not exist."""
@@ -98,43 +95,12 @@ class PostgresEngine:
                     raise no_pgvector() from error
             return held
 
-    @asynccontextmanager
-    async def _lease(self, base_id: str, patience: float) -> AsyncIterator[None]:
-        """A lock of the server, which it frees if the writer's connection ends; and the lock file, which backup, migration
-        and erase take."""
-        async with file_lease(lease_path(self.workspace, base_id), patience), self._server_lock(base_id, patience):
-            yield
-
-    @asynccontextmanager
-    async def _server_lock(self, base_id: str, patience: float) -> AsyncIterator[None]:
-        key = int.from_bytes(hashlib.sha256(f"{SCHEMA}.{base_id}".encode()).digest()[:8], "big", signed=True)
-        began = time.monotonic()
-        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        try:
-            while not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({key})").scalar():
-                if time.monotonic() - began >= patience:
-                    raise still_writing(patience)
-                await asyncio.sleep(0.1)
-            try:
-                yield
-            finally:
-                connection.exec_driver_sql(f"SELECT pg_advisory_unlock({key})")
-        finally:
-            connection.close()
-
 
 def no_pgvector() -> UserError:
     return UserError(
         "The database server has no pgvector, which the setting `index` needs. Install it there and run "
         "`CREATE EXTENSION vector` in the database as its administrator."
     )
-
-
-@lru_cache(maxsize=4)
-def _engine(address: str) -> Engine:
-    from assay.store.engines import engine_for
-
-    return engine_for(address).execution_options(assay_unlocked=True)
 
 
 def _table(base_id: str) -> str:

@@ -59,6 +59,9 @@ class PostgresIndex:
             await self._write(graph)
         await asyncio.to_thread(self._maintain, f"VACUUM (ANALYZE) {self.table}")
 
+    async def is_untidy(self) -> bool:
+        return False
+
     async def purge(self) -> tuple[str, ...]:
         """Rewrite the table. What the server archives (write-ahead segments, replicas, dumps) is its operator's to delete."""
         await asyncio.to_thread(self._maintain, f"VACUUM (FULL, ANALYZE) {self.table}")

@@ -1,0 +1,49 @@
+"""An object storage for tests: one server of moto for each test process, which the AWS variables of the process name, with a
+new bucket whenever one is asked for."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import secrets
+from typing import Any
+
+import pytest
+
+
+@functools.cache
+def _server() -> str:
+    package = pytest.importorskip("moto.server", reason="the package moto is not installed")
+    pytest.importorskip("obstore", reason="the package obstore is not installed")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it would log every request
+    server = package.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    address = "http://{}:{}".format(*server.get_host_and_port())
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    os.environ.update(keys, AWS_ENDPOINT_URL=address)
+    return address
+
+
+def new_bucket(*, versioned: bool = False) -> str:
+    """The address of an empty bucket."""
+    name = f"t{secrets.token_hex(6)}"
+    _client().create_bucket(Bucket=name)
+    if versioned:
+        _client().put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    return f"s3://{name}/assay"
+
+
+def content(address: str) -> bytes:
+    """Everything that is in a bucket."""
+    name = address.removeprefix("s3://").partition("/")[0]
+    pages = _client().get_paginator("list_objects_v2").paginate(Bucket=name)
+    keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
+    return b"".join(_client().get_object(Bucket=name, Key=key)["Body"].read() for key in keys)
+
+
+def _client() -> Any:
+    at = _server()
+    import boto3
+
+    return boto3.client("s3", endpoint_url=at, region_name="us-east-1")
