@@ -164,6 +164,21 @@ class Settings(BaseModel):
         "available",
         description="`require`: read no file where a guard of the parsers' sandbox is missing; `available`: use what there is",
     )
+    ingest_engine: Literal["local", "ray"] = Field(
+        "local",
+        description="where `add`, `sync` and `reindex` parse, split and embed: `local` (this process) or `ray` (a Ray cluster)",
+    )
+    ray_address: str = Field(
+        "",
+        description="the Ray cluster: HOST:PORT of its head, or `auto` for the one that this machine is a node of; empty: Ray "
+        "is started on this machine while a command runs",
+    )
+    ray_embedder_gpus: float = Field(
+        0.0,
+        ge=0.0,
+        le=16.0,
+        description="GPUs that Ray reserves for each embedding task; the bundled embedders use none",
+    )
     ocr: bool = Field(False, description="read scanned pages with the tesseract program, where it is installed")
     ocr_languages: str = Field("eng", description="the languages of scanned pages, as tesseract spells them: eng+deu")
 

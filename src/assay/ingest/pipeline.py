@@ -14,10 +14,10 @@ import io
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from filelock import FileLock
@@ -28,11 +28,10 @@ from assay.core.identity import searched_identity
 from assay.core.types import STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
+from assay.ingest.engine import BATCH, IngestEngine
 from assay.ingest.parsed import Parsed, Status, Unreadable
 from assay.ingest.readiness import FileReport
 from assay.ingest.sources import SourceFile
-from assay.ingest.split import split_passages
-from assay.models.embedder import Embedder
 from assay.store import documents, embedding_cache
 from assay.store.access import document_access
 from assay.store.database import Store
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 PARSER = "3"  # incremented when the same file would now give a different text, or other tables
-BATCH = 512  # passages that are embedded and indexed together
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
+BYTES_AT_ONCE = 128_000_000  # of files that are read at the same time; a larger file is read alone
 MOMENT = 1.0  # seconds that a batch may take to fill up
 OPTIMISE_EVERY = 20  # batches
 TAKEN_OVER = (
@@ -51,12 +50,6 @@ TAKEN_OVER = (
     "`assay access reset` opens it to all readers of the knowledge base."
 )
 PARTLY = "Only the first {most:,} of its {all:,} passages can be searched; split it, or raise `file_max_passages`."
-
-
-class DocumentReader(Protocol):
-    """Reads one file in isolation; `Sandbox` is the usual implementation."""
-
-    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +71,7 @@ class IngestContext:
     store: Store
     cache: Engine
     originals: Path
-    reader: DocumentReader
-    embedder: Embedder
+    engine: IngestEngine
     index: Index
     base: Base
     size: int
@@ -90,7 +82,7 @@ class IngestContext:
 
     @property
     def recipe(self) -> str:
-        return f"{self.size}/{self.overlap}/{self.embedder.name}"
+        return f"{self.size}/{self.overlap}/{self.engine.embedder.name}"
 
 
 @dataclass(slots=True)
@@ -113,6 +105,16 @@ class _Tally:
         self.say(
             Progress(len(self.reports), max(self.of, len(self.reports)), self.passages, self.embedded, spent, report)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A file that has to be parsed, and how it is reported then."""
+
+    source: SourceFile
+    digest: str
+    size: int
+    outcome: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,23 +145,31 @@ async def add_files(
     queue: asyncio.Queue[_Ready | None] = asyncio.Queue(WAITING)
     done: asyncio.Queue[_Embedded | None] = asyncio.Queue(1)
 
-    async def passed_on(ready: _Ready) -> None:
-        pieces = ready.pieces or (await _split(intake, ready.document))[: intake.most_passages]
-        await queue.put(replace(ready, pieces=pieces))
+    async def read(found: _Unread | _Ready) -> None:
+        ready = found if isinstance(found, _Ready) else await _parsed(intake, found, tally)
+        if ready is not None:
+            pieces = ready.pieces or (await intake.engine.split(ready.document))[: intake.most_passages]
+            await queue.put(replace(ready, pieces=pieces))
 
-    async def read_all() -> None:
+    async def read_all(reading: _FilesUnderWay) -> None:
         for entry in redo:
             if (document := _kept(intake, entry)) is not None and entry.uri not in asked_for:
-                await passed_on(_Ready(document, _report(entry, "finished")))
+                await reading.room()
+                reading.start(read(_Ready(document, _report(entry, "finished"))))
         for source in files:
-            ready = await _read_one(intake, source, tally)
-            if ready is not None:
-                await passed_on(ready)
+            await reading.room()
+            found = await _looked_at(intake, source, reading, tally)
+            if isinstance(found, _Unread):
+                await reading.room(found.size)
+                reading.start(read(found), source.uri, found.digest, size=found.size)
+            elif found is not None:
+                reading.start(read(found))
+        await reading.all_done()
         await queue.put(None)
 
     try:
         async with asyncio.TaskGroup() as stages:  # reading and indexing continue while the embedder works
-            stages.create_task(read_all())
+            stages.create_task(read_all(_FilesUnderWay(stages, intake.engine.files_at_once)))
             stages.create_task(_embed_all(intake, queue, done, tally))
             stages.create_task(_index_all(intake, done, tally))
     except ExceptionGroup as group:
@@ -183,21 +193,64 @@ def _report(entry: Entry, outcome: str, why: str = "") -> FileReport:
     )  # fmt: skip
 
 
-async def _read_one(intake: IngestContext, source: SourceFile, tally: _Tally) -> _Ready | None:
-    """Read one file, unless it is already known. Unreadable files are reported here; others go on to the index."""
+class _FilesUnderWay:
+    """The files that are being read, at most so many at a time. Whether a file is new, a duplicate or a moved one is decided in
+    the order of the files, and after every earlier file with its location or content: the same however many are under way."""
+
+    def __init__(self, stages: asyncio.TaskGroup, most: int) -> None:
+        self._stages, self._most = stages, most
+        self._tasks: dict[asyncio.Task[None], tuple[frozenset[str], int]] = {}  # locations and digests, bytes
+
+    async def room(self, size: int = 0) -> None:
+        """Wait until one more file of `size` bytes may be read."""
+        await self._until(
+            lambda: (
+                len(self._tasks) < self._most and size + sum(each for _, each in self._tasks.values()) <= BYTES_AT_ONCE
+            )
+        )
+
+    async def settled(self, *keys: str) -> None:
+        """Wait until no file under way has one of these locations or digests."""
+        await self._until(lambda: all(known.isdisjoint(keys) for known, _ in self._tasks.values()))
+
+    async def all_done(self) -> None:
+        await self._until(lambda: not self._tasks)
+
+    def start(self, work: Coroutine[None, None, None], *keys: str, size: int = 0) -> None:
+        task = self._stages.create_task(work)
+        self._tasks[task] = frozenset(keys), size
+        task.add_done_callback(self._tasks.pop)
+
+    async def _until(self, met: Callable[[], bool]) -> None:
+        while self._tasks and not met():
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _looked_at(
+    intake: IngestContext, source: SourceFile, reading: _FilesUnderWay, tally: _Tally
+) -> _Unread | _Ready | None:
+    """What is to be done about a file. None: nothing, and that is reported."""
     try:
-        return await _looked_at(intake, source, tally)
+        size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
+        await reading.settled(source.uri, sha)
+        return await _compared(intake, source, sha, size, tally)
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise
-        why = f"The file could not be opened ({error.strerror}). Check its permissions and add it again."
-        _refuse(intake, source, Unreadable(Status.unreadable, why), "", 0, tally)
+        _report_unopened(intake, source, error, tally)
         return None
 
 
-async def _looked_at(intake: IngestContext, source: SourceFile, tally: _Tally) -> _Ready | None:
+def _report_unopened(intake: IngestContext, source: SourceFile, error: OSError, tally: _Tally) -> None:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        raise error
+    why = f"The file could not be opened ({error.strerror}). Check its permissions and add it again."
+    _refuse(intake, source, Unreadable(Status.unreadable, why), "", 0, tally)
+
+
+async def _compared(
+    intake: IngestContext, source: SourceFile, sha: str, size: int, tally: _Tally
+) -> _Unread | _Ready | None:
+    """Compare a file with the documents that there are: unchanged, a duplicate, moved, or to be parsed."""
     store, base = intake.store, intake.base
-    size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
     known = documents.at(store, base, source.uri)
     if known and known.digest == sha and known.parser == PARSER:
         if known.state == documents.READY and known.recipe == intake.recipe:
@@ -221,32 +274,35 @@ async def _looked_at(intake: IngestContext, source: SourceFile, tally: _Tally) -
         if (document := _kept(intake, twin)) is not None:
             listed = " Only those on its access list may read it." if document_access.has_own_list(twin) else ""
             return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}.{listed}"))
-    return await _parsed(intake, source, size, tally, outcome="replaced" if known and known.characters else "added")
+    return _Unread(source, sha, size, "replaced" if known and known.characters else "added")
 
 
-async def _parsed(
-    intake: IngestContext, source: SourceFile, size: int, tally: _Tally, *, outcome: str
-) -> _Ready | None:
+async def _parsed(intake: IngestContext, found: _Unread, tally: _Tally) -> _Ready | None:
     """Copy the bytes, then parse the copy: a file that changes meanwhile cannot be read half old and half new. The copy becomes
     the stored original together with the document."""
-    if size > intake.most_bytes:  # the reader refuses it, so it is not stored
-        return await _read_copy(intake, source, "", None, size, tally, outcome=outcome)
-    sha, copy = await asyncio.to_thread(copy_original, intake.originals, source)
     try:
-        return await _read_copy(intake, source, sha, copy, size, tally, outcome=outcome)
-    finally:
-        await asyncio.to_thread(copy.unlink, True)
+        if found.size > intake.most_bytes:  # the reader refuses it, so it is not stored
+            return await _read_copy(intake, found, "", None, tally)
+        sha, copy = await asyncio.to_thread(copy_original, intake.originals, found.source)
+        try:
+            return await _read_copy(intake, found, sha, copy, tally)
+        finally:
+            await asyncio.to_thread(copy.unlink, True)
+    except OSError as error:
+        _report_unopened(intake, found.source, error, tally)
+        return None
 
 
 async def _read_copy(
-    intake: IngestContext, source: SourceFile, sha: str, copy: Path | None, size: int, tally: _Tally, *, outcome: str
+    intake: IngestContext, found: _Unread, sha: str, copy: Path | None, tally: _Tally
 ) -> _Ready | None:
+    source = found.source
     data = source.data if source.data is not None else copy or source.path or source.read()
-    parsed = await intake.reader.read(data, source.name)
+    parsed = await intake.engine.reader.read(data, source.name)
     if isinstance(parsed, Parsed) and not parsed.text.strip():  # a document without text never counts as read
         parsed = Unreadable(Status.empty, "The file has no text.")
     if isinstance(parsed, Unreadable):
-        _refuse(intake, source, parsed, sha, size, tally)
+        _refuse(intake, source, parsed, sha, found.size, tally)
         return None
     document = Document(
         id="d" + intake.store.new_id(), base=intake.base.id, uri=source.uri, digest=sha,
@@ -254,21 +310,17 @@ async def _read_copy(
         abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
         language=parsed.language, meta=parsed.meta, tables=parsed.tables,
     )  # fmt: skip
-    pieces, warnings = await _split(intake, document), parsed.warnings
+    pieces, warnings = await intake.engine.split(document), parsed.warnings
     if len(pieces) > intake.most_passages:
         warnings = (*warnings, PARTLY.format(most=intake.most_passages, all=len(pieces)))
-    listed = await asyncio.to_thread(_put, intake, document, copy, size, warnings)
+    listed = await asyncio.to_thread(_put, intake, document, copy, found.size, warnings)
     paged = len(document.pages) if document.page_at(0) else 0
     why = " ".join((*warnings, *([TAKEN_OVER] if listed else [])))
     report = FileReport(
-        source.uri, Status.read, outcome, paged, len(document.text), 0, why,
+        source.uri, Status.read, found.outcome, paged, len(document.text), 0, why,
         document.title, document.language, warnings,
     )  # fmt: skip
     return _Ready(document, report, pieces[: intake.most_passages])
-
-
-async def _split(intake: IngestContext, document: Document) -> list[Passage]:
-    return await asyncio.to_thread(split_passages, document, intake.embedder.tokens, intake.size, intake.overlap)
 
 
 def _put(intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str]) -> bool:
@@ -334,12 +386,13 @@ async def _embed_all(
     intake: IngestContext, queue: asyncio.Queue[_Ready | None], done: asyncio.Queue[_Embedded | None], tally: _Tally
 ) -> None:
     """Embeds what was read, in large batches. This is the bottleneck: the other stages wait for it, never the reverse."""
-    async for batch in _batches(queue):
+    size = intake.engine.batch
+    async for batch in _batches(queue, size):
         pieces = [(ready.document, piece) for ready in batch for piece in ready.pieces]
         rows: list[Row] = []
         labels = await asyncio.to_thread(documents.labels, intake.store, [ready.document.id for ready in batch])
-        for first in range(0, len(pieces), BATCH):
-            part = pieces[first : first + BATCH]
+        for first in range(0, len(pieces), size):
+            part = pieces[first : first + size]
             texts = [(document.id, embedding_text(document, piece)) for document, piece in part]
             vectors = await embed_texts(intake, texts, tally)
             rows += [
@@ -379,7 +432,7 @@ async def _index_all(intake: IngestContext, done: asyncio.Queue[_Embedded | None
             await intake.index.optimise()
 
 
-async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_Ready]]:
+async def _batches(queue: asyncio.Queue[_Ready | None], size: int) -> AsyncIterator[list[_Ready]]:
     """Batches of about one batch of text, or of what arrives within a moment: small files are more efficient together, and the
     first reports should not take long.
     """
@@ -388,7 +441,7 @@ async def _batches(queue: asyncio.Queue[_Ready | None]) -> AsyncIterator[list[_R
         characters = len(first.document.text)
         last = False
         until = time.monotonic() + MOMENT
-        while characters < BATCH * 600:
+        while characters < size * 600:
             try:
                 following = await asyncio.wait_for(queue.get(), max(0.0, until - time.monotonic()))
             except TimeoutError:
@@ -442,13 +495,13 @@ def embedding_text(document: Document, piece: Passage) -> str:
 async def embed_texts(intake: IngestContext, texts: Sequence[tuple[str, str]], tally: _Tally) -> list[np.ndarray]:
     """The vectors of texts, each given with its document, from the cache if they are known."""
     keys = [digest(text) for _, text in texts]
-    owner, name = intake.base.owner, intake.embedder.name
+    owner, name = intake.base.owner, intake.engine.embedder.name
     sources = [(document, key) for (document, _), key in zip(texts, keys, strict=True)]
     await asyncio.to_thread(embedding_cache.note_sources, intake.cache, owner, sources)
     known = await asyncio.to_thread(embedding_cache.recall, intake.cache, owner, name, keys)
     missing = {key: text for key, (_, text) in zip(keys, texts, strict=True) if key not in known}
     if missing:
-        fresh = await intake.embedder.passages(list(missing.values()))
+        fresh = await intake.engine.embedder.passages(list(missing.values()))
         made = dict(zip(missing, fresh, strict=True))
         await asyncio.to_thread(embedding_cache.remember, intake.cache, owner, name, made)
         known |= made

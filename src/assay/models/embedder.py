@@ -7,7 +7,8 @@ import base64
 import binascii
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -74,6 +75,11 @@ class EndpointEmbedder:
         self._client = EndpointClient(
             self._address(), NAMES, self.api_key, self.proxy, self.ca_bundle, largest=LARGEST, sleep=self.sleep
         )
+
+    def __reduce__(self) -> tuple[Callable[..., EndpointEmbedder], tuple[()]]:
+        """Another process gets what it was made with, and makes its own connections."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.init}
+        return partial(type(self), **given), ()
 
     @property
     def name(self) -> str:

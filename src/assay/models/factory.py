@@ -202,4 +202,10 @@ def model_hosts(settings: Settings) -> list[str]:
 def reached(settings: Settings, *, model: bool = True) -> list[str]:
     """The hosts or providers, except this machine, that any text would be sent to under these settings."""
     own = [*remote_hosts(settings.embedder, settings.proxy), *remote_hosts(settings.reranker, settings.proxy)]
-    return list(dict.fromkeys([*own, *(model_hosts(settings) if model else ())]))
+    return list(dict.fromkeys([*own, *cluster_hosts(settings), *(model_hosts(settings) if model else ())]))
+
+
+def cluster_hosts(settings: Settings) -> list[str]:
+    """The host of the Ray cluster that files are sent to, if the settings name another machine."""
+    host = settings.ray_address.rpartition(":")[0].strip("[]") if settings.ingest_engine == "ray" else ""
+    return [host] if host and not _here(host) else []

@@ -134,6 +134,14 @@ class WorkspaceContext:
 
         self._require_consent(model_hosts(self.settings))
 
+    def check_cluster_consent(self, host: str) -> None:
+        """Refuse to send files to a cluster on other machines before the user has agreed to it."""
+        if not facts.agreed(self.store, host):
+            raise UserError(
+                f"Your files would be sent as a whole to the Ray cluster at {host}. "
+                f"If you agree to that, run `assay config agree {host}` once."
+            )
+
     def _require_consent(self, hosts: Sequence[str]) -> None:
         for host in hosts:
             if not facts.agreed(self.store, host):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import date as clock_date
 from pathlib import Path
@@ -14,12 +14,11 @@ from assay.core.access import Base
 from assay.core.errors import UserError
 from assay.core.types import UPLOAD
 from assay.ingest import pipeline
+from assay.ingest.engine import DocumentReader, Workers, local_workers
 from assay.ingest.parsed import file_limits
-from assay.ingest.pdf import ocr
-from assay.ingest.pipeline import DocumentReader, IngestContext, Progress
+from assay.ingest.pipeline import IngestContext, Progress
 from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
-from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile, content_digests, find_sources
 from assay.language.clean import clean_text
 from assay.language.dates import first_day
@@ -46,56 +45,46 @@ async def add_sources(
 ) -> Readiness:
     """Make sources searchable. `only_for` are the people and groups who may read them besides the owner, from the first
     moment on; empty: as before. `reader` replaces the parsers."""
-    if files:
-        await _check_guards(context)
-    into = grants.get_or_create_base(context.store, base, context.principal, description)
-    began, last = time.monotonic(), None
+    async with _workers(context, reader) as workers:
+        if files:
+            await workers.check_guards()  # before anything is changed
+        into = grants.get_or_create_base(context.store, base, context.principal, description)
+        began, last = time.monotonic(), None
 
-    def listen(progress: Progress) -> None:
-        nonlocal last
-        last = progress
-        say(progress)
+        def listen(progress: Progress) -> None:
+            nonlocal last
+            last = progress
+            say(progress)
 
-    own = context.path.resolve()  # a workspace inside the folder that is added must not add itself
-    files = [one for one in files if not one.path or one.uri.startswith(UPLOAD) or not one.path.is_relative_to(own)]
-    listen(Progress(0, len(files), 0, 0, 0.0))  # the total, before models are loaded and anything is read
-    if only_for:
-        uris = [one.uri for one in files]
-        document_access.restrict(context.store, into, uris, only_for, context.principal.id)
-    async with (
-        _sandbox(context) as sandbox,
-        _ingest_context(context, into, reader or _reader(context, sandbox)) as ingest,
-    ):
-        done = await pipeline.add_files(ingest, files, listen)
+        own = context.path.resolve()  # a workspace inside the folder that is added must not add itself
+        files = [one for one in files if not one.path or one.uri.startswith(UPLOAD) or not one.path.is_relative_to(own)]
+        listen(Progress(0, len(files), 0, 0, 0.0))  # the total, before models are loaded and anything is read
+        if only_for:
+            uris = [one.uri for one in files]
+            document_access.restrict(context.store, into, uris, only_for, context.principal.id)
+        async with _ingest_context(context, into, workers) as ingest:
+            done = await pipeline.add_files(ingest, files, listen)
     seconds, embedded = time.monotonic() - began, last.embedded if last else 0
     known = embedder_languages(context.settings)
     report = summarise_files(into.name, str(context.path), done, known, seconds, embedded)
-    return replace(report, warnings=(*report.warnings, *describe_missing(sandbox.missing)))
+    return replace(report, warnings=(*report.warnings, *describe_missing(workers.missing_guards)))
 
 
-async def _check_guards(context: WorkspaceContext) -> None:
-    """Raise, before anything is changed, if no file would be read because a guard is missing."""
-    async with _sandbox(context) as sandbox:
-        await sandbox.check_guards()
+def _workers(context: WorkspaceContext, reader: DocumentReader | None) -> AbstractAsyncContextManager[Workers]:
+    """Those that the setting `ingest_engine` names. With a reader of the caller's own, this process."""
+    settings = context.settings
+    limits, languages = file_limits(settings), settings.ocr_languages if settings.ocr else ""
+    if settings.ingest_engine == "local" or reader is not None:
+        return local_workers(limits, languages, reader)
+    from assay.ingest.on_ray.cluster import ray_workers
 
-
-@asynccontextmanager
-async def _sandbox(context: WorkspaceContext) -> AsyncIterator[Sandbox]:
-    sandbox = Sandbox(limits=file_limits(context.settings))
-    try:
-        yield sandbox
-    finally:
-        sandbox.close()
-
-
-def _reader(context: WorkspaceContext, sandbox: Sandbox) -> DocumentReader:
-    return ocr.OcrReader(sandbox, context.settings.ocr_languages) if context.settings.ocr else sandbox
+    return ray_workers(
+        settings.ray_address, limits, languages, settings.ray_embedder_gpus, context.check_cluster_consent
+    )
 
 
 @asynccontextmanager
-async def _ingest_context(
-    context: WorkspaceContext, base: Base, reader: DocumentReader
-) -> AsyncIterator[IngestContext]:
+async def _ingest_context(context: WorkspaceContext, base: Base, workers: Workers) -> AsyncIterator[IngestContext]:
     """The pipeline for one base, while no other process writes to it."""
     async with context.writer_lock(base):
         fresh = grants.embedder_of(context.store, base)[0] != context.embedder.name
@@ -105,8 +94,7 @@ async def _ingest_context(
             store=context.store,
             cache=context.cache,
             originals=context.path / ORIGINALS,
-            reader=reader,
-            embedder=context.embedder,
+            engine=workers.engine(context.embedder, size, overlap),
             index=index,
             base=base,
             size=size,

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.governance.replay import Replay
     from assay.index.retrieve import SearchContext
+    from assay.ingest.engine import DocumentReader
     from assay.ingest.parsed import PageBox
-    from assay.ingest.pipeline import DocumentReader, Progress
+    from assay.ingest.pipeline import Progress
     from assay.ingest.readiness import Readiness
     from assay.models.capability import Capability
     from assay.models.embedder import Embedder

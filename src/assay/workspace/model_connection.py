@@ -17,7 +17,16 @@ from assay.core.errors import ModelError, UserError
 from assay.core.private_files import write_private
 from assay.core.settings import PREFIX, Settings, hider, masked
 from assay.models.capability import describe_capability
-from assay.models.factory import has_model, is_endpoint, llm_for, model_hosts, models_by_role, reached, remote_hosts
+from assay.models.factory import (
+    cluster_hosts,
+    has_model,
+    is_endpoint,
+    llm_for,
+    model_hosts,
+    models_by_role,
+    reached,
+    remote_hosts,
+)
 from assay.models.llm import Role
 from assay.store import facts
 from assay.workspace import model_roles
@@ -80,6 +89,8 @@ def receives(settings: Settings, host: str) -> list[str]:
         what.append("every passage of your documents and every search, to be embedded")
     if host in remote_hosts(settings.reranker, settings.proxy):
         what.append("every search with the passages it finds, to be ranked")
+    if host in cluster_hosts(settings):
+        what.append("every file that is added, as a whole, to be parsed, split and embedded on Ray")
     if host in model_hosts(settings):
         names = sorted({name for named in models_by_role(settings).values() for name in named})
         what.append(f"your questions, and the passages found for them, to be read by {', '.join(names)}")

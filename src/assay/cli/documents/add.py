@@ -32,6 +32,10 @@ T = TypeVar("T")
 Ocr = Annotated[
     bool | None, typer.Option("--ocr/--no-ocr", help="Read scanned pages with tesseract, if it is installed.")
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(help="Where files are parsed, split and embedded: local, or ray for a Ray cluster.", metavar="ENGINE"),
+]
 SHOWN_IN_FULL = 60
 
 
@@ -50,6 +54,7 @@ def add(
         ),
     ] = None,
     ocr: Ocr = None,
+    engine: Engine = None,
     forecast: Annotated[
         bool, typer.Option("--forecast", help="Only say what it would take; nothing is added.")
     ] = False,
@@ -68,7 +73,7 @@ def add(
     files = find_sources([Path(path) for path in paths if path != "-"])
     if "-" in paths:
         files.append(source_from_stdin(name, sys.stdin.buffer.read()))
-    with open_workspace(workspace, create=True, ocr=ocr) as opened:
+    with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine) as opened:
         outlook = opened.forecast_files(files, base)
         if forecast:
             show_forecast(outlook, json=json)
@@ -89,13 +94,14 @@ def sync(
     base: BaseName = "default",
     workspace: Workspace = None,
     ocr: Ocr = None,
+    engine: Engine = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Make a knowledge base agree with a folder: add what is new or changed, remove what is gone."""
     from assay.cli.acting import open_workspace
 
-    with open_workspace(workspace, create=True, ocr=ocr) as opened:
+    with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine) as opened:
         report, gone = run_with_progress(lambda say: opened.sync(folder, base, say=say), quiet=quiet or json)
     if json:
         from assay.core.codec import to_json
@@ -107,11 +113,17 @@ def sync(
         console().print(plain(f"Removed {printable_name(entry.uri)}"), markup=False)
 
 
-def reindex(base: BaseName = "default", workspace: Workspace = None, json: Json = False, quiet: Quiet = False) -> None:
+def reindex(
+    base: BaseName = "default",
+    workspace: Workspace = None,
+    engine: Engine = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
     """Split and embed a knowledge base again after a change of settings; the files themselves are not needed."""
     from assay.cli.acting import open_workspace
 
-    with open_workspace(workspace) as opened:
+    with open_workspace(workspace, ingest_engine=engine) as opened:
         report = run_with_progress(lambda say: opened.reindex(base, say=say), quiet=quiet or json)
     print_json(report) if json else show(report, quiet=quiet)
 

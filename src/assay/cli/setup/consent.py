@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 
 def explain(settings: Settings, hosts: Sequence[str]) -> None:
+    from assay.models.factory import cluster_hosts
     from assay.workspace.model_connection import receives
 
     for host in hosts:
         say(f"To {host} would be sent: {'; '.join(receives(settings, host)) or 'what passes through it'}.")
-    say("Files as a whole, the index and the records of runs stay here.")
+    kept = "The" if cluster_hosts(settings) else "Files as a whole, the"
+    say(f"{kept} index and the records of runs stay here.")
 
 
 def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:

@@ -167,8 +167,11 @@ def pad(rows: Sequence[Sequence[int]], step: int = STEP) -> tuple[np.ndarray, np
 
 
 def cores() -> int:
-    """CPU cores available to this process; fewer than the machine has in a container that pins them."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """CPU cores that this process may use: fewer than the machine has in a container that pins them, and no more than
+    OMP_NUM_THREADS, by which schedulers such as Ray divide a machine between processes."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(available, int(asked)) if asked.isdecimal() and int(asked) else available
 
 
 def runner_for(

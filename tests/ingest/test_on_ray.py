@@ -1,0 +1,262 @@
+"""Ingestion on a Ray cluster of two nodes, on the loopback address: the same as in this process, whichever worker is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay
+from assay.core.errors import UserError
+from assay.ingest.on_ray import cluster as on_ray
+from assay.ingest.on_ray import tasks
+from assay.ingest.pipeline import Progress
+from assay.store import facts
+from assay.testing import WordEmbedder
+from assay.workspace.facade import Workspace, open_workspace
+
+BOUNDED = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False, "node_ip_address": "127.0.0.1"}
+ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", on_ray.ON_LOOPBACK: "0"}
+PATIENCE = 60.0  # seconds that a worker waits for the other node
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A cluster of two nodes with one processor each, and this process connected to it."""
+    folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the paths of its sockets must be short
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        patch.setenv("PYTHONPATH", str(Path(assay.__file__).parents[1]))
+        ray = pytest.importorskip("ray", reason="needs ray (pip install 'assay[ray]')")
+        from ray.cluster_utils import Cluster
+
+        started = Cluster(initialize_head=True, head_node_args={**BOUNDED, "temp_dir": folder})
+        try:
+            started.add_node(**BOUNDED, temp_dir=folder)
+            ray.init(started.address, log_to_driver=False)
+            yield started.address
+        finally:
+            ray.shutdown()
+            started.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, corpus: Path) -> Path:
+    """Documents of several formats, two with the same content, and some that cannot be read."""
+    place = tmp_path / "documents"
+    place.mkdir()
+    for name in ("alarm-handling-procedure.docx", "records-retention-policy.pdf", "suppliers.xlsx", "reservoirs.html"):
+        shutil.copy(corpus / name, place)
+    shutil.copy(corpus / "reservoirs.html", place / "same-reservoirs.html")
+    shutil.copy(corpus / "field-notes-to-follow.txt", place / "empty.txt")
+    (place / "broken.pdf").write_bytes((corpus / "records-retention-policy.pdf").read_bytes()[:900])
+    (place / "large.txt").write_text("Too large. " * 100_000)
+    (place / "valves.txt").write_text(" ".join(f"Valve {n} was tested in Orlen on day {n}." for n in range(900)))
+    return place
+
+
+def opened(place: Path, embedder: WordEmbedder | None = None, **settings: Any) -> Workspace:
+    workspace = open_workspace(place, create=True, file_max_megabytes=1, **settings)
+    workspace.embedder = embedder or WordEmbedder()
+    return workspace
+
+
+def contents(workspace: Workspace) -> tuple[dict[str, Any], list[Any]]:
+    """What is known of each file, and the rows of the index; without the random ids of documents."""
+    entries = {
+        entry.name: (entry.state, entry.status, entry.why, entry.title, entry.pages, entry.characters, entry.passages)
+        for entry in workspace.sources()
+    }
+
+    async def rows() -> list[Any]:
+        index = await workspace.context.index(workspace.scope().named("default"))
+        return await index.rows(await index.ids())
+
+    found = sorted(
+        (
+            Path(str(row.fields["source"])).name,
+            row.passage.start,
+            row.passage.end,
+            row.passage.text,
+            row.passage.heading,
+            row.lead,
+            str(row.fields["title"]),
+            row.vector.tobytes(),
+        )
+        for row in asyncio.run(rows())
+    )
+    return entries, found
+
+
+def outcomes(report: Any) -> dict[str, tuple[str, str, int]]:
+    return {Path(file.path).name: (file.status, file.outcome, file.passages) for file in report.files}
+
+
+@pytest.fixture
+def by_itself(folder: Path, tmp_path: Path) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+    """What this process makes of the folder."""
+    with opened(tmp_path / "local") as workspace:
+        report = asyncio.run(workspace.add([folder]))
+        return outcomes(report), *contents(workspace)
+
+
+def on_both_nodes(marks: Path) -> Callable[..., Any]:
+    """Reads a file once a worker of each node wants to read one."""
+
+    def read(*given: Any) -> Any:
+        import ray
+
+        (marks / ray.get_runtime_context().get_node_id()).touch()
+        until = time.monotonic() + PATIENCE
+        while len(list(marks.iterdir())) < 2:
+            assert time.monotonic() < until, "the other node had nothing to read"
+            time.sleep(0.05)
+        return tasks.read_file(*given)
+
+    return read
+
+
+@pytest.mark.long
+def test_two_nodes_make_the_same_as_this_process(
+    address: str, folder: Path, by_itself: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    marks = tmp_path / "nodes"
+    marks.mkdir()
+    monkeypatch.setattr(tasks, "read_file", on_both_nodes(marks))
+    with opened(tmp_path / "on-ray", ingest_engine="ray", ray_address=address) as workspace:
+        report = asyncio.run(workspace.add([folder]))
+        assert (outcomes(report), *contents(workspace)) == by_itself
+        assert workspace.embedder.embedded == 0, "passages were embedded here, not by workers"
+        again = asyncio.run(workspace.add([folder]))
+        assert again.embedded == 0 and {file.outcome for file in again.files if file.status == "read"} == {
+            "unchanged", "duplicate"
+        }  # fmt: skip
+
+
+def dying_embedder(at: Callable[[str], None]) -> WordEmbedder:
+    class Dying(WordEmbedder):
+        def tokens(self, text: str) -> int:
+            at("splitting")
+            return super().tokens(text)
+
+        async def passages(self, texts: Any) -> Any:
+            found = await super().passages(texts)
+            at("embedded")
+            return found
+
+    return Dying()
+
+
+def killed_once(marks: Path, here: int) -> Callable[[str], None]:
+    """Kills the worker that first comes to a point."""
+
+    def at(point: str) -> None:
+        if os.getpid() == here:
+            return
+        try:
+            (marks / point).open("x").close()
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return at
+
+
+@pytest.mark.long
+@pytest.mark.kill
+def test_a_worker_killed_while_it_parses_splits_or_embeds_changes_nothing(
+    address: str, folder: Path, by_itself: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    marks = tmp_path / "killed"
+    marks.mkdir()
+    at = killed_once(marks, os.getpid())
+
+    def read(*given: Any) -> Any:
+        found = tasks.read_file(*given)
+        at("parsed")
+        return found
+
+    monkeypatch.setattr(tasks, "read_file", read)
+    with opened(tmp_path / "on-ray", dying_embedder(at), ingest_engine="ray", ray_address=address) as workspace:
+        report = asyncio.run(workspace.add([folder]))
+        assert sorted(mark.name for mark in marks.iterdir()) == ["embedded", "parsed", "splitting"]
+        assert (outcomes(report), *contents(workspace)) == by_itself
+
+
+@pytest.mark.long
+def test_an_add_that_was_stopped_is_carried_on(address: str, folder: Path, by_itself: Any, tmp_path: Path):
+    class Stopped(Exception):
+        pass
+
+    first: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        first.append(progress)
+        if progress.embedded:
+            raise Stopped
+
+    with opened(tmp_path / "on-ray", ingest_engine="ray", ray_address=address) as workspace:
+        with pytest.raises(Stopped):
+            asyncio.run(workspace.add([folder], say=stop))
+        report = asyncio.run(workspace.add([folder]))
+        assert contents(workspace) == by_itself[1:]
+        assert first[-1].embedded and report.embedded + first[-1].embedded == len(by_itself[2])
+
+
+@pytest.mark.long
+def test_the_same_error_of_an_embedder_as_in_this_process(address: str, tmp_path: Path):
+    class Refusing(WordEmbedder):
+        async def passages(self, texts: Any) -> Any:
+            raise UserError("The embedder refuses.")
+
+    (tmp_path / "note.txt").write_text("A note about the kettle.")
+    with (
+        opened(tmp_path / "on-ray", Refusing(), ingest_engine="ray", ray_address=address) as workspace,
+        pytest.raises(UserError, match=r"^The embedder refuses\.$"),
+    ):
+        asyncio.run(workspace.add([tmp_path / "note.txt"]))
+
+
+def test_without_ray_it_is_said_how_to_install_it_and_nothing_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    (tmp_path / "note.txt").write_text("A note about the kettle.")
+    with opened(tmp_path / "on-ray", ingest_engine="ray") as workspace:
+        with pytest.raises(UserError, match=r"pip install 'assay\[ray\]'"):
+            asyncio.run(workspace.add([tmp_path / "note.txt"]))
+        assert not workspace.sources() and not workspace.scope().bases
+
+
+@pytest.mark.parametrize("given", ["127.0.0.1:1", "127.0.0.1", "ray://127.0.0.1:10001"])
+def test_an_address_that_leads_nowhere_is_named(given: str):
+    with pytest.raises(UserError, match=given):
+        on_ray.check_reachable(given)
+
+
+def test_files_go_to_a_cluster_on_other_machines_only_after_consent(tmp_path: Path):
+    with opened(tmp_path / "workspace") as workspace:
+        with pytest.raises(UserError, match=r"assay config agree 10\.0\.0\.5"):
+            workspace.context.check_cluster_consent("10.0.0.5")
+        facts.agree(workspace.store, "10.0.0.5")
+        workspace.context.check_cluster_consent("10.0.0.5")
+
+
+def test_a_worker_of_another_version_or_with_another_model_is_refused():
+    with pytest.raises(UserError, match="same version on every node"):
+        tasks.embed_passages("0.0.1", tasks.EmbedderCopy("", b""), ["a"])
+    import pickle
+
+    with pytest.raises(UserError, match="same model on every node"):
+        tasks.embed_passages(assay.__version__, tasks.EmbedderCopy("other", pickle.dumps(WordEmbedder())), ["a"])
