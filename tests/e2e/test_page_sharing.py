@@ -95,7 +95,7 @@ def test_sources_are_chosen_a_statement_is_looked_into_corrected_followed_up_and
     row.get_by_role("button", name=re.compile("^Share")).click()
     dialog.get_by_label("Name").fill("reader")
     dialog.get_by_role("button", name="Share").click()
-    expect(dialog.get_by_role("list", name="Who may read it")).to_contain_text("user:reader")
+    expect(dialog.get_by_role("list", name="Who may read it")).to_have_text("reader")
     editor.pictures("sharing")
     reader = sits(reads, team, "reader")
     page = reader.goes()

@@ -84,6 +84,7 @@ def started(
     reader.start()
     try:
         until(lambda: said or made.poll() is not None, 120)
+        assert made.poll() is None, said
         yield made
     finally:
         made.kill()

@@ -1,5 +1,6 @@
 // Who else may read a thread. They see its questions, and the answers whose documents they may read themselves.
 
+import { entry, named } from "../documents/access.js";
 import { at, get, post } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
 import { button, dialog, failed, field, iconButton, loading } from "../lib/ui.js";
@@ -13,14 +14,15 @@ export function shareThread(app, thread) {
 
     function draw({ readers }) {
       fill(list, ...(readers.length
-        ? readers.map((reader) => el("li", {}, el("span", { class: "grow", dir: "auto" }, reader), iconButton("close", `Take it away from ${reader}`, () => change(reader, false))))
+        ? readers.map((reader) => entry(reader, iconButton("close", `Take access from ${named(reader).words}`, () => change(reader, false))))
         : [el("li", { class: "muted" }, "Nobody but you.")]));
     }
 
     async function change(reader, may) {
+      const { words: called } = named(reader);
       try {
         draw(await post(path, { name: reader, may }));
-        app.announce(may ? `${reader} may read it now` : `${reader} may not read it any more`);
+        app.announce(may ? `${called} may read it now` : `${called} may not read it any more`);
       } catch (problem) {
         app.toast(problem.detail ?? problem.message, "bad");
       }

@@ -110,19 +110,20 @@ function accessList(app, path, { words, close, single = false }) {
   ];
 }
 
-function entry(reader, after) {
+/** A person or a group in a list of readers. */
+export function entry(reader, after) {
   const { group, words } = named(reader);
   return el(
     "li",
     {},
     icon(group ? "people" : "person"),
-    el("span", { class: "grow" }, words, group ? el("span", { class: "small muted" }, " group") : null),
+    el("span", { class: "grow", dir: "auto" }, words, group ? el("span", { class: "small muted" }, " group") : null),
     after,
   );
 }
 
 /** `user:x` and `group:y` as they are called. */
-function named(reader) {
+export function named(reader) {
   const cut = reader.indexOf(":");
   return { group: reader.slice(0, cut) === "group", words: reader.slice(cut + 1) };
 }
