@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import dying
+import dying_process
 import forked
 import httpx
 import pytest
@@ -73,7 +73,7 @@ def started(
     given = {"ASSAY_LLM_BASE_URL": model.url, "ASSAY_LLM_MODEL": "scripted", "ASSAY_LLM_API_KEY": "k"}
     free = {"ASSAY_SERVE_RUNS_PER_PERSON": "0", "ASSAY_SERVE_REQUESTS_PER_MINUTE": "0"}
     made = forked.Process(
-        [sys.executable, dying.__file__, point, str(times), *words, "--workspace", str(folder)],
+        [sys.executable, dying_process.__file__, point, str(times), *words, "--workspace", str(folder)],
         env={**os.environ, **given, **free},
         stdout=forked.DEVNULL,
         stderr=forked.PIPE,

@@ -1,5 +1,5 @@
-"""`assay` in a process that kills itself at a named point: `python dying.py POINT TIMES serve …`. It dies when it comes to the
-point for the TIMES-th time. Its embedder only knows words, so that nothing has to be loaded."""
+"""`assay` in a process that kills itself at a named point: `python dying_process.py POINT TIMES serve …`. It dies when it comes
+to the point for the TIMES-th time. Its embedder only knows words, so that nothing has to be loaded."""
 
 from __future__ import annotations
 
