@@ -57,6 +57,7 @@ def test_every_pair_of_documents_is_counted_and_compared_with_plain_rules():
     assert found["best_sentences"]["precision"] < 1
     assert found["kinds"] == {"date": {"right": 1, "found": 1, "precision": 1.0}}
     assert (found["questions"], found["documents"], found["pairs"], found["conflicts"]) == (1, 4, 6, 2)
+    assert found["intervals"]["recall"] == (found["recall"], found["recall"])  # there is one question to draw
 
 
 def test_what_was_held_to_conflict_and_does_not_is_told_by_its_labels():

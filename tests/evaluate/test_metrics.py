@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.evaluate.metrics import all_found, ndcg, recall
+from assay.evaluate.metrics import all_found, intervals, means, ndcg, recall
 
 
 @settings(max_examples=60, deadline=None)
@@ -28,3 +28,17 @@ def test_measures_follow_the_definitions_of_trec_eval(ranking: list[str], grades
 def test_a_question_that_needs_two_documents_is_not_half_answered_by_one():
     grades = {"a": 1, "b": 1}
     assert (all_found(["a", "x", "b"], grades, 3), all_found(["a", "x", "b"], grades, 2)) == (1.0, 0.0)
+
+
+def test_a_figure_counts_only_where_it_applies():
+    rows = [{"right": 1.0, "kept": 0.0}, {"right": 0.0}]
+    assert means(rows) == {"right": 0.5, "kept": 0.0}
+
+
+def test_an_interval_holds_the_figure_narrows_with_more_questions_and_is_the_same_each_time():
+    few, many = [{"right": float(n % 4 > 0)} for n in range(12)], [{"right": float(n % 4 > 0)} for n in range(400)]
+    (low, high), (lower, higher) = intervals(few, means)["right"], intervals(many, means)["right"]
+    assert low < lower < 0.75 < higher < high
+    assert intervals(few, means) == intervals(few, means)
+    assert intervals([{"right": 1.0}] * 5, means) == {"right": (1.0, 1.0)}
+    assert intervals([], means) == {}

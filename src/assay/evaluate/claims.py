@@ -22,6 +22,7 @@ from assay.answer.compose import DeliveryGuard, find_fault
 from assay.core.codec import digest
 from assay.core.errors import UserError
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
+from assay.evaluate.metrics import intervals, means
 from assay.evaluate.model_grade import connect_judge
 from assay.language.injection import is_suspicious, is_tainted
 from assay.models.llm import Role
@@ -31,7 +32,14 @@ from assay.workspace.facade import open_workspace
 Report = Callable[[str], None]
 TOGETHER = 6  # claims per request to an endpoint
 ROOM = 100_000  # tokens of a prompt that nobody reads
-LABELS = (Verdict.supported, Verdict.partial, Verdict.unsupported, Verdict.contradicted)
+TRUTHS = {
+    Verdict.supported: "true",
+    Verdict.unsupported: "false",
+    Verdict.contradicted: "false",
+    Verdict.partial: "partial",
+}
+LABELS = tuple(TRUTHS)
+SHARES = ("true_kept", "true_marked", "true_hinted", "false_hinted", "false_passed", "partial_passed")
 
 
 class JudgeKind(StrEnum):
@@ -231,16 +239,13 @@ def fate(case: ClaimCase, claim: Claim) -> Fate:
 def figures(judged: Sequence[JudgedClaim], judge: JudgeKind) -> dict[str, Any]:
     """Shares of the true, the false and the partly true claims, and the counts by kind."""
     kinds = sorted({each.case.kind for each in judged})
-    count = _counts(judged)
+    rows = [_shares(each) for each in judged]
+    found = means(rows)
     return {
         "judge": judge.value,
         "unjudged": sum(not each.claim.by for each in judged),
-        "true_kept": _share(count, "true_kept", "true"),
-        "true_marked": _share(count, "true_marked", "true"),
-        "true_hinted": _share(count, "true_hinted", "true"),
-        "false_hinted": _share(count, "false_hinted", "false"),
-        "false_passed": _share(count, "false_passed", "false"),
-        "partial_passed": _share(count, "partial_passed", "partial"),
+        **{name: round(found.get(name, 0.0), 4) for name in SHARES},
+        "intervals": {name: each for name, each in intervals(rows, means).items() if name in SHARES},
         "n": len(judged),
         "by_kind": {kind: _counts([each for each in judged if each.case.kind == kind]) for kind in kinds},
     }
@@ -249,26 +254,21 @@ def figures(judged: Sequence[JudgedClaim], judge: JudgeKind) -> dict[str, Any]:
 def _counts(judged: Sequence[JudgedClaim]) -> dict[str, int]:
     """How many claims there are of each truth, and what became of them."""
     found: dict[str, int] = {}
-    for truth, labels in (
-        ("true", {Verdict.supported}),
-        ("false", {Verdict.unsupported, Verdict.contradicted}),
-        ("partial", {Verdict.partial}),
-    ):
-        fates = [each.fate for each in judged if each.case.label in labels]
-        if not fates:
-            continue
-        found[truth] = len(fates)
-        found[f"{truth}_hinted"] = sum(bool(each.claim.hints) for each in judged if each.case.label in labels)
-        if truth == "true":
-            found["true_kept"] = sum(each in {Fate.kept, Fate.marked} for each in fates)
-            found["true_marked"] = fates.count(Fate.marked)
-        else:
-            found[f"{truth}_passed"] = len(fates) - fates.count(Fate.lost)
+    for truth in dict.fromkeys(TRUTHS.values()):
+        rows = [_shares(each) for each in judged if TRUTHS[each.case.label] == truth]
+        if rows:
+            found |= {truth: len(rows), **{name: int(sum(row[name] for row in rows)) for name in rows[0]}}
     return found
 
 
-def _share(count: Mapping[str, int], part: str, whole: str) -> float:
-    return round(count.get(part, 0) / count[whole], 4) if count.get(whole) else 0.0
+def _shares(judged: JudgedClaim) -> dict[str, float]:
+    """What one claim adds to each share that it counts for."""
+    truth = TRUTHS[judged.case.label]
+    hinted = {f"{truth}_hinted": float(bool(judged.claim.hints))}
+    if truth != "true":
+        return {**hinted, f"{truth}_passed": float(judged.fate is not Fate.lost)}
+    kept = judged.fate in {Fate.kept, Fate.marked}
+    return {**hinted, "true_kept": float(kept), "true_marked": float(judged.fate is Fate.marked)}
 
 
 def _line(judged: JudgedClaim) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from assay.answer.conflicts.dispute import statements
 from assay.answer.conflicts.sides import among_documents, minority_pairs
 from assay.core.errors import UserError
+from assay.evaluate.metrics import intervals
 from assay.language import facts
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
@@ -75,14 +76,20 @@ def is_conflict(left: LabelledDocument, right: LabelledDocument) -> bool:
 def measure(cases: Sequence[ConflictCase], report: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Precision, recall and F1 over all pairs of documents on a question, for the product and for the baselines."""
     began = time.perf_counter()
-    found = list(_compare_pairs(cases, find_by_documents, report))
+    by_case: list[list[PairResult]] = []
+    for number, case in enumerate(cases, 1):
+        by_case.append(_compare_pairs(case, find_by_documents))
+        if number % 50 == 0:
+            report(f"{number} of {len(cases)} questions")
     seconds = time.perf_counter() - began
-    whole = scores(found)
+    found = [each for pairs in by_case for each in pairs]
     return {
-        **whole,
+        **scores(found),
+        "intervals": intervals([_tally(pairs) for pairs in by_case], _rates),  # questions are drawn, not pairs
+        "n": len(cases),
         "quotations": scores([(pair, kind if kind != OUTNUMBERED else "") for pair, kind in found]),
-        "every_pair": scores(list(_compare_pairs(cases, find_every_pair))),
-        "best_sentences": scores(list(_compare_pairs(cases, find_by_best_sentences))),
+        "every_pair": scores([each for case in cases for each in _compare_pairs(case, find_every_pair)]),
+        "best_sentences": scores([each for case in cases for each in _compare_pairs(case, find_by_best_sentences)]),
         "kinds": {
             kind: {"right": right, "found": count, "precision": round(right / count, 4)}
             for kind, (right, count) in sorted(_counts_by_kind(found).items())
@@ -101,28 +108,37 @@ PairResult = tuple[
 ]  # a pair, and the kind of conflict found; empty for none
 
 
-def _compare_pairs(
-    cases: Sequence[ConflictCase], finder: ConflictFinder, report: Callable[[str], None] = lambda _: None
-) -> Iterator[PairResult]:
-    for number, case in enumerate(cases, 1):
-        found_pairs = finder(case)
-        for one, other in combinations(range(len(case.documents)), 2):
-            yield (case.documents[one], case.documents[other]), found_pairs.get((one, other), "")
-        if number % 50 == 0:
-            report(f"{number} of {len(cases)} questions")
+def _compare_pairs(case: ConflictCase, finder: ConflictFinder) -> list[PairResult]:
+    found_pairs = finder(case)
+    return [
+        ((case.documents[one], case.documents[other]), found_pairs.get((one, other), ""))
+        for one, other in combinations(range(len(case.documents)), 2)
+    ]
 
 
 def scores(found: Sequence[PairResult]) -> dict[str, float]:
     """Precision, recall and F1 over all pairs at once, and the counts they come from."""
-    reported = sum(bool(kind) for _, kind in found)
-    right = sum(bool(kind) and is_conflict(*pair) for pair, kind in found)
-    actual = sum(is_conflict(*pair) for pair, _ in found)
+    right, reported, _ = tally = _tally(found)
+    return {**{name: round(value, 4) for name, value in _rates([tally]).items()}, "right": right, "found": reported}
+
+
+Tally = tuple[int, int, int]  # pairs rightly reported, reported, in conflict
+
+
+def _tally(found: Sequence[PairResult]) -> Tally:
+    return (
+        sum(bool(kind) and is_conflict(*pair) for pair, kind in found),
+        sum(bool(kind) for _, kind in found),
+        sum(is_conflict(*pair) for pair, _ in found),
+    )
+
+
+def _rates(tallies: Sequence[Tally]) -> dict[str, float]:
+    right, reported, actual = (sum(each) for each in zip(*tallies, strict=True))
     return {
-        "precision": round(right / reported, 4) if reported else 0.0,
-        "recall": round(right / actual, 4) if actual else 0.0,
-        "f1": round(2 * right / (reported + actual), 4) if reported + actual else 0.0,
-        "right": right,
-        "found": reported,
+        "precision": right / reported if reported else 0.0,
+        "recall": right / actual if actual else 0.0,
+        "f1": 2 * right / (reported + actual) if reported + actual else 0.0,
     }
 
 

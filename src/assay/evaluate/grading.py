@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,13 +10,12 @@ from dataclasses import dataclass, field
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome, Verdict, omitted_when_empty
 from assay.evaluate.cases import Case
-from assay.evaluate.metrics import mean
+from assay.evaluate.metrics import intervals, mean
 from assay.evaluate.model_grade import ModelGrade
 from assay.evaluate.qa import holds
 from assay.language.terms import content_terms
 
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
-SAMPLES, SEED = 1000, 7  # of the bootstrap
 COVERED = 0.6  # share of a point's terms that a statement must contain to cover it
 TAGS = 3  # tags that a verdict names
 WORDS, MODEL = "words", "model"  # who grades
@@ -203,9 +201,8 @@ class Estimate:
 def estimate(values: Sequence[float]) -> Estimate:
     if not values:
         return Estimate(0.0, 0.0, 0.0, 0)
-    generator = random.Random(SEED)
-    means = sorted(mean(generator.choices(values, k=len(values))) for _ in range(SAMPLES))
-    return Estimate(mean(values), means[int(0.025 * SAMPLES)], means[int(0.975 * SAMPLES) - 1], len(values))
+    low, high = intervals(values, lambda drawn: {"mean": mean(drawn)})["mean"]
+    return Estimate(mean(values), low, high, len(values))
 
 
 def summarise(graded: Sequence[Graded]) -> dict[str, Estimate]:

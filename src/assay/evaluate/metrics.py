@@ -1,9 +1,15 @@
-"""Ranking metrics. Pure. nDCG uses linear gains, like trec_eval."""
+"""Ranking metrics, means and their intervals. Pure. nDCG uses linear gains, like trec_eval."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+SAMPLES, SEED = 1000, 7  # of the bootstrap
+Unit = TypeVar("Unit")
+Interval = tuple[float, float]
 
 
 def ndcg(ranking: Sequence[str], grades: Mapping[str, int], k: int = 10) -> float:
@@ -25,3 +31,27 @@ def all_found(ranking: Sequence[str], grades: Mapping[str, int], k: int) -> floa
 
 def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
+
+
+def means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Each metric over the rows that have it."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: mean([row[name] for row in rows if name in row]) for name in names}
+
+
+def intervals(units: Sequence[Unit], figures: Callable[[Sequence[Unit]], Mapping[str, float]]) -> dict[str, Interval]:
+    """The 95 % bootstrap interval of each figure: units are drawn with replacement, and the figures computed of those."""
+    if not units:
+        return {}
+    generator = random.Random(SEED)
+    drawn = [figures(generator.choices(units, k=len(units))) for _ in range(SAMPLES)]
+    return {name: _middle(sorted(each[name] for each in drawn if name in each)) for name in figures(units)}
+
+
+def _middle(values: Sequence[float]) -> Interval:
+    return values[int(0.025 * len(values))], values[max(0, int(0.975 * len(values)) - 1)]
+
+
+def with_intervals(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """The means of all metrics, and their intervals under `intervals`."""
+    return {**means(rows), "intervals": intervals(rows, means), "n": len(rows)}

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.core.errors import UserError
 from assay.core.types import Document, Passage
-from assay.evaluate.metrics import mean
+from assay.evaluate.metrics import with_intervals
 from assay.index.retrieve import retrieve
 from assay.ingest.sources import find_sources
 from assay.workspace.facade import Workspace, open_workspace
@@ -45,23 +45,19 @@ def _question(item: Mapping[str, Any]) -> PageQuestion:
 
 async def measure(
     folder: Path, workspace: Path, limit: int = 0, report: Report = lambda _: None, **flags: Any
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Share of questions with a gold page among those of the first passages, and with a gold document first."""
     questions = load(folder)[: limit or None]
     with open_workspace(workspace, create=True, state="", **flags) as opened:
         await _add(opened, folder / "pdfs", report)
         rankings = await rank_pages(opened, [each.question for each in questions])
-    at = {k: [bool(each.pages & touched(ranking[:k])) for each, ranking in zip(questions, rankings, strict=True)]
-          for k in (1, 5, 10)}  # fmt: skip
-    first = [
-        bool({name for name, _ in touched(ranking[:1])} & each.documents)
-        for each, ranking in zip(questions, rankings, strict=True)
-    ]
-    return {
-        **{f"page@{k}": mean([float(hit) for hit in hits]) for k, hits in at.items()},
-        "document@1": mean([float(hit) for hit in first]),
-        "n": len(questions),
-    }
+    return with_intervals([_hits(each, ranking) for each, ranking in zip(questions, rankings, strict=True)])
+
+
+def _hits(question: PageQuestion, ranking: Sequence[frozenset[Page]]) -> dict[str, float]:
+    found = {f"page@{k}": float(bool(question.pages & touched(ranking[:k]))) for k in (1, 5, 10)}
+    first = {name for name, _ in touched(ranking[:1])}
+    return {**found, "document@1": float(bool(first & question.documents))}
 
 
 async def rank_pages(opened: Workspace, questions: Sequence[str]) -> list[list[frozenset[Page]]]:

@@ -20,6 +20,7 @@ from typing import Any
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.core.types import Answer, Outcome
+from assay.evaluate.metrics import intervals, means
 from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile, find_sources
 from assay.language.terms import fold_case
@@ -229,20 +230,26 @@ def figures(judged: Sequence[GradedAnswer]) -> dict[str, Any]:
         kind: dict(sorted(Counter(each.verdict for each in judged if each.case.kind == kind).items()))
         for kind in sorted({each.case.kind for each in judged})
     }
-    count = Counter(each.verdict for each in judged)
-    silent = [each for each in judged if each.outcome is Outcome.abstained]
-    open_ = [each for each in judged if each.case.unanswerable]
-    both = sum(each.case.unanswerable for each in silent)
-    complete = sum(each.verdict == WRONG and each.outcome is not Outcome.partial for each in judged)
-    n = len(judged) or 1
+    rows = [_shares(each) for each in judged]
+    counted = (RIGHT, WRONG, ABSTAINED, "wrong_exit_0")
     return {
         "kinds": kinds,
-        "counts": {RIGHT: count[RIGHT], WRONG: count[WRONG], ABSTAINED: count[ABSTAINED], "wrong_exit_0": complete},
-        RIGHT: round(count[RIGHT] / n, 4),
-        WRONG: round(count[WRONG] / n, 4),
-        "wrong_exit_0": round(complete / n, 4),
-        ABSTAINED: round(count[ABSTAINED] / n, 4),
-        "abstain_precision": round(both / len(silent), 4) if silent else 0.0,
-        "abstain_recall": round(both / len(open_), 4) if open_ else 0.0,
+        "counts": {name: int(sum(row[name] for row in rows)) for name in counted},
+        **dict.fromkeys((*counted, "abstain_precision", "abstain_recall"), 0.0),
+        **{name: round(value, 4) for name, value in means(rows).items()},
+        "intervals": intervals(rows, means),
         "n": len(judged),
+    }
+
+
+def _shares(judged: GradedAnswer) -> dict[str, float]:
+    """What one question adds to each share that it counts for."""
+    complete = judged.verdict == WRONG and judged.outcome is not Outcome.partial
+    verdicts = {each: float(judged.verdict == each) for each in (RIGHT, WRONG, ABSTAINED)}
+    silent, open_ = judged.outcome is Outcome.abstained, judged.case.unanswerable
+    return {
+        **verdicts,
+        "wrong_exit_0": float(complete),
+        **({"abstain_precision": float(open_)} if silent else {}),
+        **({"abstain_recall": float(silent)} if open_ else {}),
     }

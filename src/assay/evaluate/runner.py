@@ -18,7 +18,7 @@ from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.evaluate.beir import BeirCollection, BeirDocument
 from assay.evaluate.grading import Graded, compare, verdict
-from assay.evaluate.metrics import all_found, mean, ndcg, recall
+from assay.evaluate.metrics import all_found, mean, ndcg, recall, with_intervals
 from assay.evaluate.plain_text import PlainTextReader
 from assay.index.retrieve import SearchContext, retrieve
 from assay.ingest.sources import SourceFile
@@ -75,7 +75,7 @@ async def rank_by_search(
 
 async def measure_retrieval(
     collection: BeirCollection, cache: Path, limit: int = 0, report: Report = lambda _: None, **flags: Any
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Ranking quality of one search per query, with the current settings."""
     with await open_collection(collection, cache, report, **flags) as opened:
         ids = _collection_ids(opened)
@@ -86,15 +86,16 @@ async def measure_retrieval(
         for query, words in queries:
             rankings[query] = await rank_by_search(opened, search_context, words, ids)
         seconds = time.perf_counter() - began
-    judged = [(rankings[query], collection.judgements[query]) for query, _ in queries]
-    return {
-        "ndcg@10": mean([ndcg(*each, 10) for each in judged]),
-        "r@5": mean([recall(*each, 5) for each in judged]),
-        "r@100": mean([recall(*each, 100) for each in judged]),
-        "all@5": mean([all_found(*each, 5) for each in judged]),
-        "queries": len(queries),
-        "seconds": round(seconds, 3),
-    }
+    rows = [
+        {
+            "ndcg@10": ndcg(*judged, 10),
+            "r@5": recall(*judged, 5),
+            "r@100": recall(*judged, 100),
+            "all@5": all_found(*judged, 5),
+        }
+        for judged in ((rankings[query], collection.judgements[query]) for query, _ in queries)
+    ]
+    return {**with_intervals(rows), "queries": len(queries), "seconds": round(seconds, 3)}
 
 
 async def measure_multihop(
@@ -142,6 +143,7 @@ async def measure_multihop(
             "one search",
             "the loop",
         ),
+        "n": len(queries),
         "queries": len(queries),
         "seconds": round(seconds, 3),
     }
@@ -156,11 +158,15 @@ def _graded(rankings: dict[str, list[str]], collection: BeirCollection, seconds:
     return found
 
 
-def _recall_scores(rankings: dict[str, list[str]], collection: BeirCollection) -> dict[str, float]:
-    judged = [(ranking, collection.judgements[query]) for query, ranking in rankings.items()]
-    return {
-        "r@5": mean([recall(*each, 5) for each in judged]),
-        "r@10": mean([recall(*each, 10) for each in judged]),
-        "all@5": mean([all_found(*each, 5) for each in judged]),
-        "all@10": mean([all_found(*each, 10) for each in judged]),
-    }
+def _recall_scores(rankings: dict[str, list[str]], collection: BeirCollection) -> dict[str, Any]:
+    return with_intervals(
+        [
+            {
+                "r@5": recall(*judged, 5),
+                "r@10": recall(*judged, 10),
+                "all@5": all_found(*judged, 5),
+                "all@10": all_found(*judged, 10),
+            }
+            for judged in ((ranking, collection.judgements[query]) for query, ranking in rankings.items())
+        ]
+    )

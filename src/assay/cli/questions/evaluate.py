@@ -13,8 +13,13 @@ from assay.cli.options import Json, Workspace, plain, print_json, wait_for
 from assay.core.errors import UserError
 
 if TYPE_CHECKING:
-    from assay.evaluate.grading import Estimate, Graded
+    from assay.evaluate.grading import Graded
     from assay.workspace.types import AskOptions
+
+FailUnder = Annotated[
+    list[str] | None,
+    typer.Option("--fail-under", metavar="METRIC=VALUE", help="Exit with 1 if a metric is lower. May be repeated."),
+]
 
 app = typer.Typer(help="Measure on labelled questions.", no_args_is_help=True)
 OWN, PUBLIC = "Your own questions", "Public collections"
@@ -28,23 +33,37 @@ Cache = Annotated[Path | None, typer.Option(help="Where embedded collections are
 
 
 @app.command("retrieval", rich_help_panel=PUBLIC)
-def retrieval(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
+def retrieval(
+    data: Data,
+    split: Split = "",
+    limit: Limit = 0,
+    cache: Cache = None,
+    fail_under: FailUnder = None,
+    json: Json = False,
+) -> None:
     """Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5."""
     from assay.evaluate.beir import load
     from assay.evaluate.runner import measure_retrieval as measure
 
     collection = load(data, split)
-    _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
+    _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), fail_under, json=json)
 
 
 @app.command("multihop", rich_help_panel=PUBLIC)
-def multihop(data: Data, split: Split = "", limit: Limit = 0, cache: Cache = None, json: Json = False) -> None:
+def multihop(
+    data: Data,
+    split: Split = "",
+    limit: Limit = 0,
+    cache: Cache = None,
+    fail_under: FailUnder = None,
+    json: Json = False,
+) -> None:
     """Evidence found by the whole run, in its own order, beside one search over the same documents."""
     from assay.evaluate.beir import load
     from assay.evaluate.runner import measure_multihop as measure
 
     collection = load(data, split)
-    _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), json=json)
+    _print(collection.name, wait_for(measure(collection, _folder(cache), limit, _say)), fail_under, json=json)
 
 
 PageData = Annotated[Path, typer.Option("--data", help="A folder with pdfs/ and questions.jsonl.")]
@@ -54,12 +73,18 @@ KeptWorkspace = Annotated[
 
 
 @app.command(rich_help_panel=PUBLIC)
-def pages(data: PageData, limit: Limit = 0, workspace: KeptWorkspace = None, json: Json = False) -> None:
+def pages(
+    data: PageData,
+    limit: Limit = 0,
+    workspace: KeptWorkspace = None,
+    fail_under: FailUnder = None,
+    json: Json = False,
+) -> None:
     """Finding the page: a gold page among those of the first 1, 5 and 10 passages, and the right document first."""
     from assay.evaluate.pages import measure
 
     folder = workspace or _folder(None) / f"pages-{data.resolve().name}"
-    _print(data.resolve().name, wait_for(measure(data, folder, limit, _say)), json=json)
+    _print(data.resolve().name, wait_for(measure(data, folder, limit, _say)), fail_under, json=json)
 
 
 Cases = Annotated[
@@ -68,11 +93,11 @@ Cases = Annotated[
 
 
 @app.command(rich_help_panel=PUBLIC)
-def conflicts(data: Cases, json: Json = False) -> None:
+def conflicts(data: Cases, fail_under: FailUnder = None, json: Json = False) -> None:
     """Contradictions between documents, found without a model: precision and recall, beside plain rules."""
     from assay.evaluate.conflicts import load, measure
 
-    _print(data.name, measure(load(data), _say), json=json)
+    _print(data.name, measure(load(data), _say), fail_under, json=json)
 
 
 Attacks = Annotated[
@@ -84,11 +109,17 @@ Endpoint = Annotated[
 
 
 @app.command(rich_help_panel=PUBLIC)
-def injection(data: Attacks, limit: Limit = 0, endpoint: Endpoint = False, json: Json = False) -> None:
+def injection(
+    data: Attacks,
+    limit: Limit = 0,
+    endpoint: Endpoint = False,
+    fail_under: FailUnder = None,
+    json: Json = False,
+) -> None:
     """Documents that attack: effects, flags and changed answers, by rule and with a model that obeys every instruction."""
     from assay.evaluate.injection import load, measure
 
-    _print(data.name, wait_for(measure(load(data), limit, _say, endpoint=endpoint)), json=json)
+    _print(data.name, wait_for(measure(load(data), limit, _say, endpoint=endpoint)), fail_under, json=json)
 
 
 Questions = Annotated[
@@ -107,12 +138,13 @@ def qa(
     documents: Documents = None,
     workspace: QaWorkspace = None,
     limit: Limit = 0,
+    fail_under: FailUnder = None,
     json: Json = False,
 ) -> None:
     """Answers without a model: shares that are right, wrong and abstained, also by kind of question."""
     from assay.evaluate.qa import load, measure
 
-    _print(data.name, wait_for(measure(load(data, documents or ()), workspace, limit, _say)), json=json)
+    _print(data.name, wait_for(measure(load(data, documents or ()), workspace, limit, _say)), fail_under, json=json)
 
 
 Claims = Annotated[
@@ -134,12 +166,13 @@ def claims(
     judge: JudgeName = "none",
     workspace: JudgeWorkspace = None,
     limit: Limit = 0,
+    fail_under: FailUnder = None,
     json: Json = False,
 ) -> None:
     """Judging of labelled claims: true ones kept and marked, false and partly true ones passed, also by kind."""
     from assay.evaluate.claims import JudgeKind, load, measure
 
-    _print(data.name, wait_for(measure(load(data), JudgeKind(judge), workspace, limit, _say)), json=json)
+    _print(data.name, wait_for(measure(load(data), JudgeKind(judge), workspace, limit, _say)), fail_under, json=json)
 
 
 CaseFile = Annotated[
@@ -150,10 +183,6 @@ CaseFile = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option(help="Where results are kept; an evaluation is carried on from there.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", help="Write a report as one HTML file.")]
-FailUnder = Annotated[
-    list[str] | None,
-    typer.Option("--fail-under", metavar="METRIC=VALUE", help="Exit with 1 if a metric is lower. May be repeated."),
-]
 
 
 class BaselineCommand(TyperCommand):
@@ -218,7 +247,7 @@ def run_cases(
         keep_evaluation(opened.path, cases.name, results)
         traces = {each.run: trace_lines(opened, each.run) for each in worst_cases(results[-1][2])} if report else {}
     _show(cases.name, results, report, traces, json=json)
-    _check_limits(summarise(results[-1][2]), fail_under or ())
+    _check_limits({name: each.mean for name, each in summarise(results[-1][2]).items()}, fail_under or ())
 
 
 @app.command(rich_help_panel=OWN)
@@ -326,15 +355,15 @@ def _show(
         typer.echo(plain(f"Report: {report}"))
 
 
-def _check_limits(found: Mapping[str, Estimate], limits: Sequence[str]) -> None:
+def _check_limits(found: Mapping[str, float], limits: Sequence[str]) -> None:
     """Exit with 1 if a metric is under its limit."""
     missed: list[str] = []
     for each in limits:
         name, _, value = each.partition("=")
         if name not in found or not value.replace(".", "", 1).isdigit():
             raise UserError(f"--fail-under takes METRIC=VALUE with one of {', '.join(found)}, not {each!r}.")
-        if found[name].mean < float(value):
-            missed.append(f"{name} is {found[name].mean:.3f}, under {value}")
+        if found[name] < float(value):
+            missed.append(f"{name} is {found[name]:.3f}, under {value}")
     if missed:
         typer.echo(f"assay: {'; '.join(missed)}.", err=True)
         raise typer.Exit(1)
@@ -350,14 +379,29 @@ def _say(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _print(name: str, figures: dict[str, Any], *, json: bool) -> None:
+def _print(name: str, figures: dict[str, Any], fail_under: Sequence[str] | None, *, json: bool) -> None:
     if json:
         print_json(figures, indent=None)
-        return
-    typer.echo(name)
+    else:
+        typer.echo(name)
+        for line in _lines(figures):
+            typer.echo(f"  {line}")
+        typer.echo("In brackets: 95 % intervals, from drawing the questions again.")
+    _check_limits(_numbers(figures), fail_under or ())
+
+
+def _lines(figures: Mapping[str, Any]) -> list[str]:
+    """A line for each figure, with its interval; figures that have intervals of their own are indented."""
+    known = figures.get("intervals", {})
     wide = max(11, *(len(key) + 1 for key in figures))
+    lines: list[str] = []
     for key, value in figures.items():
-        typer.echo(f"  {key:<{wide}}{_format_value(value)}")
+        if isinstance(value, dict) and "intervals" in value:
+            lines += [key, *(f"  {line}" for line in _lines(value))]
+        elif key != "intervals":
+            interval = f"  ({known[key][0]:.3f} to {known[key][1]:.3f})" if key in known else ""
+            lines.append(f"{key:<{wide}}{_format_value(value)}{interval}")
+    return lines
 
 
 def _format_value(value: Any) -> str:
@@ -368,3 +412,14 @@ def _format_value(value: Any) -> str:
             f"{part} ({each})" if isinstance(value[part], dict) else f"{part} {each}" for part, each in inner
         )
     return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _numbers(figures: Mapping[str, Any], before: str = "") -> dict[str, float]:
+    """Every number by its name; that of a nested one has a dot in it."""
+    found: dict[str, float] = {}
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            found |= _numbers(value, f"{before}{key}.") if key != "intervals" else {}
+        elif isinstance(value, int | float):
+            found[f"{before}{key}"] = value
+    return found
