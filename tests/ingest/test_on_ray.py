@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +230,49 @@ def test_the_same_error_of_an_embedder_as_in_this_process(address: str, tmp_path
         pytest.raises(UserError, match=r"^The embedder refuses\.$"),
     ):
         asyncio.run(workspace.add([tmp_path / "note.txt"]))
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Vectors by the number of letters."""
+
+    def do_POST(self) -> None:
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        rows = [{"index": place, "embedding": [1.0 + text.count("a"), 1.0, 2.0]} for place, text in enumerate(texts)]
+        content = json.dumps({"data": rows}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def embedder_url() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.long
+def test_the_command_connects_to_the_cluster_and_workers_to_the_embedder(
+    address: str, embedder_url: str, folder: Path, tmp_path: Path
+):
+    given = {"ASSAY_EMBEDDER": embedder_url, "ASSAY_EMBEDDER_MODEL": "letters", "ASSAY_RAY_ADDRESS": address}
+    command = [sys.executable, "-m", "assay.cli.main", "add", str(folder / "valves.txt"), "--engine", "ray", "--json"]
+    ran = subprocess.run(
+        [*command, "--workspace", str(tmp_path / "workspace")],
+        env={**os.environ, **ENVIRONMENT, **given},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0 and not ran.stderr, ran.stderr
+    report = json.loads(ran.stdout)
+    assert report["readable"] == 1 and report["embedded"] == report["passages"] > 64
 
 
 def test_without_ray_it_is_said_how_to_install_it_and_nothing_is_changed(

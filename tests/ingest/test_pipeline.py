@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from assay.core.errors import UserError
 from assay.index.filters import EVERYTHING
+from assay.ingest.engine import LocalWorkers
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.sources import SourceFile
 from assay.store import documents
@@ -146,6 +149,60 @@ def test_the_same_content_twice_is_kept_once_and_said(opened: Workspace, folder:
     twins = {name: outcome for name, outcome in outcomes(report).items() if name in {"bell.txt", "copy.txt"}}
     assert sorted(twins.values()) == ["added", "duplicate"] and report.duplicates == 1
     assert rows(opened) == 3
+
+
+def test_a_copy_of_a_file_that_is_being_read_is_a_duplicate_of_it(
+    opened: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Several files are read at the same time; how they end is decided in their order."""
+    (folder / "bell-copy.txt").write_text(NOTES["bell.txt"])  # comes before bell.txt
+    looked_at = threading.Event()
+    alone, digest = LocalWorkers.engine, SourceFile.digest
+
+    class Held(Plain):
+        async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+            await asyncio.to_thread(looked_at.wait, 60)
+            return await super().read(data, name)
+
+    def noted(source: SourceFile) -> str:
+        if source.name == "bell.txt":
+            looked_at.set()
+        return digest(source)
+
+    monkeypatch.setattr(SourceFile, "digest", noted)
+    monkeypatch.setattr(LocalWorkers, "engine", lambda *given: replace(alone(*given), files_at_once=2))
+    reader = Held()
+    report = add(opened, folder, reader=reader)
+    assert outcomes(report) == {
+        "bell-copy.txt": "added", "bell.txt": "duplicate", "kettle.md": "added", "orlen.md": "added"
+    }  # fmt: skip
+    assert rows(opened) == 3 and "bell.txt" not in reader.read_files
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_no_more_files_are_read_at_the_same_time_than_the_engine_allows(
+    opened: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch, most: int
+):
+    for number in range(5):
+        (folder / f"note-{number}.txt").write_text(f"Note {number} is about the lamp on pier {number}.\n")
+    alone, enough = LocalWorkers.engine, asyncio.Event()
+
+    class Counting(Plain):
+        under_way = seen = 0
+
+        async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+            self.under_way += 1
+            self.seen = max(self.seen, self.under_way)
+            if self.seen == most:
+                enough.set()
+            await enough.wait()
+            self.under_way -= 1
+            return await super().read(data, name)
+
+    monkeypatch.setattr(LocalWorkers, "engine", lambda *given: replace(alone(*given), files_at_once=most))
+    reader = Counting()
+    report = add(opened, folder, reader=reader)
+    assert reader.seen == most and set(outcomes(report).values()) == {"added"} and rows(opened) == 8
 
 
 def test_a_file_that_was_moved_is_not_read_again(opened: Workspace, folder: Path):

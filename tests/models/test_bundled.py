@@ -261,3 +261,10 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 def test_the_name_does_not_depend_on_the_precision() -> None:
     assert BundledEmbedder(precision="f32").name == BundledEmbedder(precision="bf16").name == BundledEmbedder().name
+
+
+def test_no_more_threads_are_used_than_the_scheduler_of_the_process_grants(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(openvino_runner.os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    for granted, used in (("", 4), ("1", 1), ("8", 4), ("0", 4), ("many", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", granted)
+        assert openvino_runner.cores() == used

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -124,6 +125,16 @@ async def test_replies_out_of_order_are_put_in_order_by_their_index(endpoint: En
     endpoint.behaviour = backwards
     vectors = await client(endpoint).passages(["a", "bb", "ccc"])
     assert np.allclose(vectors, [unit("a"), unit("bb"), unit("ccc")], atol=1e-6)
+
+
+async def test_a_copy_for_another_process_makes_its_own_connections(endpoint: Endpoint) -> None:
+    embedder = EndpointEmbedder(endpoint.url, "tiny", KEY, passage_prefix="p: ")
+    vectors = await embedder.passages(["a lamp"])  # opens a connection
+    copy = pickle.loads(pickle.dumps(embedder))
+    assert copy.name == embedder.name and copy.api_key == KEY
+    assert (await copy.passages(["a lamp"]) == vectors).all()
+    await embedder.close()
+    await copy.close()
 
 
 async def test_base64_is_read_as_well_as_numbers(endpoint: Endpoint) -> None:
