@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ PATIENCE = 60.0  # seconds that a worker waits for the other node
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def cluster() -> Iterator[Any]:
     """A cluster of two nodes with one processor each, and this process connected to it."""
     folder = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # the paths of its sockets must be short
     with pytest.MonkeyPatch.context() as patch:
@@ -48,11 +49,16 @@ def address() -> Iterator[str]:
         try:
             started.add_node(**BOUNDED, temp_dir=folder)
             ray.init(started.address, log_to_driver=False)
-            yield started.address
+            yield started
         finally:
             ray.shutdown()
             started.shutdown()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def address(cluster: Any) -> str:
+    return cluster.address
 
 
 @pytest.fixture
@@ -235,7 +241,10 @@ def test_the_same_error_of_an_embedder_as_in_this_process(address: str, tmp_path
 class Endpoint(BaseHTTPRequestHandler):
     """Vectors by the number of letters."""
 
+    asked: Callable[[], None]  # called for each request
+
     def do_POST(self) -> None:
+        self.asked()
         texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
         rows = [{"index": place, "embedding": [1.0 + text.count("a"), 1.0, 2.0]} for place, text in enumerate(texts)]
         content = json.dumps({"data": rows}).encode()
@@ -248,31 +257,57 @@ class Endpoint(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def embedder_url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+@contextmanager
+def endpoint(asked: Callable[[], None]) -> Iterator[str]:
+    handler = type("Asked", (Endpoint,), {"asked": staticmethod(asked)})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/v1"
     server.shutdown()
     server.server_close()
 
 
+def working_on(task: str, cluster: Any) -> list[int]:
+    """The processes of the cluster's workers that run a task of this name."""
+    raylets = {each.process.pid for node in cluster.list_all_nodes() for each in node.all_processes["raylet"]}
+    found: list[int] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent in raylets and (process / "cmdline").read_bytes().startswith(f"ray::{task}".encode()):
+                found.append(int(process.name))
+    return found
+
+
 @pytest.mark.long
-def test_the_command_connects_to_the_cluster_and_workers_to_the_embedder(
-    address: str, embedder_url: str, folder: Path, tmp_path: Path
+@pytest.mark.kill
+def test_the_command_prints_its_report_though_a_worker_is_killed_while_it_waits_for_the_embedder(
+    cluster: Any, folder: Path, tmp_path: Path
 ):
-    given = {"ASSAY_EMBEDDER": embedder_url, "ASSAY_EMBEDDER_MODEL": "letters", "ASSAY_RAY_ADDRESS": address}
-    command = [sys.executable, "-m", "assay.cli.main", "add", str(folder / "valves.txt"), "--engine", "ray", "--json"]
-    ran = subprocess.run(
-        [*command, "--workspace", str(tmp_path / "workspace")],
+    killed: list[int] = []
+
+    def asked() -> None:
+        for worker in working_on("embed_passages", cluster)[: 1 - len(killed)]:
+            killed.append(worker)
+            os.kill(worker, signal.SIGKILL)
+
+    with endpoint(asked) as url:
+        ran = add_by_command(folder / "valves.txt", tmp_path / "workspace", cluster.address, url)
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(ran.stdout)
+    assert len(killed) == 1 and report["readable"] == 1 and report["embedded"] == report["passages"] > 64
+
+
+def add_by_command(file: Path, workspace: Path, address: str, embedder: str) -> subprocess.CompletedProcess[str]:
+    given = {"ASSAY_EMBEDDER": embedder, "ASSAY_EMBEDDER_MODEL": "letters", "ASSAY_RAY_ADDRESS": address}
+    command = [sys.executable, "-m", "assay.cli.main", "add", str(file), "--engine", "ray", "--json"]
+    return subprocess.run(
+        [*command, "--workspace", str(workspace)],
         env={**os.environ, **ENVIRONMENT, **given},
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert ran.returncode == 0 and not ran.stderr, ran.stderr
-    report = json.loads(ran.stdout)
-    assert report["readable"] == 1 and report["embedded"] == report["passages"] > 64
 
 
 def test_without_ray_it_is_said_how_to_install_it_and_nothing_is_changed(

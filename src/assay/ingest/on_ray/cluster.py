@@ -10,8 +10,9 @@ import asyncio
 import logging
 import os
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -45,15 +46,20 @@ async def ray_workers(
     """The workers of the cluster at `address`. `check_consent` is called with the host of its head if any of its nodes is
     another machine."""
     ray = _load_ray(address)
-    own = not ray.is_initialized()  # else whoever uses this library has connected already
-    if own:
-        await asyncio.to_thread(_connect, ray, address)
-    try:
+    connected_already = ray.is_initialized()  # by whoever uses this library
+    async with nullcontext() if connected_already else _connected(ray, address):
         if (host := _host_elsewhere(ray)) is not None:
             check_consent(host)
         yield RayWorkers(ray, limits, ocr_languages, embedder_gpus)
-    finally:
-        if own:
+
+
+@asynccontextmanager
+async def _connected(ray: ModuleType, address: str) -> AsyncIterator[None]:
+    with redirect_stdout(sys.stderr):  # Ray tells of lost workers where the report of a command belongs
+        await asyncio.to_thread(_connect, ray, address)
+        try:
+            yield
+        finally:
             await asyncio.to_thread(ray.shutdown)
 
 
