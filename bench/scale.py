@@ -1,0 +1,125 @@
+"""The same files ingested by this process and on Ray: seconds, passages a second, peak memory of the process that writes.
+
+    .venv/bin/python bench/scale.py [--documents 60] [--workers 1 2] [--out FILE]
+
+The sample corpus and invented notes are added with the bundled embedder. Each case is a process of its own, after a first file
+that starts the workers and loads the model; models are compiled before. Ray's workers are all on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from result_file import add_out, show, versions_of, write_result
+
+from assay.ingest.on_ray.cluster import ON_LOOPBACK
+from assay.ingest.sources import find_sources
+from assay.models.local.bundled import BundledEmbedder
+from assay.workspace.facade import open_workspace
+
+SAMPLES = Path(__file__).parent.parent / "samples" / "corpus"
+WORDS = 600  # of an invented note
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+def write_documents(folder: Path, count: int) -> None:
+    samples = sorted(SAMPLES.iterdir())[:count]
+    for file in samples:
+        shutil.copy(file, folder)
+    chance = random.Random(11)
+    syllables = [a + b for a in "bcdfglmnprst" for b in ("a", "e", "i", "o", "u", "ar", "en", "is")]
+    vocabulary = ["".join(chance.choices(syllables, k=chance.randint(1, 3))) for _ in range(3000)]
+    for number in range(count - len(samples)):
+        sentences = [" ".join(chance.choices(vocabulary, k=12)).capitalize() + "." for _ in range(WORDS // 12)]
+        (folder / f"note-{number:03}.txt").write_text(" ".join(sentences))
+
+
+async def measure(folder: Path, workers: int) -> dict[str, float]:
+    """One case: `workers` of Ray, or this process if there are none."""
+    with tempfile.TemporaryDirectory() as place:
+        if workers:
+            import ray
+
+            ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        engine = "ray" if workers else "local"
+        with open_workspace(Path(place) / "workspace", create=True, ingest_engine=engine) as opened:
+            first = Path(place) / "first.txt"
+            first.write_text("The first file starts the workers and loads the model. " * 400)  # a task for each
+            began = time.perf_counter()
+            await opened.add_sources(find_sources([first]), "first")
+            start = time.perf_counter() - began
+            began = time.perf_counter()
+            report = await opened.add_sources(find_sources([folder]))
+            seconds = time.perf_counter() - began
+        if workers:
+            ray.shutdown()
+    return {
+        "documents": report.readable,
+        "passages": report.passages,
+        "first file seconds": start,
+        "seconds": seconds,
+        "passages a second": report.passages / seconds,
+        "peak megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def in_a_process(folder: Path, workers: int, environment: dict[str, str]) -> dict[str, float]:
+    command = [sys.executable, __file__, "--case", str(workers), "--folder", str(folder)]
+    ran = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def compile_models() -> None:
+    """With all threads and with one, so that no case does."""
+    command = [sys.executable, __file__, "--compile"]
+    for environment in ({}, ONE_THREAD):
+        subprocess.run(command, env={**os.environ, **environment}, check=True)
+
+
+def cases(workers: list[int]) -> dict[str, tuple[int, dict[str, str]]]:
+    alone = {"this process, one thread": (0, ONE_THREAD), "this process, all threads": (0, {})}
+    return alone | {f"Ray, {count} worker{'s' * (count > 1)}": (count, {}) for count in workers}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=60)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--case", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
+    add_out(parser)
+    given = parser.parse_args()
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", ON_LOOPBACK: "0"}
+    if given.compile:
+        BundledEmbedder().runner("mean")
+        return
+    if given.case is not None:
+        print(json.dumps(asyncio.run(measure(given.folder, given.case))))
+        return
+    before = os.getloadavg()[0]
+    compile_models()
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as place:
+        write_documents(Path(place), given.documents)
+        for name, (workers, environment) in cases(given.workers).items():
+            figures[name] = in_a_process(Path(place), workers, environment)
+    show(figures)
+    note = f"Load of the machine before the first case: {before:.1f}."
+    write_result(given.out, figures, versions_of(("ray",)), note=note)
+
+
+if __name__ == "__main__":
+    main()
