@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from s3_server import content, new_bucket
 from terminal import Typed
 
 from assay.core.settings import load_settings
-from assay.workspace.facade import Workspace
+from assay.workspace.facade import Workspace, open_workspace
 
 
 def test_the_index_moves_and_searches_find_the_same(noted: Workspace, typed: Typed, tmp_path: Path):
@@ -53,3 +54,38 @@ def test_a_restored_backup_does_not_use_the_index_of_the_workspace_it_was_made_o
     assert load_settings(again).index == "lance"
     assert typed("reindex", "--workspace", again).code == 0
     assert json.loads(typed("search", "orpiment", "--json", "--workspace", again).out)
+
+
+PLACES = (
+    pytest.param(lambda folder: f"{folder}/elsewhere", id="folder"),
+    pytest.param(lambda folder: new_bucket(), id="bucket", marks=pytest.mark.long),
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_originals_move_and_are_read_backed_up_and_erased_there(
+    noted: Workspace, typed: Typed, tmp_path: Path, place: Callable[[Path], str]
+):
+    to, own = place(tmp_path), noted.path / "originals"
+    first, *others = noted.sources()
+    document = noted.document(first.id)
+    assert document is not None
+    before = noted.original(document)
+    moved = json.loads(typed("migrate", "--blobs", to, "--json").out)
+    assert moved == {"to": to, "originals": len(others) + 1}
+    assert before and not [path for path in own.rglob("*") if path.is_file()]
+    assert typed("migrate", "--blobs", to).code == 2
+    with open_workspace(noted.path) as opened:
+        assert opened.original(document) == before
+        blobs = opened.context.blobs
+    (line,) = [each for each in json.loads(typed("doctor", "--json").out) if each["check"] == "blobs"]
+    assert line["ok"] is True and to in line["found"]
+    assert typed("backup", tmp_path / "all.tar.gz").code == 0
+    assert typed("erase", first.id, "--yes").code == 0
+    assert not blobs.has(document.digest) and len(list(blobs.digests())) == len(others)
+    again = tmp_path / "again"
+    assert typed("restore", tmp_path / "all.tar.gz", "--workspace", again).code == 0
+    with open_workspace(again) as restored:
+        assert restored.settings.blobs == "" and restored.original(document) == before
+    assert typed("migrate", "--blobs", "folder").code == 0
+    assert len([path for path in own.rglob("*") if path.is_file()]) == len(others) and not list(blobs.digests())

@@ -572,10 +572,9 @@ GUARDS = (
     Guard(
         "an original is stored together with its document",
         "ingest/pipeline.py",
-        "        return await _read_copy(intake, source, sha, copy, size, tally, outcome=outcome)\n",
-        "        original_path(intake.originals, sha).parent.mkdir(exist_ok=True)\n"
-        "        copy.replace(original_path(intake.originals, sha))\n"
-        "        return await _read_copy(intake, source, sha, None, size, tally, outcome=outcome)\n",
+        "            return await _read_copy(intake, found, sha, copy, tally)\n",
+        "            intake.blobs.put(sha, copy)\n"
+        "            return await _read_copy(intake, found, sha, None, tally)\n",
         f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
     ),
     Guard(

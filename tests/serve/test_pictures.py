@@ -6,12 +6,14 @@ import asyncio
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 from PIL import Image
+from s3_server import content, new_bucket
 from sending import listed, pdf, read
 from serving import Served, served
 from team import team
@@ -22,6 +24,7 @@ from assay.ingest.pdf.page_images import PageImages
 from assay.serve import page_images
 from assay.serve.page_images import PageImageCache
 from assay.store.access import grants
+from assay.store.blobs import FolderBlobs
 
 BOOK = [
     [f"Page {page}, line {line}: the keeper writes of storm {page * line}." for line in range(30)] for page in range(60)
@@ -48,6 +51,23 @@ def document(client: httpx.Client) -> str:
     """A PDF of two pages."""
     read(client, [("two.pdf", pdf(["A first line.", "The harbour is deep."], ["Another page, with the lamp on it."]))])
     return listed(client, q="two.pdf")[0]["id"]
+
+
+@pytest.mark.long
+def test_pages_and_originals_come_from_a_bucket_too(folder: Path):
+    blobs, data = new_bucket(), pdf(["A first line.", "The harbour is deep."])
+    with served(folder, blobs=blobs) as at, at.client() as client:
+        read(client, [("one.pdf", data)])
+        (found,) = listed(client, q="one.pdf")
+        about = client.get(f"/api/documents/{found['id']}").json()
+        assert about["pictures"] and content(blobs) == data
+        assert client.get(f"/api/documents/{found['id']}/original").content == data
+        assert client.get(f"/api/documents/{found['id']}/pages/1").content.startswith(b"\x89PNG")
+        assert client.get(f"/api/documents/{found['id']}/boxes?start=0&end=12").json()["boxes"]
+        assert not list((folder / "originals").glob("*.part"))
+        assert client.delete(f"/api/documents/{found['id']}").is_success
+        assert content(blobs) == b""
+        assert client.get(f"/api/documents/{found['id']}/original").status_code == 404
 
 
 @pytest.fixture(scope="module")
@@ -231,13 +251,21 @@ class Slow:
         pass
 
 
+class AnyOriginal(FolderBlobs):
+    def as_file(self, digest: str) -> AbstractContextManager[Path]:
+        return nullcontext(Path())
+
+
+ANY = AnyOriginal(Path())
+
+
 async def test_many_who_ask_for_the_same_page_wait_for_one_picture(monkeypatch: pytest.MonkeyPatch):
     kept, slow = PageImageCache(FileLimits()), Slow()
     monkeypatch.setattr(kept, "_page_images", slow)
-    await asyncio.gather(*(kept.picture("base", "digest", Path(), 1, 400) for _ in range(20)))
-    await kept.picture("base", "digest", Path(), 1, 400)
+    await asyncio.gather(*(kept.picture("base", "digest", ANY, 1, 400) for _ in range(20)))
+    await kept.picture("base", "digest", ANY, 1, 400)
     assert slow.drawn == 1
-    await kept.picture("base", "another", Path(), 1, 400)
+    await kept.picture("base", "another", ANY, 1, 400)
     assert slow.drawn == 2
     await kept.close()
 
@@ -246,7 +274,7 @@ async def test_a_page_that_somebody_else_saw_is_drawn_again(monkeypatch: pytest.
     kept, slow = PageImageCache(FileLimits()), Slow()
     monkeypatch.setattr(kept, "_page_images", slow)
     for base in ("one", "other", "one"):
-        await kept.picture(base, "digest", Path(), 1, 400)
+        await kept.picture(base, "digest", ANY, 1, 400)
     assert slow.drawn == 2
     await kept.close()
 
@@ -256,8 +284,8 @@ async def test_only_so_many_pictures_are_kept(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(kept, "_page_images", slow)
     monkeypatch.setattr(page_images, "MAX_IMAGE_BYTES", 35)
     for page in (1, 2, 3, 1, 4, 1):
-        await kept.picture("base", "digest", Path(), page, 400)
+        await kept.picture("base", "digest", ANY, page, 400)
     assert slow.drawn == 4  # page 1 was asked for lately, and stayed; page 2 had to go
-    await kept.picture("base", "digest", Path(), 2, 400)
+    await kept.picture("base", "digest", ANY, 2, 400)
     assert slow.drawn == 5
     await kept.close()

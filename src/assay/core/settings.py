@@ -144,6 +144,11 @@ class Settings(BaseModel):
         description="the search index: `lance` (in the workspace), `lance:PATH`, `lance:s3://BUCKET/PREFIX`, `postgres` "
         "(pgvector in the database that `state` names), `milvus:http://…`, or `memory` (gone when the process ends)",
     )
+    blobs: str = Field(
+        "",
+        description="where the original bytes of documents are kept: empty for the folder `originals` of the workspace, a "
+        "PATH, or s3://BUCKET/PREFIX",
+    )
     pool: int = Field(100, ge=10, le=1000, description="how many passages each channel contributes to a search")
     per_document: int = Field(
         3, ge=0, le=100, description="the most passages of one document in a result; 0 for no cap"

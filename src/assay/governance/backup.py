@@ -12,6 +12,7 @@ from pathlib import Path
 from assay.core.errors import UserError
 from assay.core.private_files import create_private
 from assay.store.access import members
+from assay.store.blobs import ORIGINALS, Blobs, FolderBlobs
 from assay.store.database import Store, copy_state, open_store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import backups
@@ -34,8 +35,10 @@ def hold_writer_locks(locks: Mapping[str, Path]) -> Iterator[None]:
         yield
 
 
-def backup(folder: Path, store: Store, to: Path) -> int:
+def backup(folder: Path, store: Store, to: Path, blobs: Blobs | None = None) -> int:
     """Write the workspace to `to` (tar, gzip); complete, or not there at all. Returns its size.
+
+    blobs: the originals, where they are not in the folder; a restored backup has them there
 
     The caller holds the writers' locks, so that state and index belong to the same moment.
     """
@@ -55,6 +58,8 @@ def backup(folder: Path, store: Store, to: Path) -> int:
                 archive.add(state, arcname=STATE)
                 for each in _files(folder):
                     archive.add(each, arcname=str(each.relative_to(folder)), recursive=False)
+                if blobs is not None:
+                    _add_originals(archive, blobs)
         partial.replace(to)
         with store.write() as connection:  # so that an erasure can report that this copy exists
             made = {"path": str(to.resolve()), "at": store.now()}
@@ -62,6 +67,13 @@ def backup(folder: Path, store: Store, to: Path) -> int:
     finally:
         partial.unlink(missing_ok=True)
     return to.stat().st_size
+
+
+def _add_originals(archive: tarfile.TarFile, blobs: Blobs) -> None:
+    unpacked = FolderBlobs(Path(ORIGINALS))
+    for digest in blobs.digests():
+        with blobs.as_file(digest) as original:
+            archive.add(original, arcname=str(unpacked.path(digest)), recursive=False)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -7,7 +7,6 @@ lock of that server, which it frees when the writer's connection ends: no clock 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -65,9 +64,9 @@ async def file_lease(path: Path, patience: float, notice: float = 5.0) -> AsyncI
 async def database_lease(address: str, key: str, patience: float) -> AsyncIterator[None]:
     """Hold the lock of this name on the database server. UserError if it is not free after `patience` seconds."""
     from assay.store.database import plain_errors
+    from assay.store.postgres import lock_number
 
-    number = int.from_bytes(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
-    began = time.monotonic()
+    number, began = lock_number(key), time.monotonic()
     with plain_errors():
         connection = index_database(address).connect().execution_options(isolation_level="AUTOCOMMIT")
     try:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.core.access import Base
-from assay.ingest.pipeline import original_path, originals_lock
 from assay.store import documents, embedding_cache
+from assay.store.blobs import Blobs, lock_original
 from assay.store.database import Store
 from assay.store.documents import Entry
 
@@ -22,9 +22,9 @@ def forget_vectors(store: Store, cache: Engine, base: Base, entries: Sequence[En
     embedding_cache.forget_all_but(cache, base.owner, kept)
 
 
-def forget_originals(store: Store, originals: Path, digests: Iterable[str]) -> None:
+def forget_originals(store: Store, blobs: Blobs, workspace: Path, digests: Iterable[str]) -> None:
     """Delete the original bytes that no document refers to any more."""
-    gone = set(digests)
-    with originals_lock(originals):  # the same bytes may be added to another base at this moment
-        for sha in gone - documents.digests_in_use(store, gone):
-            original_path(originals, sha).unlink(missing_ok=True)
+    for digest in sorted(set(digests)):
+        with lock_original(store, workspace, digest):  # the same bytes may be added to another base at this moment
+            if not documents.digests_in_use(store, {digest}):
+                blobs.delete(digest)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
-from filelock import FileLock
 
 from assay.core.access import Base
 from assay.core.codec import digest
@@ -34,6 +33,7 @@ from assay.ingest.readiness import FileReport
 from assay.ingest.sources import SourceFile
 from assay.store import documents, embedding_cache
 from assay.store.access import document_access
+from assay.store.blobs import Blobs, lock_original
 from assay.store.database import Store
 from assay.store.documents import Entry
 
@@ -70,7 +70,8 @@ class IngestContext:
 
     store: Store
     cache: Engine
-    originals: Path
+    blobs: Blobs
+    workspace: Path  # its folder, for locks
     engine: IngestEngine
     index: Index
     base: Base
@@ -283,7 +284,7 @@ async def _parsed(intake: IngestContext, found: _Unread, tally: _Tally) -> _Read
     try:
         if found.size > intake.most_bytes:  # the reader refuses it, so it is not stored
             return await _read_copy(intake, found, "", None, tally)
-        sha, copy = await asyncio.to_thread(copy_original, intake.originals, found.source)
+        sha, copy = await asyncio.to_thread(copy_original, intake.blobs.scratch, found.source)
         try:
             return await _read_copy(intake, found, sha, copy, tally)
         finally:
@@ -326,11 +327,9 @@ async def _read_copy(
 def _put(intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str]) -> bool:
     """Store the document with its original. No erasure of the same bytes elsewhere can come in between. Returns whether it took
     over an access list."""
-    with originals_lock(intake.originals):
+    with lock_original(intake.store, intake.workspace, document.digest):
         if copy is not None:
-            place = original_path(intake.originals, document.digest)
-            place.parent.mkdir(exist_ok=True)
-            copy.replace(place)
+            intake.blobs.put(document.digest, copy)
         return documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings)
 
 
@@ -371,15 +370,6 @@ def copy_original(folder: Path, source: SourceFile) -> tuple[str, Path]:
         partial.unlink(missing_ok=True)
         raise
     return sha.hexdigest(), partial
-
-
-def originals_lock(folder: Path) -> FileLock:
-    """Held while it is decided whether an original is needed, and while one is stored with its document."""
-    return FileLock(folder.with_name(f".{folder.name}.lock"))
-
-
-def original_path(folder: Path, sha: str) -> Path:
-    return folder / sha[:2] / sha
 
 
 async def _embed_all(

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from assay.core.errors import Missing
 from assay.ingest.parsed import FileLimits, PageBox, Unreadable
 from assay.ingest.pdf.page_images import PageImages
+from assay.store.blobs import Blobs
 
 MAX_IMAGE_BYTES = 64_000_000  # bytes of cached images
 MAX_SPANS = 5_000  # cached spans
@@ -30,13 +32,13 @@ class PageImageCache:
         self._made: dict[Any, asyncio.Task[Any]] = {}
         self._rest: asyncio.TimerHandle | None = None
 
-    async def picture(self, base: str, digest: str, original: Path, page: int, width: int) -> bytes:
+    async def picture(self, base: str, digest: str, originals: Blobs, page: int, width: int) -> bytes:
         """A page as a PNG. Concurrent requests for the same page share one rendering."""
         key = (base, digest, page, width)
         if (found := self._pictures.get(key)) is not None:
             self._pictures.move_to_end(key)
             return found
-        made = await self._once(("picture", *key), lambda: self._page_images.page_image(original, page, width, base))
+        made = await self._once(("picture", *key), lambda: self._draw(originals, digest, page, width, base))
         if isinstance(made, Unreadable):
             raise Missing(f"Page {page} cannot be shown. {made.why}")
         if key not in self._pictures:
@@ -47,7 +49,7 @@ class PageImageCache:
         return made
 
     async def boxes(
-        self, base: str, digest: str, original: Path, start: int, end: int, words: str, pages: Sequence[int]
+        self, base: str, digest: str, originals: Blobs, start: int, end: int, words: str, pages: Sequence[int]
     ) -> tuple[PageBox, ...]:
         """The boxes of a span with this text; empty if they cannot be determined."""
         key = (base, digest, start, end)
@@ -55,7 +57,7 @@ class PageImageCache:
             self._boxes.move_to_end(key)
             return found
         made = await self._once(
-            ("boxes", *key), lambda: self._page_images.boxes(original, start, end, words, pages, base)
+            ("boxes", *key), lambda: self._locate(originals, digest, start, end, words, pages, base)
         )
         if isinstance(made, Unreadable):
             return ()
@@ -63,6 +65,16 @@ class PageImageCache:
         while len(self._boxes) > MAX_SPANS:
             self._boxes.popitem(last=False)
         return self._boxes.get(key, ())
+
+    async def _draw(self, originals: Blobs, digest: str, page: int, width: int, base: str) -> bytes | Unreadable:
+        async with _opened(originals, digest) as original:
+            return await self._page_images.page_image(original, page, width, base)
+
+    async def _locate(
+        self, originals: Blobs, digest: str, start: int, end: int, words: str, pages: Sequence[int], base: str
+    ) -> list[PageBox] | Unreadable:
+        async with _opened(originals, digest) as original:
+            return await self._page_images.boxes(original, start, end, words, pages, base)
 
     async def _once(self, key: Any, make: Any) -> Any:
         self._stir()
@@ -88,3 +100,14 @@ class PageImageCache:
         if self._rest is not None:
             self._rest.cancel()
         await self.forget()
+
+
+@asynccontextmanager
+async def _opened(originals: Blobs, digest: str) -> AsyncIterator[Path]:
+    """A file with the original; where originals are in a bucket, it is fetched."""
+    held = originals.as_file(digest)
+    path = await asyncio.to_thread(held.__enter__)
+    try:
+        yield path
+    finally:
+        await asyncio.to_thread(held.__exit__, None, None, None)

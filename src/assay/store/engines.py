@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 
@@ -48,6 +49,11 @@ def continue_numbering(connection: Connection) -> None:
 def discard_erased(connection: Connection) -> bool:
     """Discard what the database keeps of erased rows; False if readers prevent that now."""
     return _of(connection).discard_erased(connection)
+
+
+def hold_lock(engine: Engine, name: str) -> AbstractContextManager[None]:
+    """Hold a lock of this name, which processes on other machines see where the database is on a server."""
+    return _of(engine).hold_lock(engine, name)
 
 
 def changes(engine: Engine, stopped: threading.Event) -> Iterator[None]:

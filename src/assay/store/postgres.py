@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +119,16 @@ def changes(engine: Engine, stopped: threading.Event) -> Iterator[None]:
             if any(each.payload != own for each in heard):
                 yield
                 stopped.wait(PAUSE)
+
+
+@contextmanager
+def hold_lock(engine: Engine, name: str) -> Iterator[None]:
+    """An advisory lock, which the server frees if the connection ends."""
+    with engine.connect().execution_options(assay_unlocked=True) as connection, connection.begin():
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock_number(name)})")
+        yield
+
+
+def lock_number(name: str) -> int:
+    """The number of an advisory lock of this name."""
+    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)

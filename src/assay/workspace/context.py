@@ -13,6 +13,7 @@ from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.store import documents, facts
 from assay.store.access import grants
+from assay.store.blobs import Blobs, open_blobs
 from assay.store.database import open_cache
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from assay.store.database import Store
     from assay.store.documents import Entry
 
-CACHE, ORIGINALS = "cache.db", "originals"
+CACHE = "cache.db"
 LOCK_TIMEOUT = 3600.0  # seconds to wait for another process that writes to the same base
 
 
@@ -115,6 +116,11 @@ class WorkspaceContext:
         if self.parts.index_engine is None:
             self.parts.index_engine = index_engine(self.settings, self.path)
         return self.parts.index_engine
+
+    @property
+    def blobs(self) -> Blobs:
+        """The original bytes of documents."""
+        return open_blobs(self.settings.blobs, self.path)
 
     def close(self) -> None:
         self.store.close()

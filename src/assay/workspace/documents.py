@@ -26,7 +26,7 @@ from assay.models.factory import embedder_languages
 from assay.store.access import document_access, grants
 from assay.store.document_names import named
 from assay.store.documents import READY, Entry, correct
-from assay.workspace.context import ORIGINALS, WorkspaceContext
+from assay.workspace.context import WorkspaceContext
 from assay.workspace.erase import erase
 from assay.workspace.share import owned_document
 
@@ -93,7 +93,8 @@ async def _ingest_context(context: WorkspaceContext, base: Base, workers: Worker
         yield IngestContext(
             store=context.store,
             cache=context.cache,
-            originals=context.path / ORIGINALS,
+            blobs=context.blobs,
+            workspace=context.path,
             engine=workers.engine(context.embedder, size, overlap),
             index=index,
             base=base,

@@ -28,7 +28,7 @@ from assay.store.documents import Entry
 from assay.store.engines import discard_erased
 from assay.store.schema import bases, jobs, leftovers, runs, threads
 from assay.store.schema import members as people
-from assay.workspace.context import ORIGINALS, WorkspaceContext
+from assay.workspace.context import WorkspaceContext
 from assay.workspace.types import ErasureReport
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,10 @@ def _erase_files(context: WorkspaceContext, purged: bool) -> tuple[tuple[str, ..
     files. Returns the older states, and whether nothing is left to erase, in the indexes too (`purged`)."""
     store = context.store
     due = erasure.originals_to_delete(store)
-    forget_originals(store, context.path / ORIGINALS, due)
+    forget_originals(store, context.blobs, context.path, due)
+    if due and context.blobs.keeps_deleted():
+        log.warning("the bucket keeps old versions of what is deleted, and so of these originals")
+        purged = False
     erasure.mark_originals_deleted(store, due)
     older = sorted(context.path.glob(OLDER_STATES))
     for path in (*older, *_partial_originals(context)):
@@ -172,7 +175,7 @@ def _partial_originals(context: WorkspaceContext) -> list[Path]:
                 locks.enter_context(filelock.FileLock(lease_path(context.path, base.id), timeout=0))
         except filelock.Timeout:
             return []
-        return sorted((context.path / ORIGINALS).glob("*.part"))
+        return sorted(context.blobs.scratch.glob("*.part"))
 
 
 def flush(engine: Engine) -> bool:

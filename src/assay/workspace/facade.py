@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.core.access import LOCAL, Principal, Scope
-from assay.core.errors import UserError
+from assay.core.errors import Missing, UserError
 from assay.core.events import Event, FeedbackGiven, FeedbackKind, SearchFilters
 from assay.core.formats import format_named
 from assay.core.settings import load_settings, secret
@@ -18,7 +19,7 @@ from assay.ingest.parsed import file_limits
 from assay.ingest.sources import SourceFile, find_sources
 from assay.store import erasure
 from assay.store.database import STATE, claim, open_store, state_address
-from assay.workspace.context import ORIGINALS, PrincipalHolder, WorkspaceContext
+from assay.workspace.context import PrincipalHolder, WorkspaceContext
 from assay.workspace.types import AskOptions, SynthesisRequest
 
 if TYPE_CHECKING:
@@ -239,6 +240,16 @@ class Workspace:
 
         await drop_indexes(self.context)
 
+    def copy_originals(self, to: str) -> int:
+        from assay.workspace.move import copy_originals
+
+        return copy_originals(self.context, to)
+
+    def drop_originals(self) -> None:
+        from assay.workspace.move import drop_originals
+
+        drop_originals(self.context)
+
     def move_state(self, to: str) -> dict[str, int]:
         from assay.workspace.move import move_state_to
 
@@ -260,10 +271,9 @@ class Workspace:
 
     def original(self, document: Document) -> bytes | None:
         """The bytes of the file as it was added."""
-        from assay.ingest.pipeline import original_path
-
-        path = original_path(self.path / ORIGINALS, document.digest)
-        return path.read_bytes() if path.exists() else None
+        with suppress(Missing), self.context.blobs.as_file(document.digest) as path:
+            return path.read_bytes()
+        return None
 
     async def boxes(self, document: str, start: int, end: int) -> list[PageBox]:
         """The location of a span on the pages of a PDF; empty for formats without fixed pages."""

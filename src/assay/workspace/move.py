@@ -1,4 +1,4 @@
-"""Copies a whole workspace to a file, and its state and indexes to other engines."""
+"""Copies a whole workspace to a file, and its state, indexes and originals to other places."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from assay.index.factory import index_engine
 from assay.index.lease import lease_path
 from assay.index.move import copy_index
 from assay.store.access import grants
+from assay.store.blobs import copy_blobs, open_blobs
 from assay.store.database import open_store, state_address
 from assay.store.move import move_state
 from assay.workspace.context import WorkspaceContext
@@ -19,7 +20,7 @@ from assay.workspace.context import WorkspaceContext
 def backup_workspace(context: WorkspaceContext, to: Path) -> int:
     """Write the whole workspace to one file while no documents are added. Returns the size of the file."""
     with hold_writer_locks(_writer_locks(context)):
-        return backup(context.path, context.store, to)
+        return backup(context.path, context.store, to, context.blobs if context.settings.blobs else None)
 
 
 async def copy_indexes(context: WorkspaceContext, to: str) -> dict[str, int]:
@@ -47,6 +48,23 @@ async def drop_indexes(context: WorkspaceContext) -> None:
     """Delete the indexes of all knowledge bases; they can be built again from the texts."""
     for base in grants.every_base(context.store):
         await context.drop_index(base, forget_embedder=False)
+
+
+def copy_originals(context: WorkspaceContext, to: str) -> int:
+    """Copy the originals to the place that `to` names, and compare each with its digest, while no documents are added. The
+    caller changes the setting `blobs`, then drops the former ones. Returns their number."""
+    source, target = context.blobs, open_blobs(to, context.path)
+    if source == target:
+        raise UserError("The originals are there already.")
+    with hold_writer_locks(_writer_locks(context)):
+        target.check()
+        return copy_blobs(source, target)
+
+
+def drop_originals(context: WorkspaceContext) -> None:
+    """Delete all originals from where they were when this workspace was opened."""
+    for digest in context.blobs.digests():
+        context.blobs.delete(digest)
 
 
 def move_state_to(context: WorkspaceContext, to: str) -> dict[str, int]:

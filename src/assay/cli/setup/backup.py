@@ -10,7 +10,7 @@ import typer
 
 from assay.cli.options import Workspace, plain
 
-IN_THE_FOLDER = ("", "lance", "memory")  # values of `state` and `index`
+IN_THE_FOLDER = ("", "lance", "memory")  # values of `state`, `index` and `blobs`
 
 
 def backup(
@@ -61,7 +61,7 @@ def restore(
     text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
     # What these name may hold the workspace as it is now.
     given = tomllib.loads(text)
-    elsewhere = [name for name in ("state", "index") if given.get(name, IN_THE_FOLDER[0]) not in IN_THE_FOLDER]
+    elsewhere = [name for name in ("state", "index", "blobs") if given.get(name, IN_THE_FOLDER[0]) not in IN_THE_FOLDER]
     if elsewhere:
         write_private(settings, with_settings(text, dict.fromkeys(elsewhere)).encode())
     if "state" in elsewhere:

@@ -90,6 +90,8 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     if secret(settings.state):
         yield _line("state", *_server(secret(settings.state)))
     yield _line("index", *_index(settings, folder, offline=offline))
+    if settings.blobs:
+        yield _line("blobs", *_blobs(settings.blobs, folder, offline=offline))
     if has_workspace(folder):
         yield _line("permissions", *_permissions(folder))
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
@@ -146,6 +148,21 @@ def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | N
     return (None if limits else True), " ".join([", ".join(parts) + ".", *limits] if parts else limits)
 
 
+def _blobs(place: str, folder: Path, *, offline: bool) -> tuple[bool | None, str]:
+    """Whether originals can be kept there, and what the place does not promise."""
+    from assay.core.errors import AssayError
+    from assay.store.blobs import open_blobs
+    from assay.store.object_storage import is_bucket
+
+    if offline and is_bucket(place):
+        return None, f"{place} was not tried: --offline"
+    try:
+        limits = open_blobs(place, folder).check()
+    except AssayError as error:
+        return False, str(error)
+    return (None if limits else True), " ".join([f"originals are kept in {place}.", *limits])
+
+
 def _server(address: str) -> tuple[bool, str]:
     """Whether the database server can be used, and its version."""
     from assay.core.errors import AssayError
@@ -182,7 +199,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
     from assay.store import facts
     from assay.workspace.facade import open_workspace
 
-    own = {"llm_model": NO_MODEL, "state": "", "index": "lance"}  # in a place of its own
+    own = {"llm_model": NO_MODEL, "state": "", "index": "lance", "blobs": ""}  # in a place of its own
 
     async def tried(folder: Path) -> str:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")

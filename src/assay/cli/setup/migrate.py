@@ -1,4 +1,4 @@
-"""`assay migrate`: move the state of a workspace to another database, or its search index to another engine."""
+"""`assay migrate`: move the state of a workspace to another database, its search index to another engine, or its originals."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from assay.cli.options import Json, Workspace, plain, print_json
 if TYPE_CHECKING:
     from assay.workspace.facade import Workspace as OpenWorkspace
 
-TO_FILE = "file"
+TO_FILE, TO_FOLDER = "file", "folder"
 
 
 def migrate(
     to: Annotated[str, typer.Option(help="Move the state: postgresql://… for a server, or `file`.")] = "",
     index: Annotated[str, typer.Option(help="Move the search index: a value of the setting `index`.")] = "",
+    blobs: Annotated[
+        str, typer.Option(help="Move the stored originals: a PATH, s3://BUCKET/PREFIX, or `folder` for the workspace.")
+    ] = "",
     workspace: Workspace = None,
     json: Json = False,
 ) -> None:
-    """Move runs, records and accounts to another database, or the search index to another engine.
+    """Move runs, records and accounts to another database, the search index to another engine, or stored originals.
 
     State: all rows are copied in one transaction and compared; if anything fails, nothing has moved. Index: passages and
-    vectors are copied and compared, nothing is embedded again, and a move that was interrupted goes on where it stopped. Stop
-    servers first.
+    vectors are copied and compared, nothing is embedded again. Originals: each copy is read again and compared with its
+    digest. A move of the index or of originals that was interrupted goes on where it stopped. Stop servers first.
     """
     from filelock import FileLock, Timeout
 
@@ -33,8 +36,11 @@ def migrate(
     from assay.core.errors import UserError
     from assay.workspace.facade import STATE, open_workspace
 
-    if bool(to) == bool(index):
-        raise UserError("Say what to move: the state with `--to ADDRESS`, or the search index with `--index ENGINE`.")
+    if [bool(to), bool(index), bool(blobs)].count(True) != 1:
+        raise UserError(
+            "Say what to move: the state with `--to ADDRESS`, the search index with `--index ENGINE`, or the stored "
+            "originals with `--blobs PLACE`."
+        )
     with open_workspace(workspace) as opened:
         try:
             server = FileLock(opened.path / LOCK, timeout=0)
@@ -42,6 +48,9 @@ def migrate(
         except Timeout as error:
             raise UserError("A server is using this workspace. Stop it, then move.") from error
         with server:
+            if blobs:
+                _say_moved_originals(_move_originals(opened, "" if blobs == TO_FOLDER else blobs), blobs, json=json)
+                return
             moved = _move_index(opened, index) if index else _move_state(opened, to)
         folder = opened.path
     if index:
@@ -79,6 +88,20 @@ def _move_index(opened: OpenWorkspace, index: str) -> dict[str, int]:
         return moved
 
     return asyncio.run(move())
+
+
+def _move_originals(opened: OpenWorkspace, place: str) -> int:
+    moved = opened.copy_originals(place)
+    _set(opened, "blobs", place or None)
+    opened.drop_originals()  # last, as above
+    return moved
+
+
+def _say_moved_originals(moved: int, to: str, *, json: bool) -> None:
+    if json:
+        print_json({"to": to, "originals": moved})
+    else:
+        typer.echo(plain(f"Moved {moved:,} originals; each copy was compared with its digest."))
 
 
 def _set(opened: OpenWorkspace, name: str, value: str | None) -> None:

@@ -63,6 +63,7 @@ def delete(workspace: Workspace = None, yes: Yes = False) -> None:
     """Delete the workspace: index, kept originals, runs, caches and settings. Your own files are not touched."""
     from assay.core.errors import UserError
     from assay.core.settings import load_settings, secret
+    from assay.store.object_storage import SCHEME
     from assay.workspace.facade import default_workspace, has_workspace
 
     folder = (workspace or default_workspace()).expanduser()
@@ -71,10 +72,13 @@ def delete(workspace: Workspace = None, yes: Yes = False) -> None:
     if not yes:
         question = f"Delete the workspace {folder} with its index, kept originals, runs, caches and settings?"
         typer.confirm(plain(question), abort=True, err=True)
-    on_server = bool(secret(load_settings(folder).state))
+    settings = load_settings(folder)
+    on_server, elsewhere = bool(secret(settings.state)), [settings.index, settings.blobs]
     left = _emptied(folder.resolve())
     if on_server:
         typer.echo("Its runs and accounts are in the database that `state` named. Drop that database too.")
+    for place in [each.removeprefix("lance:") for each in elsewhere if SCHEME in each]:
+        typer.echo(plain(f"What is in {place} is still there. Delete it too."))
     if left:
         typer.echo(
             plain(f"Deleted the workspace in {folder}. Left there, since Assay did not make it: {', '.join(left)}.")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import pathlib
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
 
 from assay.core.access import Base
 from assay.core.errors import Missing
 from assay.core.formats import format_named
 from assay.core.tables import row_spans
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
-from assay.ingest.pipeline import original_path
 from assay.serve.schemas.document_schemas import (
     BoxesResponse,
     BoxView,
@@ -39,7 +38,6 @@ from assay.serve.views.request_options import search_filters
 from assay.store import document_list
 from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry
-from assay.workspace.context import ORIGINALS
 from assay.workspace.facade import Workspace
 
 router = APIRouter(
@@ -105,8 +103,7 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
         abstract=head.abstract,
         sections=tuple({"title": each.title, "level": each.level, "start": each.start} for each in head.sections),
         page_starts=head.pages if head.entry.pages else (),
-        pictures=format_named(head.entry.kind).page_images
-        and original_path(workspace.path / ORIGINALS, head.entry.digest).is_file(),
+        pictures=format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest),
     )
 
 
@@ -194,12 +191,18 @@ def text_of(
 )
 def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileResponse:
     entry = document_list.entry(workspace.store, document, workspace.scope())
-    place = original_path(workspace.path / ORIGINALS, entry.digest) if entry and entry.digest else None
-    if entry is None or place is None or not place.is_file():
+    blobs = workspace.context.blobs
+    if entry is None or not entry.digest or not blobs.has(entry.digest):
         raise Missing(f"There are no original bytes of a document called {document!r}.")
+    held = blobs.as_file(entry.digest)
     # Never displayed inline: an uploaded page must not run in this origin.
     shown = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(entry.name, safe='')}"}
-    return FileResponse(place, media_type="application/octet-stream", headers=NO_SNIFFING | shown)
+    return FileResponse(
+        held.__enter__(),
+        media_type="application/octet-stream",
+        headers=NO_SNIFFING | shown,
+        background=BackgroundTask(held.__exit__, None, None, None),
+    )
 
 
 def document_missing(document: str) -> Missing:
@@ -226,10 +229,10 @@ async def page_of(
     width: Annotated[int, Query(ge=200, le=2400, description="Pixels.")] = 1100,
 ) -> Response:
     """A page of a PDF as a picture."""
-    head, original = await asyncio.to_thread(_original, workspace, document)
-    if original is None:
+    head, has_pages = await asyncio.to_thread(_head, workspace, document)
+    if not has_pages:
         raise Missing(f"Document {document!r} has no pages that can be shown. Its text can.")
-    picture = await server.pages.picture(head.entry.base, head.entry.digest, original, n, width)
+    picture = await server.pages.picture(head.entry.base, head.entry.digest, workspace.context.blobs, n, width)
     return Response(picture, media_type="image/png")  # not stored: it must not outlive the right to see it
 
 
@@ -238,15 +241,17 @@ async def boxes_of(
     document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer, start: Offset, end: Offset
 ) -> BoxesResponse:
     """Where a stretch of the text stands on the pages of a PDF; nothing for documents without pages of their own."""
-    head, original = await asyncio.to_thread(_original, workspace, document)
+    head, has_pages = await asyncio.to_thread(_head, workspace, document)
     end = min(end, start + MAX_SPAN, head.entry.characters)
-    if original is None or end <= start:
+    if not has_pages or end <= start:
         return BoxesResponse(document=document, boxes=())
     if OCR_LANGUAGES in head.meta:
         found = await server.engine.run(workspace.boxes(document, start, end))
     else:
         words = await asyncio.to_thread(_words, workspace, document, start, end)
-        found = await server.pages.boxes(head.entry.base, head.entry.digest, original, start, end, words, head.pages)
+        found = await server.pages.boxes(
+            head.entry.base, head.entry.digest, workspace.context.blobs, start, end, words, head.pages
+        )
     return BoxesResponse(
         document=document,
         boxes=tuple(BoxView(page=box.page, x0=box.x0, y0=box.y0, x1=box.x1, y1=box.y1) for box in found),
@@ -257,17 +262,12 @@ def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
     return (document_list.stretch(workspace.store, document, workspace.scope(), start, end) or ("", 0))[0]
 
 
-def _original(workspace: Workspace, document: str) -> tuple[Head, pathlib.Path | None]:
-    """The document, if the user may read it, and the path of its original if that has pages."""
+def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
+    """The document, if the user may read it, and whether its original is there and has pages."""
     head = document_list.head(workspace.store, document, workspace.scope())
     if head is None:
         raise document_missing(document)
-    place = (
-        original_path(workspace.path / ORIGINALS, head.entry.digest)
-        if format_named(head.entry.kind).page_images
-        else None
-    )
-    return head, place if place and place.is_file() else None
+    return head, format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest)
 
 
 # --- search -------------------------------------------------------------------------------------------------------

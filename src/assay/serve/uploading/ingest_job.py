@@ -19,7 +19,6 @@ from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
 from assay.store import documents, jobs
 from assay.store.jobs import Job, JobFile
-from assay.workspace.context import ORIGINALS
 from assay.workspace.facade import Workspace
 
 FULL = "The disk is full. Free some space, then send the files again."
@@ -144,7 +143,7 @@ def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
     base = writable_base(workspace, work.job.base)
     begun = [entry for entry in documents.pending(workspace.store, base) if entry.uri in work.left]
     documents.remove(workspace.store, [entry.id for entry in begun], base)
-    forget_originals(workspace.store, workspace.path / ORIGINALS, {entry.digest for entry in begun})
+    forget_originals(workspace.store, workspace.context.blobs, workspace.path, {entry.digest for entry in begun})
 
 
 def causes(error: BaseException) -> list[BaseException]:
