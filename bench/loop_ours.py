@@ -40,7 +40,7 @@ class Flat:
 async def filled(folder: Path, texts: Sequence[str], **flags: Any) -> tuple[Workspace, list[Hit]]:
     """A workspace with these texts, each one passage, and the passages in their order."""
     opened = open_workspace(folder / "workspace", create=True, passage_tokens=2000, **flags)
-    opened.__dict__["embedder"] = Flat()
+    opened.embedder = Flat()
     written = [json.dumps({"title": f"Valve log {n}", "text": each}).encode() for n, each in enumerate(texts)]
     files = [SourceFile(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
     await opened.add_sources(files, reader=PlainTextReader())

@@ -13,7 +13,7 @@ import threading
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -150,6 +150,7 @@ def manual(tool: Tool) -> tuple[str, dict[str, str]]:
     return re.sub(r"\n{2,}", "\n", "\n".join(about)).strip(), lines
 
 
+@lru_cache(maxsize=256)
 def schema_of(tool: Tool) -> ToolSpec:
     """The tool's specification as sent to a model."""
     about, lines = manual(tool)

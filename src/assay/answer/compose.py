@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -43,9 +43,11 @@ def answer(
 ) -> Answer:
     """The delivered answer: the claims that passed, and what is missing or failed. `titles` are those of the found
     documents."""
+    return guarded_answer(run, delivery_guard(run, document, judge), titles, unread)
+
+
+def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], unread: Sequence[str] = ()) -> Answer:
     draft = run.draft or Drafted((), Shape.list)
-    document = cache(document)
-    guard = delivery_guard(run, document, judge)
     good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
     delivered = _keep_claims(draft.blocks, good)
     gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
@@ -64,7 +66,7 @@ def answer(
         gaps=gaps,
         searched=run.searched if run.route is not Route.rework else (),
         stopped=run.stopped.reason if run.stopped else "",
-        near=(beside or _near(run, draft, document, judge)) if outcome is Outcome.abstained else (),
+        near=(beside or _near(run, draft, guard)) if outcome is Outcome.abstained else (),
         unread=tuple(unread),
         since=run.where.since,
         until=run.where.until,
@@ -151,12 +153,12 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
     return Outcome.partial if lost or limited or open_ else Outcome.answered
 
 
-def _near(run: Run, draft: Drafted, document: Documents, judge: Judge) -> tuple[Claim, ...]:
+def _near(run: Run, draft: Drafted, guard: DeliveryGuard) -> tuple[Claim, ...]:
     """The closest quotations if nothing answers the question: those the draft names, or else the best evidence."""
     best = draft.near or tuple(
         Claim("", (each.key,), quote=each.quote) for each in run.evidence[:NEAR] if not each.flagged
     )
-    found = (judge.verify(claim, run.evidence, document) for claim in best if claim.quote)
+    found = (guard.verify(claim) for claim in best if claim.quote)
     return tuple(claim for claim in found if claim.verdict is Verdict.supported)
 
 
@@ -171,12 +173,14 @@ class DeliveryGuard:
     evidence: tuple[Evidence, ...]
     document: Documents
     passages: tuple[str, ...]  # everything found, kept as evidence or not
-    judge: Judge
+    verify: Callable[[Claim], Claim]  # by the judge's rules, once for equal claims
 
 
 def delivery_guard(run: Run, document: Documents, judge: Judge = JUDGE) -> DeliveryGuard:
     passages = tuple(dict.fromkeys(found.passage.text for found in run.found))
-    return DeliveryGuard(run.checked, run.evidence, document, passages, judge)
+    document = cache(document)
+    verify = cache(lambda claim: judge.verify(claim, run.evidence, document))
+    return DeliveryGuard(run.checked, run.evidence, document, passages, verify)
 
 
 def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
@@ -186,7 +190,7 @@ def find_fault(place: int, claim: Claim, guard: DeliveryGuard) -> str:
         return f"“{claim.words}” was not found to be supported"
     if not claim.words.strip():
         return "a claim says nothing"
-    again = guard.judge.verify(claim, guard.evidence, guard.document)
+    again = guard.verify(claim)
     if again.verdict is Verdict.supported:
         return ""
     if claim.quote is None and again.verdict is Verdict.partial:  # a model has settled what the rules leave open
@@ -200,14 +204,16 @@ def find_faults(answer: Answer, run: Run, document: Documents, judge: Judge = JU
     """The faults of an answer. Every claim must have been checked in this run and be supported, every key must be
     evidence of this run, every quotation must be in its document, both sides of a conflict must be cited, and content
     that is not from the documents must be labelled."""
-    document = cache(document)
-    guard = delivery_guard(run, document, judge)
+    return guarded_faults(answer, run, delivery_guard(run, document, judge))
+
+
+def guarded_faults(answer: Answer, run: Run, guard: DeliveryGuard) -> list[str]:
     places: dict[Claim, int] = {claim: place for place, claim in guard.checked.items()}
     found = [why for claim in answer.claims if (why := find_fault(places.get(claim, -1), claim, guard))]
     for claim in answer.near:
         if claim.quote is None:
             found += [why for why in (find_fault(places.get(claim, -1), claim, guard),) if why]
-        elif judge.verify(claim, guard.evidence, document).verdict is not Verdict.supported:
+        elif guard.verify(claim).verdict is not Verdict.supported:
             found.append(f"“{claim.words}” is not a quotation")
     cited = {key for claim in answer.claims for key in claim.cites}
     found += [

@@ -24,6 +24,7 @@ T = TypeVar("T")
 Texts = Callable[[str, int, int], tuple[str, str, str]]
 
 VERBATIM = (Passage, Quote)
+PLAIN = frozenset({str, int, float, bool})
 
 
 def digest(text: str | bytes) -> str:
@@ -38,24 +39,28 @@ def linked(n: int, hash: str, before: str) -> str:
     return digest(dumps([n, hash, before]))
 
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def dumps(value: Any) -> str:
     """Canonical JSON: equal values have equal digests."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def to_json(value: Any, *, words: bool = True) -> Any:
     """JSON-compatible data for a value. With `words=False`, document text is omitted."""
-    if value is None or (isinstance(value, (str, int, float, bool)) and not isinstance(value, Enum)):
+    kind = type(value)
+    if value is None or kind in PLAIN or (isinstance(value, (str, int, float)) and not isinstance(value, Enum)):
         return value
     if isinstance(value, Enum):
         return value.value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if (fields := _fields(kind)) is not None:
         if not words and isinstance(value, VERBATIM):
             return _reference(value)
         return {
-            field.name: to_json(getattr(value, field.name), words=words)
-            for field in dataclasses.fields(value)
-            if _is_written(field, getattr(value, field.name))
+            name: item if type(item) in PLAIN else to_json(item, words=words)
+            for name, omitted in fields
+            if (item := getattr(value, name)) is not None and (not omitted or item)
         }
     if isinstance(value, Mapping):
         return {str(key): to_json(item, words=words) for key, item in value.items()}
@@ -70,8 +75,12 @@ def to_json(value: Any, *, words: bool = True) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _is_written(field: dataclasses.Field[Any], value: Any) -> bool:
-    return value is not None and not (OMIT in field.metadata and not value)
+@cache
+def _fields(kind: type) -> tuple[tuple[str, bool], ...] | None:
+    """The fields of a dataclass, and which are left out if empty; None for other types."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple((field.name, OMIT in field.metadata) for field in dataclasses.fields(kind))
 
 
 def _reference(value: Passage | Quote) -> dict[str, Any]:

@@ -228,7 +228,9 @@ async def _endpoint(stack: ExitStack, workspace: Path | None) -> AskModel:
 def fate(case: ClaimCase, claim: Claim) -> Fate:
     """What delivery makes of a judged claim."""
     passages = tuple(each.passage.text for each in case.evidence)
-    guard = DeliveryGuard({0: claim}, case.evidence, case.documents.get, passages, JUDGE)
+    document = case.documents.get
+    verify = lambda each: JUDGE.verify(each, case.evidence, document)  # noqa: E731
+    guard = DeliveryGuard({0: claim}, case.evidence, document, passages, verify)
     if find_fault(0, claim, guard):
         return Fate.lost
     if claim.text.startswith(HEDGE):

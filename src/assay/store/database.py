@@ -37,15 +37,13 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that takes the write lock immediately, so that it cannot fail half-way waiting for it."""
+        """A transaction that takes the write lock immediately, or the one that this write is part of."""
         shared = _shared.get()
         if shared is not None and shared.engine is self.engine:
             yield shared
             return
-        with plain_errors(), self.engine.connect() as connection:
-            connection = connection.execution_options(assay_writes=True)
-            with connection.begin():
-                yield connection
+        with plain_errors(), dialect.writing(self.engine) as connection:
+            yield connection
 
     @contextmanager
     def one_transaction(self) -> Iterator[None]:

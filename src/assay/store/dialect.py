@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, Insert, MetaData, Table, Update, and_, exists, update
+from sqlalchemy import ColumnElement, Connection, Engine, Insert, MetaData, Table, Update, and_, exists, update
 from sqlalchemy.dialects.postgresql import insert  # SQLite understands its ON CONFLICT
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.sql import functions
-from sqlalchemy.types import Integer, Text
+from sqlalchemy.types import Boolean, Integer, Text
 
+WRITES = "writes"  # mark of a connection whose next transaction takes the write lock
 VARIABLES = 500  # values per statement: well below the limit of each database
 
 
@@ -23,9 +26,18 @@ class Trouble(Enum):
     unreachable = auto()
 
 
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that takes the write lock immediately, so that it cannot fail half-way waiting for it."""
+    with engine.connect() as connection:
+        connection.info[WRITES] = True
+        with connection.begin():
+            yield connection
+
+
 def create_tables(engine: Engine, tables: MetaData) -> None:
     """Create the tables that are missing, in one write transaction: another process may be doing the same."""
-    with engine.connect().execution_options(assay_writes=True) as connection, connection.begin():
+    with writing(engine) as connection:
         tables.create_all(connection)
 
 
@@ -57,6 +69,13 @@ def update_where_free(table: Table, where: ColumnElement[bool], **new: Any) -> U
     other = table.alias()
     same = [other.c[key.name] == new.get(key.name, key) for key in table.primary_key]
     return update(table).where(where, ~exists().where(and_(*same))).values(new)
+
+
+class one_of(functions.GenericFunction[bool]):
+    """Whether a value is in a list, which is given as JSON. Unlike IN it is the same statement for any number of values."""
+
+    type = Boolean()
+    inherit_cache = True
 
 
 class json_text(functions.GenericFunction[str]):

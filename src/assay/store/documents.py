@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from assay.core.access import Base, Scope
-from assay.core.codec import Texts, from_json, to_json
+from assay.core.codec import Texts, dumps, from_json, to_json
 from assay.core.events import DocumentEdited
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
@@ -17,7 +33,8 @@ from assay.core.tables import passage_context
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
 from assay.store import place_lists
 from assay.store.database import Store
-from assay.store.dialect import insert_new
+from assay.store.dialect import insert_new, one_of
+from assay.store.prepared import Prepared
 from assay.store.runs import records
 from assay.store.schema import bases, documents, leftovers, tables, texts
 
@@ -195,14 +212,16 @@ def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
 
 
 # Built once: every claim that is checked fetches its cited documents.
-_ONE = (
-    select(documents, texts.c.text, tables.c.body)
+_WHOLE = "id base uri digest title authors date abstract sections pages kind language meta"
+_ONE_COLUMNS = (*(documents.c[name] for name in _WHOLE.split()), texts.c.text, tables.c.body)
+_ONE = Prepared(
+    select(*_ONE_COLUMNS)
     .join(texts, texts.c.document == documents.c.id)
     .outerjoin(tables, tables.c.document == documents.c.id)
     .where(
         documents.c.id == bindparam("document"),
-        documents.c.base.in_(bindparam("bases", expanding=True)),
-        documents.c.label.in_(bindparam("labels", expanding=True)),
+        one_of(documents.c.base, bindparam("bases", type_=Text)),
+        one_of(documents.c.label, bindparam("labels", type_=Text)),
     )
 )
 
@@ -210,22 +229,23 @@ _ONE = (
 def get(store: Store, document: str, scope: Scope) -> Document | None:
     """A document with its text, including replaced versions, so that old citations still resolve."""
     with store.read() as connection:
-        row = (
-            connection.execute(
-                _ONE,
-                {
-                    "document": document,
-                    "bases": [base.id for base in scope.bases],
-                    "labels": sorted(scope.labels),
-                },
-            )
-            .mappings()
-            .first()
+        row = _ONE.first(
+            connection,
+            document=document,
+            bases=dumps([base.id for base in scope.bases]),
+            labels=dumps(sorted(scope.labels)),
         )
-    return _document(row) if row else None
+    if row is None:
+        return None
+    return _document({of.name: _value(of, each) for of, each in zip(_ONE_COLUMNS, row, strict=True)})
 
 
-def _document(row: RowMapping) -> Document:
+def _value(column: ColumnElement[Any], value: Any) -> Any:
+    """The value of a column as the driver gives it: some drivers leave JSON as text."""
+    return json.loads(value) if isinstance(column.type, JSON) and isinstance(value, str) else value
+
+
+def _document(row: Mapping[str, Any]) -> Document:
     return Document(
         id=row["id"],
         base=row["base"],

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import Engine, delete, func, select, update
 
 from assay.store.database import plain_errors
-from assay.store.dialect import VARIABLES, insert_new, update_where_free
+from assay.store.dialect import VARIABLES, insert_new, update_where_free, writing
 from assay.store.schema import vector_sources, vectors
 
 
@@ -43,7 +43,7 @@ def remember(cache: Engine, owner: str, embedder: str, known: Mapping[str, np.nd
     ]
     if not rows:
         return
-    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+    with plain_errors(), writing(cache) as connection:
         connection.execute(insert_new(vectors), rows)
 
 
@@ -52,7 +52,7 @@ def note_sources(cache: Engine, owner: str, pairs: Iterable[tuple[str, str]]) ->
     rows = [{"owner": owner, "document": document, "digest": key} for document, key in pairs]
     if not rows:
         return
-    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+    with plain_errors(), writing(cache) as connection:
         connection.execute(insert_new(vector_sources), rows)
 
 
@@ -60,7 +60,7 @@ def forget_all_but(cache: Engine, owner: str, kept: Collection[str]) -> None:
     """Delete the vectors of an owner that are of none of these documents, for all embedders and sizes of passages. Vectors
     whose documents were never recorded go too: they are made again when they are needed."""
     own = vector_sources.c.owner == owner
-    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+    with plain_errors(), writing(cache) as connection:
         known = connection.scalars(select(vector_sources.c.document).where(own).distinct())
         gone = [document for document in known if document not in kept]
         for first in range(0, len(gone), VARIABLES):
@@ -71,14 +71,14 @@ def forget_all_but(cache: Engine, owner: str, kept: Collection[str]) -> None:
 
 
 def forget_owner(cache: Engine, owner: str) -> None:
-    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+    with plain_errors(), writing(cache) as connection:
         for table in (vectors, vector_sources):
             connection.execute(delete(table).where(table.c.owner == owner))
 
 
 def transfer(cache: Engine, old: str, new: str) -> None:
     """Transfer vectors, so that they are erased together with their documents; those the new owner has are not moved."""
-    with plain_errors(), cache.connect().execution_options(assay_writes=True) as connection, connection.begin():
+    with plain_errors(), writing(cache) as connection:
         connection.execute(update_where_free(vectors, vectors.c.owner == old, owner=new))
         connection.execute(delete(vectors).where(vectors.c.owner == old))
         connection.execute(update(vector_sources).where(vector_sources.c.owner == old).values(owner=new))

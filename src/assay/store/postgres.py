@@ -16,7 +16,7 @@ from sqlalchemy.ext.compiler import compiles
 from assay.core.errors import UserError
 from assay.store import schema, sqlite
 from assay.store.copy_rows import copy_rows
-from assay.store.dialect import json_length, json_text
+from assay.store.dialect import WRITES, json_length, json_text, one_of, writing
 
 WRITERS = 0x617373_6179  # the advisory lock that every write transaction takes
 CONNECT = 10  # seconds
@@ -41,7 +41,7 @@ def engine_for(address: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
-        if connection.get_execution_options().get("assay_writes"):
+        if connection.info.pop(WRITES, False):
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS}), pg_notify('{CHANNEL}', '{writer}')")
         elif not connection.get_execution_options().get("assay_unlocked"):
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -61,6 +61,12 @@ def _path(element: Any, compiler: Any, **options: Any) -> tuple[str, str]:
     return compiler.process(column, **options), ",".join(filter(None, steps))
 
 
+@compiles(one_of, "postgresql")
+def _one_of(element: one_of, compiler: Any, **options: Any) -> str:
+    value, given = (compiler.process(each, **options) for each in element.clauses)
+    return f"{value} = ANY (ARRAY(SELECT jsonb_array_elements_text(({given})::jsonb)))"
+
+
 @compiles(json_text, "postgresql")
 def _json_text(element: json_text, compiler: Any, **options: Any) -> str:
     column, path = _path(element, compiler, **options)
@@ -78,7 +84,7 @@ def copy_into(connection: Connection, path: Path) -> None:
     """Copy all tables to a SQLite file: a backup is the same whatever the database."""
     file = sqlite.engine_for(path)
     try:
-        with file.connect().execution_options(assay_writes=True) as other, other.begin():
+        with writing(file) as other:
             schema.schema.create_all(other)
             copy_rows(connection, other)
         with file.connect() as other:

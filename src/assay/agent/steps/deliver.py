@@ -20,8 +20,9 @@ from assay.core.types import Answer
 
 async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield the answer, or `Failed` if anything in it fails the final check."""
-    answer = compose.answer(run, context.document, context.titles(run), context.unreadable(), context.judge)
-    if wrong := compose.find_faults(answer, run, context.document, context.judge):
+    guard = compose.delivery_guard(run, context.document, context.judge)
+    answer = compose.guarded_answer(run, guard, context.titles(run), context.unreadable())
+    if wrong := compose.guarded_faults(answer, run, guard):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
         return
     yield release(run, context, answer)

@@ -30,7 +30,7 @@ def scope_of(store: Store, principal: Principal) -> Scope:
 
 
 def _scope(connection: Connection, principal: Principal) -> Scope:
-    labels = frozenset(connection.scalars(offers.LABELS, {"names": sorted(principal.names)}))
+    labels = offers.labels_of(connection, principal)
     accepted, _ = offers.readable_bases(connection, principal, labels)
     return Scope(principal.id, with_distinct_names(accepted, principal.id), labels)
 

@@ -8,22 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, Text, bindparam, delete, select, update
 
 from assay.core.access import LOCAL, Base, Principal
+from assay.core.codec import dumps
 from assay.core.errors import Missing, UserError
 from assay.store.database import Store
-from assay.store.dialect import insert_or_replace, update_where_free
+from assay.store.dialect import insert_or_replace, one_of, update_where_free
+from assay.store.prepared import Prepared
 from assay.store.schema import acceptances, bases, documents, grants
 
 # Built once: a scope is created on every call, and building a statement takes longer than running it.
-LABELS = select(grants.c.label).where(grants.c.name.in_(bindparam("names", expanding=True)))
-_BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(
-    bases.c.id.in_(select(documents.c.base).where(documents.c.label.in_(bindparam("labels", expanding=True))))
-    | bases.c.id.in_(bindparam("labels", expanding=True))
+_NAMES, _LABELS = bindparam("names", type_=Text), bindparam("labels", type_=Text)
+_GRANTED = Prepared(select(grants.c.label).where(one_of(grants.c.name, _NAMES)))
+_BASES = Prepared(
+    select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).where(
+        bases.c.id.in_(select(documents.c.base).where(one_of(documents.c.label, _LABELS))) | one_of(bases.c.id, _LABELS)
+    )
 )
-_ANSWERS = select(acceptances.c.base, acceptances.c.name, acceptances.c.accepted).where(
-    acceptances.c.name.in_(bindparam("names", expanding=True))
+_ANSWERS = Prepared(
+    select(acceptances.c.base, acceptances.c.name, acceptances.c.accepted).where(one_of(acceptances.c.name, _NAMES))
 )
 
 
@@ -35,11 +39,16 @@ class Offer:
     declined: bool
 
 
+def labels_of(connection: Connection, principal: Principal) -> frozenset[str]:
+    """The labels that the person may read."""
+    return frozenset(label for (label,) in _GRANTED.all(connection, names=dumps(sorted(principal.names))))
+
+
 def readable_bases(
     connection: Connection, principal: Principal, labels: Iterable[str]
 ) -> tuple[list[Base], list[Offer]]:
     """The bases with these labels that the person has accepted, and those that are only offered."""
-    found = [Base(*row) for row in connection.execute(_BASES, {"labels": sorted(labels)})]
+    found = [Base(*row) for row in _BASES.all(connection, labels=dumps(sorted(labels)))]
     answers = _answers(connection, principal)
     accepted = [base for base in found if answers.get(base.id)]
     return accepted, [Offer(base, base.id in answers) for base in found if not answers.get(base.id)]
@@ -47,22 +56,22 @@ def readable_bases(
 
 def _answers(connection: Connection, principal: Principal) -> dict[str, bool]:
     """By base: what the person said, or else what was accepted for one of their groups."""
-    rows = connection.execute(_ANSWERS, {"names": sorted(principal.names)}).all()
-    own = {row.base: row.accepted for row in rows if row.name == f"user:{principal.id}"}
-    return {row.base: row.accepted for row in rows} | own
+    rows = _ANSWERS.all(connection, names=dumps(sorted(principal.names)))
+    own = {base: bool(accepted) for base, name, accepted in rows if name == f"user:{principal.id}"}
+    return {base: bool(accepted) for base, _, accepted in rows} | own
 
 
 def listing(store: Store, principal: Principal) -> list[Offer]:
     """The bases that others let this person read, and that they have not accepted."""
     with store.read() as connection:
-        labels = set(connection.scalars(LABELS, {"names": sorted(principal.names)}))
+        labels = labels_of(connection, principal)
         return sorted(readable_bases(connection, principal, labels)[1], key=lambda each: (each.base.name, each.base.id))
 
 
 def answer(store: Store, principal: Principal, base: str, accepted: bool) -> Base:
     """Accept a base that is offered, by its id; or decline it, or leave it. What somebody owns they cannot leave."""
     with store.write() as connection:
-        labels = set(connection.scalars(LABELS, {"names": sorted(principal.names)}))
+        labels = labels_of(connection, principal)
         mine, offered = readable_bases(connection, principal, labels)
         found = next((each for each in (*mine, *(offer.base for offer in offered)) if each.id == base), None)
         if found is None:

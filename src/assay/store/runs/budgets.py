@@ -14,7 +14,6 @@ from functools import cache
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Select,
     and_,
     bindparam,
     case,
@@ -28,6 +27,7 @@ from sqlalchemy import (
 
 from assay.core.types import Usage
 from assay.store.database import Store
+from assay.store.prepared import Prepared
 from assay.store.schema import spending
 
 WRITE_ROLE = "write"  # the role for which the cost of the draft is reserved
@@ -96,8 +96,12 @@ class Ceilings:
 
 
 # Built once: building a statement takes longer than running it.
-_INSERT = insert(spending).returning(spending.c.id)
-_SETTLE = (
+_INSERT = Prepared(
+    insert(spending)
+    .values({each.name: bindparam(each.name) for each in spending.c if each is not spending.c.id})
+    .returning(spending.c.id)
+)
+_SETTLE = Prepared(
     update(spending)
     .where(spending.c.id == bindparam("place"))
     .values({name: bindparam(name) for name in ("state", "calls", "tokens_in", "tokens_out", "money", "seconds")})
@@ -161,17 +165,15 @@ def release_draft(connection: Connection, run: str) -> None:
 def settle(store: Store, id: int, usage: Usage) -> None:
     """Replace the reservation by the actual usage, even if that is higher."""
     with store.write() as connection:
-        connection.execute(
-            _SETTLE,
-            {
-                "place": id,
-                "state": SpendingState.settled.value,
-                "calls": usage.calls,
-                "tokens_in": usage.tokens_in,
-                "tokens_out": usage.tokens_out,
-                "money": usage.money,
-                "seconds": usage.seconds,
-            },
+        _SETTLE.run(
+            connection,
+            place=id,
+            state=SpendingState.settled.value,
+            calls=usage.calls,
+            tokens_in=usage.tokens_in,
+            tokens_out=usage.tokens_out,
+            money=usage.money,
+            seconds=usage.seconds,
         )
 
 
@@ -269,8 +271,9 @@ def _ceiling_reached(
     ):
         if not any(most):
             continue
-        row = connection.execute(_sums(whose, own_aside), {"of_who": who, "of_run": run, "of_day": day}).one()
-        used = int(row[0] or 0), int(row[1] or 0), float(row[2] or 0.0)
+        values = {"of_who": who, "of_run": run, "of_day": day}
+        calls, total, paid = _sums(whose, own_aside).all(connection, **values)[0]
+        used = int(calls or 0), int(total or 0), float(paid or 0.0)
         for what, already, more, ceiling in zip(BudgetQuantity, used, asked, most, strict=False):
             if ceiling and already + more > ceiling + (ROUNDING if what is BudgetQuantity.money else 0):
                 return CeilingReached(what, whose, ceiling)
@@ -284,14 +287,14 @@ def _seconds(connection: Connection, who: str, day: str) -> float:
 
 
 @cache
-def _sums(whose: CeilingScope, own_aside: bool) -> Select[int, int, float]:
+def _sums(whose: CeilingScope, own_aside: bool) -> Prepared:
     """The sums of calls, tokens and money that count for a ceiling."""
     run, who, day = (
         column == bindparam(f"of_{column.name}") for column in (spending.c.run, spending.c.who, spending.c.day)
     )
     of = {CeilingScope.run: run, CeilingScope.day: and_(who, day), CeilingScope.all: day}[whose]
     counted = and_(of, not_(and_(run, _ASIDE))) if own_aside else of
-    return select(func.sum(spending.c.calls), func.sum(_TOKENS), func.sum(_MONEY)).where(counted)
+    return Prepared(select(func.sum(spending.c.calls), func.sum(_TOKENS), func.sum(_MONEY)).where(counted))
 
 
 def _insert(
@@ -309,8 +312,8 @@ def _insert(
     row = {"who": who, "run": run, "role": role, "model": model, "day": day, "state": state.value, "calls": 1}
     price = {"reserved_tokens": tokens, "reserved_money": money}
     taken = {"tokens_in": 0, "tokens_out": 0, "money": 0.0, "seconds": seconds}
-    made = connection.execute(_INSERT, row | price | taken)
-    return int(made.scalar_one())
+    ((id,),) = _INSERT.all(connection, **row, **price, **taken)
+    return int(id)
 
 
 def _used(store: Store, of: ColumnElement[bool]) -> Usage:

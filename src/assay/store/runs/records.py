@@ -33,21 +33,22 @@ from assay.core.events import (
 from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.database import Store
 from assay.store.dialect import insert_new
+from assay.store.prepared import Prepared
 from assay.store.runs import reviews, seals, visibility
 from assay.store.runs.chains import ROWS, RecordRow, RunFlags, erasures, handovers, run_faults
 from assay.store.runs.seals import Sign
 from assay.store.schema import mentions, payloads, records, runs
 
 # Built once: building a statement takes longer than running it.
-_LAST = (
+_LAST = Prepared(
     select(records.c.seq, records.c.hash, records.c.kind)
     .where(records.c.run == bindparam("of"))
     .order_by(records.c.seq.desc())
     .limit(1)
 )
-_HEAD = select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1)
+_HEAD = Prepared(select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1))
 _NEWEST = select(func.max(records.c.n))
-_RECORD, _PAYLOAD, _MENTION = insert(records), insert(payloads), insert(mentions)
+_RECORD, _PAYLOAD, _MENTION = Prepared(insert(records)), Prepared(insert(payloads)), Prepared(insert(mentions))
 WorkspaceEvent = Erased | Granted | AccountChanged | SettingChanged | FeedbackGiven | DocumentEdited
 LATE = "it was recorded while a document that it speaks of was erased"
 
@@ -104,13 +105,13 @@ def append(
     lacks a required approval. `hours` is how long an approval is valid; `check` runs in the same transaction and
     raises to prevent the write."""
     with store.write() as connection:
-        last = connection.execute(_LAST, {"of": run}).first()
-        expected = last.seq + 1 if last else 0
+        last, prev, kind = _LAST.first(connection, of=run) or (-1, START, "")
+        expected = last + 1
         if seq != expected:
             raise StoreError(f"Run {run} is being carried on elsewhere: record {expected} is next, not {seq}.")
-        if last and last.kind == "Answered":
+        if kind == "Answered":
             raise StoreError(f"Run {run} is delivered; nothing can follow.")
-        if last and last.kind == "Reviewed":
+        if kind == "Reviewed":
             reviews.refuse_after_rejection(connection, run)
         check(connection)
         match event:
@@ -124,7 +125,7 @@ def append(
                 connection.execute(update(runs).where(runs.c.id == run).values(delivered=True))
             case _:
                 pass
-        return _put(connection, store, run, seq, last.hash if last else START, event)
+        return _put(connection, store, run, seq, prev, event)
 
 
 def runs_after(store: Store, n: int | None) -> tuple[int, set[str]]:
@@ -152,11 +153,10 @@ def _check_approved(connection: Connection, run: str, answered: Answered) -> Non
 
 def note(connection: Connection, store: Store, event: WorkspaceEvent) -> Record:
     """Record a workspace-wide event in its own chain, in the transaction in which it happens."""
-    last = connection.execute(_LAST, {"of": WORKSPACE}).first()
-    if last is None:
+    last, prev, _ = _LAST.first(connection, of=WORKSPACE) or (-1, START, "")
+    if last < 0:
         connection.execute(insert(runs).values(id=WORKSPACE, who="", started=store.now(), delivered=False, gated=False))
-    seq, prev = (last.seq + 1, last.hash) if last else (0, START)
-    return _put(connection, store, WORKSPACE, seq, prev, event)
+    return _put(connection, store, WORKSPACE, last + 1, prev, event)
 
 
 def note_erased(connection: Connection, store: Store, event: Erased, sign: Sign) -> Record:
@@ -173,13 +173,13 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
     plain = to_json(event, words=False)
     body = dumps(plain)
     at, covered = store.now(), digest(body)
-    head = connection.execute(_HEAD).first()
-    n, before = (head.n + 1, head.link) if head else (1, START)
+    head, before = _HEAD.first(connection) or (0, START)
+    n = head + 1
     hash = link(run, seq, at, kind, covered, prev)
     record = Record(run, seq, at, kind, covered, prev, hash, n, linked(n, hash, before))
-    connection.execute(_RECORD, to_json(record))
+    _RECORD.run(connection, **{name: getattr(record, name) for name in RECORD})
     if spoken_of := sorted(documents_in(plain)):
-        connection.execute(_MENTION, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
+        _MENTION.run_many(connection, [{"document": each, "run": run, "seq": seq} for each in spoken_of])
     if isinstance(event, Narrowed):
         visibility.clear_erasure_mark(connection, run)
     if run != WORKSPACE and visibility.must_erase(connection, run, spoken_of):
@@ -189,7 +189,7 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
         if isinstance(event, AwaitingReview):
             reviews.supersede(connection, [run])  # it can no longer be reviewed
     else:
-        connection.execute(_PAYLOAD, {"run": run, "seq": seq, "body": body})
+        _PAYLOAD.run(connection, run=run, seq=seq, body=body)
     if isinstance(event, Asked) and event.history:
         _inherit(connection, run, [turn.run for turn in event.history])
     return record

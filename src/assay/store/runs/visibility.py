@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, and_, bindparam, delete, select
+from sqlalchemy import Connection, Text, and_, bindparam, delete, select
 
 from assay.core.access import Scope
+from assay.core.codec import dumps
 from assay.core.events import Answered, Asked, AwaitingReview, Event
 from assay.core.types import Answer, Exchange
 from assay.store.database import Store
-from assay.store.dialect import json_text
+from assay.store.dialect import json_text, one_of
+from assay.store.prepared import Prepared
 from assay.store.schema import documents, facts, mentions, payloads, records
 
 WITHHELD_REASON = "It spoke of a document that was erased, or that you may not read any more."
@@ -23,8 +25,8 @@ WITHHELD_TURN = "(withheld)"  # replaces an answer in the history that a follow-
 # Built once: used on every read of a run and on every step.
 _READABLE = and_(
     documents.c.id == mentions.c.document,
-    documents.c.base.in_(bindparam("bases", expanding=True)),
-    documents.c.label.in_(bindparam("labels", expanding=True)),
+    one_of(documents.c.base, bindparam("bases", type_=Text)),
+    one_of(documents.c.label, bindparam("labels", type_=Text)),
 )
 _CLOSED = (
     select(mentions.c.seq)
@@ -33,7 +35,7 @@ _CLOSED = (
     .where(mentions.c.run == bindparam("of"), documents.c.id.is_(None))
     .order_by(mentions.c.seq)
 )
-_ANY_CLOSED = _CLOSED.limit(1)
+_ANY_CLOSED = Prepared(_CLOSED.limit(1))
 _CLOSED_RUNS = (
     select(mentions.c.run)
     .distinct()
@@ -46,7 +48,7 @@ _NARROWED = (
     .where(records.c.run == bindparam("of"), records.c.kind == "Narrowed")
     .order_by(records.c.seq)
 )
-_GONE = select(facts.c.name).where(facts.c.name.in_(bindparam("marks", expanding=True))).limit(1)
+_GONE = Prepared(select(facts.c.name).where(one_of(facts.c.name, bindparam("marks", type_=Text))).limit(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def spans_from(closed: Sequence[int], narrowings: Sequence[tuple[int, int]]) -> 
 def must_erase(connection: Connection, run: str, spoken_of: Sequence[str]) -> bool:
     """Whether the event about to be recorded may contain text of a document that was erased meanwhile."""
     marks = [ERASED + each for each in (run, *spoken_of)]
-    return connection.scalar(_GONE, {"marks": marks}) is not None
+    return _GONE.first(connection, marks=dumps(marks)) is not None
 
 
 def clear_erasure_mark(connection: Connection, run: str) -> None:
@@ -104,7 +106,7 @@ def clear_erasure_mark(connection: Connection, run: str) -> None:
 def hidden_since(store: Store, run: str, scope: Scope) -> int | None:
     """The first record from which the rest of the run is hidden, or None."""
     with store.read() as connection:
-        if connection.execute(_ANY_CLOSED, {"of": run, **_may(scope)}).first() is None:
+        if _ANY_CLOSED.first(connection, of=run, **_may(scope)) is None:
             return None
         return hidden_records(connection, run, scope).since
 
@@ -158,5 +160,5 @@ def _within(scope: Scope):
     return documents.c.base.in_([base.id for base in scope.bases]) & documents.c.label.in_(sorted(scope.labels))
 
 
-def _may(scope: Scope) -> dict[str, list[str]]:
-    return {"bases": [base.id for base in scope.bases], "labels": sorted(scope.labels)}
+def _may(scope: Scope) -> dict[str, str]:
+    return {"bases": dumps([base.id for base in scope.bases]), "labels": dumps(sorted(scope.labels))}

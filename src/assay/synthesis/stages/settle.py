@@ -71,7 +71,8 @@ def _quote_instead(run: Run, dropped: Revised, context: RunContext) -> Revised:
 async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Deliver the text; if any claim does not hold, deliver none. A document with evidence that the text does not cover is
     listed as a gap, and any uncovered document makes the outcome partial."""
-    answer = compose.answer(run, context.document, context.titles(run), context.unreadable(), context.judge)
+    guard = compose.delivery_guard(run, context.document, context.judge)
+    answer = compose.guarded_answer(run, guard, context.titles(run), context.unreadable())
     where = {each.key: each.quote.doc_id for each in run.evidence}
     spoken = {where[key] for claim in answer.claims for key in claim.cites if key in where}
     silent = [doc for doc in state.brief(run).documents if doc in set(where.values()) - spoken]
@@ -79,7 +80,7 @@ async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
     gaps = tuple(f"nothing that {names[doc]} says could be told" for doc in silent)
     whole = answer.outcome is not Outcome.answered or spoken.issuperset(state.brief(run).documents)
     answer = replace(answer, gaps=(*answer.gaps, *gaps), outcome=answer.outcome if whole else Outcome.partial)
-    if faults := compose.find_faults(answer, run, context.document, context.judge):
+    if faults := compose.guarded_faults(answer, run, guard):
         yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(faults)}.")
         return
     yield deliver_step.release(run, context, answer)
