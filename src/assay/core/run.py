@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from assay.core.codec import digest, dumps, to_json
 from assay.core.events import (
@@ -48,6 +49,26 @@ from assay.core.events import (
 )
 from assay.core.types import Answer, Claim, Evidence, Examined, Exchange, Plan, Searched, Usage, Verdict
 
+V = TypeVar("V")
+_CHANGED_BY: dict[str, tuple[type, ...]] = {}
+
+
+def changed_by(*kinds: type) -> Callable[[cached_property[V]], cached_property[V]]:
+    """Say that a view depends on events of these kinds alone. Without this it is computed anew after every event."""
+
+    def mark(view: cached_property[V]) -> cached_property[V]:
+        _CHANGED_BY[view.func.__name__] = kinds
+        return view
+
+    return mark
+
+
+@cache
+def _changed_with(kind: type) -> frozenset[str]:
+    """What of a run is not as before after an event of this kind."""
+    views = {name for name, each in vars(Run).items() if isinstance(each, cached_property)}
+    return frozenset({"id", "events", *(name for name in views if kind in _CHANGED_BY.get(name, (kind,)))})
+
 
 @dataclass(frozen=True)
 class Run:
@@ -57,39 +78,50 @@ class Run:
     events: tuple[Event, ...]
 
     def then(self, event: Event) -> Run:
-        return Run(self.id, (*self.events, event))
+        """The run with one event more. Views that the event does not change are kept."""
+        grown = Run(self.id, (*self.events, event))
+        changing = _changed_with(type(event))
+        grown.__dict__.update({name: value for name, value in self.__dict__.items() if name not in changing})
+        return grown
 
+    @changed_by()
     @cached_property
     def asked(self) -> Asked:
         first = self.events[0]
         assert isinstance(first, Asked), "a run begins with its question"
         return first
 
+    @changed_by(Rephrased)
     @cached_property
     def question(self) -> str:
         """The question to answer: as asked, or as rewritten for its conversation."""
         rephrased = self.rephrased
         return rephrased.question if rephrased else self.asked.question
 
+    @changed_by(Rephrased)
     @cached_property
     def rephrased(self) -> Rephrased | None:
         return next((event for event in reversed(self.events) if isinstance(event, Rephrased)), None)
 
+    @changed_by(Rephrased)
     @cached_property
     def subject(self) -> Subject | None:
         """What the turn is about, if it is no question to the documents."""
         return self.rephrased.on if self.rephrased else None
 
+    @changed_by(HistorySummarised)
     @cached_property
     def summarised(self) -> HistorySummarised | None:
         """The summary of the oldest turns, if it was due in this run."""
         return next((event for event in self.events if isinstance(event, HistorySummarised)), None)
 
+    @changed_by()
     @cached_property
     def last_answer(self) -> Exchange | None:
         """The turn whose answer this one may work on, in full."""
         return next((turn for turn in reversed(self.asked.history) if turn.whole is not None), None)
 
+    @changed_by(Decided)
     @cached_property
     def recalled(self) -> bool:
         """Whether evidence of earlier turns was reused."""
@@ -99,21 +131,25 @@ class Run:
     def kinds(self) -> list[str]:
         return [type(event).__name__ for event in self.events]
 
+    @changed_by(Rephrased, Routed)
     @cached_property
     def routed(self) -> Routed | None:
         """The last routing of the question; a question that was rephrased again is routed again."""
         last = next((event for event in reversed(self.events) if isinstance(event, Routed | Rephrased)), None)
         return last if isinstance(last, Routed) else None
 
+    @changed_by(Rephrased, Routed)
     @cached_property
     def route(self) -> Route | None:
         return self.routed.route if self.routed else None
 
+    @changed_by(Rephrased, Routed)
     @cached_property
     def every(self) -> bool:
         """Whether the question asks for a complete set."""
         return self.routed is not None and self.routed.every
 
+    @changed_by(Rephrased, Routed, Resumed)
     @cached_property
     def readings(self) -> tuple[str, ...]:
         """The possible meanings of the question: the one the user chose, or all of them."""
@@ -122,6 +158,7 @@ class Run:
         readings = routed.readings if routed else ()
         return (resumed.choice,) if resumed and resumed.choice in readings else readings
 
+    @changed_by(Rephrased, Routed)
     @cached_property
     def where(self) -> SearchFilters:
         """The search restrictions: from the user, and from dates in the question."""
@@ -132,17 +169,20 @@ class Run:
         by_question = bool(routed.since or routed.until)
         return replace(asked, since=asked.since or routed.since, until=asked.until or routed.until, undated=by_question)
 
+    @changed_by(Planned)
     @cached_property
     def plan(self) -> Plan | None:
         return next((event.plan for event in reversed(self.events) if isinstance(event, Planned)), None)
 
     # Models and users
 
+    @changed_by(ModelReplied)
     @cached_property
     def consulted(self) -> dict[str, ModelReplied]:
         """All recorded replies, by request digest."""
         return {event.request: event for event in self.events if isinstance(event, ModelReplied)}
 
+    @changed_by(ModelReplied)
     @cached_property
     def usage(self) -> Usage:
         return sum((event.usage for event in self.events if isinstance(event, ModelReplied)), Usage())
@@ -153,11 +193,13 @@ class Run:
         last = self.events[-1]
         return last if isinstance(last, Paused) else None
 
+    @changed_by(Paused)
     @cached_property
     def pauses(self) -> frozenset[Checkpoint]:
         """The checkpoints the run has paused at: each pauses it once."""
         return frozenset(event.at for event in self.events if isinstance(event, Paused))
 
+    @changed_by(Resumed)
     @cached_property
     def choices(self) -> dict[Checkpoint, Resumed]:
         """The users' choices, by checkpoint."""
@@ -174,33 +216,40 @@ class Run:
 
     # Searching
 
+    @changed_by(Decided)
     @cached_property
     def calls(self) -> tuple[Call, ...]:
         return tuple(call for event in self.events if isinstance(event, Decided) for call in event.calls)
 
+    @changed_by(ToolRan)
     @cached_property
     def results(self) -> dict[str, ToolRan]:
         return {event.call: event for event in self.events if isinstance(event, ToolRan)}
 
+    @changed_by(Decided, ToolRan)
     @cached_property
     def calls_waiting(self) -> tuple[Call, ...]:
         done = self.results
         return tuple(call for call in self.calls if call.id not in done)
 
+    @changed_by(Decided)
     @cached_property
     def rounds(self) -> int:
         """The number of search rounds; following a name or searching for support of a claim does not count."""
         return sum(isinstance(event, Decided) and bool(event.calls) and event.is_round for event in self.events)
 
+    @changed_by(StepAnswered)
     @cached_property
     def bound(self) -> dict[str, StepAnswered]:
         """Answers of plan steps, by step."""
         return {event.step: event for event in self.events if isinstance(event, StepAnswered)}
 
+    @changed_by(Compacted)
     @cached_property
     def compacted(self) -> tuple[Compacted, ...]:
         return tuple(event for event in self.events if isinstance(event, Compacted))
 
+    @changed_by(ToolRan, Gathered, Judged, Critiqued, Resumed)
     @cached_property
     def fresh(self) -> tuple[int, ...]:
         """The number of new pieces of evidence, or of notes on documents, in each judged round since the search was last
@@ -222,6 +271,7 @@ class Run:
                 new = 0
         return tuple(counts)
 
+    @changed_by(Rephrased, Routed, Gathered, ToolRan, PassagesChosen)
     @cached_property
     def examined(self) -> Examined | None:
         """How completely a question about a whole set was followed up."""
@@ -244,6 +294,7 @@ class Run:
             tuple(each for each in matching if each not in read),
         )
 
+    @changed_by(ToolRan, PassagesChosen)
     @cached_property
     def found(self) -> tuple[Found, ...]:
         """All passages returned by any call or synthesis search, in order; may contain duplicates."""
@@ -251,6 +302,7 @@ class Run:
             found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found
         )
 
+    @changed_by(ToolRan, Gathered)
     @cached_property
     def unweighed(self) -> tuple[Found, ...]:
         """Passages still to be weighed, without duplicates. A skipped passage is weighed again when another search
@@ -269,6 +321,7 @@ class Run:
                     waiting.pop(passage, None)
         return tuple(waiting.values())
 
+    @changed_by(Gathered)
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence library: one entry per document span, best first; a later judgement replaces an earlier one."""
@@ -280,10 +333,12 @@ class Run:
         }
         return tuple(sorted(by_key.values(), key=lambda evidence: -evidence.score))
 
+    @changed_by(Judged)
     @cached_property
     def judged(self) -> Judged | None:
         return next((event for event in reversed(self.events) if isinstance(event, Judged)), None)
 
+    @changed_by(Judged, ToolRan)
     @cached_property
     def round_unjudged(self) -> bool:
         """Whether searches have returned since the last judgement."""
@@ -294,12 +349,14 @@ class Run:
                 return True
         return False
 
+    @changed_by(Judged, Rephrased, Critiqued, Resumed)
     @cached_property
     def satisfied(self) -> bool:
         """Whether the evidence was judged sufficient since the search was last opened."""
         judged = next((event for event in reversed(self.current) if isinstance(event, Judged)), None)
         return judged is not None and judged.enough
 
+    @changed_by(Decided, Rephrased, Critiqued, Resumed)
     @cached_property
     def nothing_left(self) -> str:
         """Why nothing more is worth trying; empty otherwise."""
@@ -307,6 +364,7 @@ class Run:
         last = next(decided, None)
         return last.why if last is not None and not last.calls else ""
 
+    @changed_by(Critiqued, Resumed)
     @cached_property
     def reopened(self) -> Critiqued | Resumed | None:
         """What reopened the search after it had stopped, if anything: a gap in the draft, or the user's choice."""
@@ -326,10 +384,12 @@ class Run:
             return not event.complete and not event.final
         return isinstance(event, Resumed) and event.choice in SEARCH_MORE
 
+    @changed_by(Stopped, Rephrased, Critiqued, Resumed)
     @cached_property
     def stopped(self) -> Stopped | None:
         return next((event for event in reversed(self.current) if isinstance(event, Stopped)), None)
 
+    @changed_by(Decided, ToolRan, Gathered)
     @cached_property
     def searched(self) -> tuple[Searched, ...]:
         """The queries tried, each with the number of passages found and kept."""
@@ -347,6 +407,7 @@ class Run:
 
     # Writing
 
+    @changed_by(Drafted, Rephrased, Critiqued, Resumed)
     @cached_property
     def draft(self) -> Drafted | None:
         return next((event for event in reversed(self.current) if isinstance(event, Drafted)), None)
@@ -360,6 +421,7 @@ class Run:
                 return current[place + 1 :]
         return ()
 
+    @changed_by(Drafted, Revised, Rephrased, Critiqued, Resumed)
     @cached_property
     def claims_by_place(self) -> dict[int, Claim]:
         """The draft's current claims by index: with revisions applied and dropped claims removed."""
@@ -373,6 +435,7 @@ class Run:
                     claims[event.place] = event.claim
         return claims
 
+    @changed_by(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     @cached_property
     def checked(self) -> dict[int, Claim]:
         """Claims with a verdict, by index; a claim revised since has none."""
@@ -384,15 +447,18 @@ class Run:
                 verdicts.pop(event.place, None)
         return verdicts
 
+    @changed_by(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     @cached_property
     def unchecked(self) -> tuple[tuple[int, Claim], ...]:
         done = self.checked
         return tuple((place, claim) for place, claim in self.claims_by_place.items() if place not in done)
 
+    @changed_by(Drafted, Revised, Rephrased, Critiqued, Resumed)
     @cached_property
     def revised(self) -> dict[int, Revised]:
         return {event.place: event for event in self.drafting if isinstance(event, Revised)}
 
+    @changed_by(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     @cached_property
     def unsupported(self) -> tuple[tuple[int, Claim], ...]:
         """Unsupported claims that have not been revised, in reading order regardless of verdict order: each is
@@ -404,16 +470,19 @@ class Run:
             if claim.verdict is not Verdict.supported and place not in done
         )
 
+    @changed_by(Drafted, Decided, Rephrased, Critiqued, Resumed)
     @cached_property
     def sought(self) -> bool:
         """Whether support was searched for since the draft was written."""
         return any(isinstance(event, Decided) and event.seeks for event in self.drafting)
 
+    @changed_by(Drafted, Rephrased, Critiqued, Resumed)
     @cached_property
     def judgement(self) -> Critiqued | None:
         """The last judgement of the current draft as an answer."""
         return next((event for event in reversed(self.drafting) if isinstance(event, Critiqued)), None)
 
+    @changed_by(Rephrased, Critiqued, Resumed)
     @cached_property
     def objections(self) -> tuple[Claim, ...]:
         """Claims of earlier drafts that failed their check, each with the reason, latest last."""
@@ -421,6 +490,7 @@ class Run:
         failed = [event.claim for event in before if isinstance(event, Checked) and event.claim.why]
         return tuple(claim for claim in failed if claim.verdict is not Verdict.supported)[-4:]
 
+    @changed_by(Answered)
     @cached_property
     def answer(self) -> Answer | None:
         return next((event.answer for event in self.events if isinstance(event, Answered)), None)
@@ -443,16 +513,19 @@ class Run:
         last = self.events[-1]
         return last if isinstance(last, AwaitingReview) else None
 
+    @changed_by(AwaitingReview)
     @cached_property
     def gated(self) -> bool:
         """Whether the answer has waited for review: from then on only reviewers change it."""
         return any(isinstance(event, AwaitingReview) for event in self.events)
 
+    @changed_by(Reviewed)
     @cached_property
     def reviews(self) -> tuple[Reviewed, ...]:
         """The reviewers' decisions, in order."""
         return tuple(event for event in self.events if isinstance(event, Reviewed))
 
+    @changed_by(Reviewed, AwaitingReview, Revised)
     @cached_property
     def decided(self) -> Reviewed | None:
         """The decision still to be applied: no answer was submitted for review, or edited, since."""
@@ -463,6 +536,7 @@ class Run:
                 return None
         return None
 
+    @changed_by(Reviewed, AwaitingReview, Revised)
     @cached_property
     def edits_due(self) -> tuple[Edit, ...]:
         """A reviewer's edits that have not been applied yet."""
@@ -476,6 +550,7 @@ class Run:
                 return tuple(each for each in event.edits if each.place not in done)
         return ()
 
+    @changed_by(Reviewed)
     @cached_property
     def rejected(self) -> Reviewed | None:
         reviews = self.reviews
