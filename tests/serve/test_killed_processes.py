@@ -23,6 +23,7 @@ import httpx
 import pytest
 from notes import fill
 from postgres_server import new_database
+from s3_server import new_bucket
 from serving import NOTES, QUESTION, Sent, script, sent, until
 from test_restart import client_of, free_port
 
@@ -145,60 +146,77 @@ def assert_whole(folder: Path, model: NumberedModel, runs: Sequence[str], stream
         assert len(model.requests) <= spent.calls <= most
 
 
+@pytest.fixture(
+    params=["folder", pytest.param("bucket", marks=pytest.mark.skipif(not SOAK, reason="a soak: ASSAY_SOAK=1"))]
+)
+def machines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The workspace folders of five processes on one database, filled: one folder; or, with index and originals in a bucket,
+    one for each, as if each was on another machine."""
+    monkeypatch.setenv("ASSAY_STATE", new_database())
+    folders = [tmp_path / "workspace"] * 5
+    if request.param == "bucket":
+        bucket = new_bucket()
+        monkeypatch.setenv("ASSAY_INDEX", f"lance:{bucket}/index")
+        monkeypatch.setenv("ASSAY_BLOBS", f"{bucket}/originals")
+        folders = [tmp_path / f"machine-{n}" for n in range(5)]
+    asyncio.run(fill(folders[0], NOTES))
+    return folders
+
+
 @pytest.mark.kill
 @pytest.mark.timeout(300)
-def test_processes_that_die_at_named_points_leave_every_run_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_processes_that_die_at_named_points_leave_every_run_to_others(
+    machines: list[Path], monkeypatch: pytest.MonkeyPatch
+):
     calls = 24  # that there are for all runs: fewer than they would take
-    monkeypatch.setenv("ASSAY_STATE", new_database())
     monkeypatch.setenv("ASSAY_BUDGET_DAY_CALLS", str(calls))
-    folder, own = tmp_path / "workspace", NumberedModel()
-    asyncio.run(fill(folder, NOTES))
+    own = NumberedModel()
     ports = free_port(), free_port()
     with (
         ChatServer(own.answer) as model,
-        started(folder, model, *serving(ports[0], "--no-work")),
-        started(folder, model, *serving(ports[1]), point="event recorded", times=12) as server,
-        started(folder, model, "worker", point="reply recorded", times=3) as first,
-        started(folder, model, "worker", point="request reserved", times=3) as second,
+        started(machines[0], model, *serving(ports[0], "--no-work")),
+        started(machines[1], model, *serving(ports[1]), point="event recorded", times=12) as server,
+        started(machines[2], model, "worker", point="reply recorded", times=3) as first,
+        started(machines[3], model, "worker", point="request reserved", times=3) as second,
         ThreadPoolExecutor(8) as people,
     ):
         runs = [asked([ports[n % 2], ports[(n + 1) % 2]], f"{QUESTION} That is question {n}.") for n in range(6)]
         streams = [people.submit(streamed, [ports[(n + 1) % 2], ports[0]], run) for n, run in enumerate(runs)]
         for each in (server, first, second):
             assert each.wait(120) == -signal.SIGKILL
-        with started(folder, model, "worker"):
+        with started(machines[4], model, "worker"):
             whole = [each.result(120) for each in streams]
-            assert_whole(folder, own, runs, whole, calls)
+            assert_whole(machines[0], own, runs, whole, calls)
 
 
 @pytest.mark.kill
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(not SOAK, reason="a soak: ASSAY_SOAK=1")
-def test_runs_end_whole_though_a_process_is_killed_every_few_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_runs_end_whole_though_a_process_is_killed_every_few_seconds(
+    machines: list[Path], monkeypatch: pytest.MonkeyPatch
+):
     number, calls, chance = 100, 400, random.Random(18)
-    monkeypatch.setenv("ASSAY_STATE", new_database())
     monkeypatch.setenv("ASSAY_BUDGET_DAY_CALLS", str(calls))
-    folder, own = tmp_path / "workspace", NumberedModel(0.2)
-    asyncio.run(fill(folder, NOTES))
+    own = NumberedModel(0.2)
     ports = free_port(), free_port()
     lines = [serving(ports[0]), serving(ports[1], "--no-work"), ["worker"], ["worker"]]
     with ChatServer(own.answer) as model, ExitStack() as ends, ThreadPoolExecutor(16) as people:
 
-        def begin(line: list[str]) -> forked.Process:
-            return ends.enter_context(started(folder, model, *line))
+        def begin(place: int) -> forked.Process:
+            return ends.enter_context(started(machines[place], model, *lines[place]))
 
         def ask_and_follow(n: int) -> tuple[str, list[Sent]]:
             run = asked(ports[:: 1 if n % 2 else -1], f"{QUESTION} That is question {n}.")
             return run, streamed(ports[:: 1 if n % 2 else -1], run)
 
-        running, killed = [begin(line) for line in lines], 0
+        running, killed = [begin(place) for place in range(len(lines))], 0
         asking = [people.submit(ask_and_follow, n) for n in range(number)]
         while not all(each.done() for each in asking):
             time.sleep(chance.uniform(1, 4))
             place = chance.randrange(len(lines))
             running[place].kill()
             running[place].wait()
-            running[place], killed = begin(lines[place]), killed + 1
+            running[place], killed = begin(place), killed + 1
         runs, streams = zip(*(each.result() for each in asking), strict=True)
-        assert_whole(folder, own, runs, streams, calls)
+        assert_whole(machines[0], own, runs, streams, calls)
         print(f"{killed} processes killed, {len(own.requests)} requests for {number} runs")
