@@ -63,6 +63,12 @@ def test_a_claim_that_repeats_a_cited_sentence_is_supported(words: str, claim: s
     assert found.hints == ()
 
 
+def test_a_claim_that_repeats_a_sentence_cites_only_where_it_stands():
+    known = (evidence(TRIAL, OTHER, "d2"), evidence(POLICY))
+    claim = claim_rules.by_rule(Claim("Summaries are kept for seven years.", (OTHER, KEY)), known)
+    assert claim.verdict is Verdict.supported and claim.cites == (KEY,)
+
+
 @pytest.mark.parametrize(
     ("said", "claim"),
     [

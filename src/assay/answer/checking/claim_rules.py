@@ -62,8 +62,9 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
     texts = cited_texts(cited, sources)
     if fault := _fault(claim, words, texts, [each.passage.text for each in evidence]):
         return unsupported(claim, fault)
-    if repeats(words, [each.passage.text for each in cited]):
-        return replace(claim, verdict=Verdict.supported, why="it repeats what it cites")
+    if repeated := [each.key for each in cited if repeats(words, [each.passage.text])]:
+        cites = tuple(key for key in claim.cites if key in repeated)  # the others carry nothing of it
+        return replace(claim, cites=cites, verdict=Verdict.supported, why="it repeats what it cites")
     if cited and all(each.flagged for each in cited):  # no model can settle that
         return unsupported(claim, "it rests on a passage that reads like an instruction, and does not repeat it")
     labels = [label_of(each, sources) for each in cited]
