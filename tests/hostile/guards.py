@@ -686,7 +686,7 @@ GUARDS = (
     Guard(
         "a missing guard is said",
         "workspace/documents.py",
-        "(*report.warnings, *describe_missing(sandbox.missing))",
+        "(*report.warnings, *describe_missing(workers.missing_guards))",
         "report.warnings",
         f"{SANDBOX}::test_where_guards_are_missing_adding_says_so_once",
     ),
