@@ -155,12 +155,11 @@ def test_evaluate_prints_one_json_object_last(assay, tmp_path: Path):
     figures = json.loads(
         assay("evaluate", "retrieval", "--data", data, "--cache", tmp_path, "--json").stdout.splitlines()[-1]
     )
-    assert figures.keys() == {"ndcg@10", "r@5", "r@100", "all@5", "queries", "seconds"}
-    assert figures["queries"] == 1 and figures["ndcg@10"] == 1.0
+    assert figures.keys() == {"ndcg@10", "r@5", "r@100", "all@5", "intervals", "n", "queries", "seconds"}
+    assert figures["queries"] == 1 and figures["ndcg@10"] == 1.0 and figures["intervals"]["ndcg@10"] == [1.0, 1.0]
     hops = json.loads(
         assay("evaluate", "multihop", "--data", data, "--cache", tmp_path, "--json").stdout.splitlines()[-1]
     )
-    assert (
-        hops["run"].keys() == hops["one_search"].keys() == {"r@5", "r@10", "all@5", "all@10"} and hops["searches"] >= 1
-    )
+    shares = {"r@5", "r@10", "all@5", "all@10", "intervals", "n"}
+    assert hops["run"].keys() == hops["one_search"].keys() == shares and hops["searches"] >= 1
     assert hops["verdict"].startswith("For 100 % of your questions one search is enough.")

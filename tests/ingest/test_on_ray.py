@@ -45,6 +45,8 @@ def cluster() -> Iterator[Any]:
         for name, value in ENVIRONMENT.items():
             patch.setenv(name, value)
         patch.setenv("PYTHONPATH", str(Path(assay.__file__).parents[1]))
+        patch.setenv("RAY_TMPDIR", folder)
+        Path(folder, "ray").mkdir()  # where Ray writes the address of a cluster; it does not make the folder
         ray = pytest.importorskip("ray", reason="needs ray (pip install 'assay[ray]')")
         from ray.cluster_utils import Cluster
 
