@@ -807,7 +807,7 @@ GUARDS = (
         "lookup/suggest.py",
         " and not is_suspicious(words)",
         "",
-        f"{SETUP}::test_suggested_questions_come_from_the_documents_and_are_answered",
+        "tests/lookup/test_suggest.py::test_no_question_repeats_an_instruction",
     ),
     Guard(
         "a shared thread is read with what its reader may read",

@@ -211,3 +211,27 @@ async def test_of_a_small_model_only_what_nearly_repeats_a_sentence_stands():
     run, _, able = await written(small=True, narrate=inventive)
     run = await delivered(run, able)
     assert run.answer and run.answer.claims and not any("poor" in claim.words for claim in run.answer.claims)
+
+
+async def test_an_invented_sentence_about_a_document_is_not_replaced_by_words_of_another():
+    """They share a name, which is no contradiction: the section of one has nothing to say for the other."""
+    built, paid = (
+        "The crane at Marrow Quay was built by the harbour board in a year of storms.",
+        "Repairs are paid by lot.",
+    )
+    m = document("m", f"{built}\nIts hook is of iron, and it is oiled.")
+    n = document("n", f"{paid}\nThe board decided that the crane at Marrow Quay gets a hook of steel next year.")
+
+    def inventive(shown: str, schema: Any) -> Any:
+        if built in shown:
+            own = text(("The crane is old because the harbour is poor.", [key(m)]), (built, [key(m)]))
+        else:
+            own = text((paid, [key(n)]))
+        return own(shown, schema)
+
+    run, _, able = await written(m, n, small=True, narrate=inventive)
+    run = await delivered(run, able)
+    where = {each.key: each.quote.doc_id for each in run.evidence}
+    assert run.answer
+    told = [{where[key] for claim in block.claims for key in claim.cites} for block in run.answer.blocks]
+    assert told == [{"m"}, {"n"}]

@@ -13,6 +13,7 @@ from assay.agent.steps import deliver as deliver_step
 from assay.agent.steps import revise as revise_step
 from assay.answer import compose
 from assay.answer.checking.judge import unchanged_evidence
+from assay.core.account import RelationType
 from assay.core.events import RULES, Event, Failed, Revised
 from assay.core.run import Run
 from assay.core.types import Claim, Outcome
@@ -52,7 +53,7 @@ def _quote_instead(run: Run, dropped: Revised, context: RunContext) -> Revised:
     disputed = {
         side.key: side.quote
         for each in state.relations(run)
-        if each.by == RULES
+        if each.by == RULES and each.type is RelationType.contradiction
         for side in (each.left, each.right)
         if {each.left.key, each.right.key} & set(gone.cites) and side.key not in cited
     }
