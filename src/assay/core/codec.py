@@ -22,6 +22,7 @@ from assay.core.types import OMIT, Passage, Quote
 T = TypeVar("T")
 # (document, start, end) → (text, heading path, table context)
 Texts = Callable[[str, int, int], tuple[str, str, str]]
+Read = Callable[[Any, Texts | None], Any]
 
 VERBATIM = (Passage, Quote)
 PLAIN = frozenset({str, int, float, bool})
@@ -92,66 +93,77 @@ def _reference(value: Passage | Quote) -> dict[str, Any]:
 
 def from_json(kind: type[T], data: Any, *, texts: Texts | None = None) -> T:
     """The inverse of `to_json`. Raises `ValueError` if the data does not match the type."""
-    return cast(T, _read(kind, data, texts))
+    return cast(T, _reader(kind)(data, texts))
 
 
-def _read(hint: Any, data: Any, texts: Texts | None) -> Any:
-    origin = typing.get_origin(hint)
+@cache
+def _reader(hint: Any) -> Read:
+    """What reads data of this type. It is looked up once for each type, not for each value."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
-        return data
+        return lambda data, texts: data
     if origin is typing.Annotated:
-        return _read(typing.get_args(hint)[0], data, texts)
+        return _reader(inner[0])
     if origin in (Union, types.UnionType):
-        return _read_union(typing.get_args(hint), data, texts)
+        return _union(inner)
     if origin is tuple:
-        return _read_tuple(typing.get_args(hint), data, texts)
+        return _tuple(inner)
     if origin in (list, set, frozenset):
-        (item,) = typing.get_args(hint)
-        return origin(_read(item, each, texts) for each in _expect(list, data))
-    if origin in (dict, Mapping) or origin is typing.get_origin(Mapping[str, str]):
-        _, item = typing.get_args(hint)
-        return {str(key): _read(item, each, texts) for key, each in _expect(dict, data).items()}
+        item = _reader(inner[0])
+        return lambda data, texts: origin(item(each, texts) for each in _expect(list, data))
+    if origin is typing.get_origin(Mapping[str, str]) or origin is dict:
+        value = _reader(inner[1])
+        return lambda data, texts: {str(key): value(each, texts) for key, each in _expect(dict, data).items()}
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint(data)
+        return lambda data, texts: hint(data)
     if dataclasses.is_dataclass(hint):
-        return _read_dataclass(cast(type, hint), _expect(dict, data), texts)
-    if hint is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
-    return _expect(hint, data)
+        return lambda data, texts: _read_dataclass(cast(type, hint), _expect(dict, data), texts)
+    if hint is float:
+        return lambda data, texts: float(data) if type(data) is int else _expect(float, data)
+    return lambda data, texts: data if type(data) is hint else _expect(hint, data)
 
 
-def _read_union(options: tuple[Any, ...], data: Any, texts: Texts | None) -> Any:
-    if data is None and type(None) in options:
-        return None
-    problems: list[str] = []
-    for option in options:
-        if option is type(None):
-            continue
-        try:
-            return _read(option, data, texts)
-        except (ValueError, TypeError) as problem:
-            problems.append(str(problem))
-    raise ValueError("; ".join(problems) or f"{data!r} fits no option")
+def _union(options: tuple[Any, ...]) -> Read:
+    readers = [_reader(option) for option in options if option is not type(None)]
+    optional = len(readers) < len(options)
+
+    def read(data: Any, texts: Texts | None) -> Any:
+        if data is None and optional:
+            return None
+        problems: list[str] = []
+        for reader in readers:
+            try:
+                return reader(data, texts)
+            except (ValueError, TypeError) as problem:
+                problems.append(str(problem))
+        raise ValueError("; ".join(problems) or f"{data!r} fits no option")
+
+    return read
 
 
-def _read_tuple(items: tuple[Any, ...], data: Any, texts: Texts | None) -> tuple[Any, ...]:
-    values = _expect(list, data)
+def _tuple(items: tuple[Any, ...]) -> Read:
     if len(items) == 2 and items[1] is Ellipsis:
-        return tuple(_read(items[0], each, texts) for each in values)
-    if len(items) != len(values):
-        raise ValueError(f"{len(items)} values expected, {len(values)} given")
-    return tuple(_read(hint, each, texts) for hint, each in zip(items, values, strict=True))
+        item = _reader(items[0])
+        return lambda data, texts: tuple([item(each, texts) for each in _expect(list, data)])
+    readers = [_reader(each) for each in items]
+
+    def read(data: Any, texts: Texts | None) -> tuple[Any, ...]:
+        values = _expect(list, data)
+        if len(readers) != len(values):
+            raise ValueError(f"{len(readers)} values expected, {len(values)} given")
+        return tuple([reader(each, texts) for reader, each in zip(readers, values, strict=True)])
+
+    return read
 
 
 def _read_dataclass(kind: type, data: dict[str, Any], texts: Texts | None) -> Any:
     if kind in VERBATIM and "text" not in data:
         data = _restored(kind, data, texts)
-    hints = _hints(kind)
-    unknown = data.keys() - hints.keys()
-    if unknown:
+    readers = _field_readers(kind)
+    if unknown := data.keys() - readers.keys():
         raise ValueError(f"{kind.__name__} has no field {sorted(unknown)[0]!r}")
     try:
-        return kind(**{name: _read(hints[name], value, texts) for name, value in data.items()})
+        return kind(**{name: readers[name](value, texts) for name, value in data.items()})
     except TypeError as problem:
         raise ValueError(str(problem)) from problem
 
@@ -167,8 +179,8 @@ def _restored(kind: type, data: dict[str, Any], texts: Texts | None) -> dict[str
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
+def _field_readers(kind: type) -> dict[str, Read]:
+    return {name: _reader(hint) for name, hint in typing.get_type_hints(kind).items()}
 
 
 def _expect(kind: Any, data: Any) -> Any:

@@ -35,7 +35,7 @@ from assay.serve.schemas.run_schemas import (
     UsageView,
     WorkingView,
 )
-from assay.store.runs import budgets, history, records, visibility
+from assay.store.runs import budgets, records, visibility
 from assay.store.runs.history import RunProgress
 from assay.workspace.facade import Workspace
 
@@ -83,12 +83,11 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     run = workspace.run_for_asker(run.id, run)
     asked, waiting, failed = run.asked, run.waiting, run.failed
     scope = workspace.scope()
-    progress = history.run_progress(workspace.store, run.id, workspace.principal.id, scope)
     return RunView(
         id=run.id,
         kind="synthesis" if asked.brief else "question",
         question=run.question,
-        started=progress.started,
+        started=records.started(workspace.store, run.id),
         state=run_state(run, under_way),
         outcome=run.answer.outcome if run.answer else None,
         mode=asked.mode,

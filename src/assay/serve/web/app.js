@@ -299,6 +299,8 @@ session.signedOut = () => {
 };
 
 async function start() {
+  const screen = where();
+  if (screen) import(screen.module).catch(() => null); // on its way while the server says who is here
   try {
     app.me = await get("/api/me");
   } catch (problem) {

@@ -8,12 +8,13 @@ import { sidePanel } from "../answers/panel.js";
 import { suggestions } from "../answers/suggestions.js";
 import { turnView } from "../answers/turn.js";
 
-const AT_ONCE = 20; // turns of a thread that are fetched and drawn
+const FIRST = 8; // turns of a thread that are drawn when it is opened
+const AT_ONCE = 20; // earlier ones that are fetched at a time
 
 export async function show(root, params, app) {
   const [bases, thread] = await Promise.all([
     basesOf(),
-    params.thread ? get(query(at("api", "threads", params.thread), { limit: AT_ONCE })) : null,
+    params.thread ? get(query(at("api", "threads", params.thread), { limit: FIRST })) : null,
   ]);
   const turns = [];
   const list = el("div", { class: "turns" });
