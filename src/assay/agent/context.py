@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -30,10 +31,11 @@ NARROWED = "a document was erased, or may not be read any more"
 
 @dataclass
 class Log:
-    """A run as it grows: an event is on disk before it is part of the run, and part of the run before it is published."""
+    """A run as it grows: an event is recorded before it is part of the run, and on disk before it is published."""
 
     run: Run
     record: Callable[[Run, Event], Run]
+    flushed: Callable[[], Awaitable[None]]
     _shown: int = 0
     _replies: dict[str, ModelReplied] = field(default_factory=dict)
 
@@ -70,8 +72,9 @@ class Log:
         # A question with history or a brief contains text from them, and is shown all the same.
         return 0 if first == 1 and (now.asked.history or now.asked.brief) else first
 
-    def unseen(self) -> Sequence[Event]:
-        """Events added since the last call."""
+    async def unseen(self) -> Sequence[Event]:
+        """Events added since the last call, now on disk."""
+        await self.flushed()
         new = self.run.events[self._shown :]
         self._shown = len(self.run.events)
         return new
@@ -87,7 +90,7 @@ class RunContext:
     decided by rule."""
 
     tool_context: ToolContext
-    record: Callable[[Run, Event], Run]
+    record: Callable[[Run, Event], Run]  # on disk after `flushed`
     document: Callable[[str], Document | None]  # within the scope of the person asking
     unreadable: Callable[[], tuple[str, ...]] = tuple
     limits: Limits = field(default_factory=Limits)
@@ -106,6 +109,7 @@ class RunContext:
     four_eyes: bool = False  # the person who asked cannot review
     marks_disagreement: bool = False  # a claim on which two judgements differ is delivered with a mark, not dropped
     current: Callable[[Run], Run] = lambda run: run  # the run as its person may see it now
+    flushed: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)  # returns when all that was recorded is on disk
     _titles: dict[str, str] = field(default_factory=dict)
     _dates: dict[str, str] = field(default_factory=dict)
 

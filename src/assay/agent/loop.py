@@ -41,7 +41,7 @@ async def run_steps(
     steps: Mapping[S, Callable[[Run, RunContext], AsyncIterator[Event]]],
 ) -> AsyncIterator[Event]:
     """The loop shared by all kinds of runs. `after` names the next step, or returns None when the run is done."""
-    log = Log(run, context.record)
+    log = Log(run, context.record, context.flushed)
     if (meter := context.meter) is not None:
         # A reply that this run has not recorded may be recorded by the synthesis it is part of.
         known = lambda request: log.recorded_reply(request) or meter.recorded_reply(request)  # noqa: E731
@@ -51,16 +51,16 @@ async def run_steps(
             if (now := context.current(log.run)) is not log.run:  # access was withdrawn: drop what relied on it
                 log.narrow(now)
                 context.forget()
-                for each in log.unseen():
+                for each in await log.unseen():
                     yield each
                 continue
             async for event in steps[step](log.run, context):
-                log.add(event)  # on disk before anyone sees it
-                for each in log.unseen():
+                log.add(event)
+                for each in await log.unseen():
                     yield each
     except ModelError as error:
         log.add(Failed(type(error).__name__, str(error)))
-        for each in log.unseen():
+        for each in await log.unseen():
             yield each
 
 

@@ -133,6 +133,9 @@ class _NoBudget:
     def one_transaction(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    async def flushed(self) -> None:
+        return None
+
     def release(self, id: int) -> None:
         return None
 

@@ -68,6 +68,10 @@ class Ledger(Protocol):
         """A reply is recorded and settled within: both or neither."""
         ...
 
+    async def flushed(self) -> None:
+        """Return when all reservations so far are on disk."""
+        ...
+
 
 class ConcurrencyLimit:
     """At most `limit` concurrent requests. Several meters may share one; each event loop has its own queue."""
@@ -181,6 +185,7 @@ class Meter:
         place = self.ledger.reserve(request.role, model, tokens, prompt.max_tokens, most)
         if isinstance(place, NoReply):
             return place
+        await self.ledger.flushed()  # no request leaves before its reservation is on disk
         begun = self.clock()
         try:
             reply = _writable(await _in_time(request.connected.llm, prompt, place.seconds), self.hide)
@@ -284,6 +289,9 @@ class StoreLedger:
     def one_transaction(self) -> AbstractContextManager[None]:
         return self.store.one_transaction()
 
+    async def flushed(self) -> None:
+        await self.store.flushed()
+
     def set_aside(self, model: str, tokens: int, max_tokens: int) -> bool:
         """Reserve the price of the final draft; False if the budget does not cover it."""
         money = self.price(model, tokens, max_tokens) or 0.0
@@ -309,3 +317,6 @@ class FreeLedger:
 
     def one_transaction(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+    async def flushed(self) -> None:
+        return None

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from filelock import FileLock
@@ -16,9 +16,10 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.errors import StoreError, UserError
 from assay.core.private_files import make_private
-from assay.store import dialect, schema
+from assay.store import dialect, engines, schema
 from assay.store.dialect import create_tables
 from assay.store.engines import copy_into, engine_for
+from assay.store.flushing import FileFlush
 from assay.store.migrations import MIGRATIONS, Migration, now
 
 
@@ -29,6 +30,8 @@ class Store:
     engine: Engine
     now: Callable[[], str] = now
     new_id: Callable[[], str] = field(default=lambda: secrets.token_hex(8))
+    flush: FileFlush | None = None  # of commits that did not wait for the disk; None: every commit waits
+    waits: bool = True  # whether a commit waits for the disk
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -42,8 +45,26 @@ class Store:
         if shared is not None and shared.engine is self.engine:
             yield shared
             return
-        with plain_errors(), dialect.writing(self.engine) as connection:
+        with plain_errors(), dialect.writing(self.engine, waits=self.waits) as connection:
             yield connection
+
+    def deferred(self) -> Store:
+        """The same store, whose commits do not wait for the disk. Whoever shows or sends something because of one awaits
+        `flushed` first."""
+        return replace(self, waits=self.flush is None)
+
+    async def flushed(self) -> None:
+        """Return when all commits so far are on disk."""
+        if self.flush is not None:
+            await self.flush.wait()
+
+    @contextmanager
+    def read_shown(self) -> Iterator[Connection]:
+        """A read of what will be shown: no commit of any process that it may see is still on its way to the disk."""
+        with self.read() as connection:
+            yield connection
+            if self.flush is not None:
+                self.flush.now()
 
     @contextmanager
     def one_transaction(self) -> Iterator[None]:
@@ -56,6 +77,8 @@ class Store:
                 _shared.reset(token)
 
     def close(self) -> None:
+        if self.flush is not None:
+            self.flush.close()
         self.engine.dispose()
 
 
@@ -100,7 +123,8 @@ def open_store(address: Path | str, *, create: bool, migrations: Mapping[int, Mi
     backup) if it is older."""
     if not create and isinstance(address, Path) and not address.exists():
         raise UserError(f"There is no workspace in {address.parent}. `assay add PATH` makes one.")
-    store = Store(engine_for(address))
+    engine = engine_for(address)
+    store = Store(engine, flush=engines.flush_of(engine))
     with plain_errors():
         missing = (create or not isinstance(address, Path)) and not _tables(store)
         if missing and not create:

@@ -17,6 +17,13 @@ WRITES = "writes"  # mark of a connection whose next transaction takes the write
 VARIABLES = 500  # values per statement: well below the limit of each database
 
 
+class Write(Enum):
+    """How a write transaction commits."""
+
+    waits = auto()  # until it is on disk
+    leaves = auto()  # flushed later
+
+
 class Trouble(Enum):
     """Database failures that someone can fix."""
 
@@ -27,10 +34,10 @@ class Trouble(Enum):
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def writing(engine: Engine, *, waits: bool = True) -> Iterator[Connection]:
     """A transaction that takes the write lock immediately, so that it cannot fail half-way waiting for it."""
     with engine.connect() as connection:
-        connection.info[WRITES] = True
+        connection.info[WRITES] = Write.waits if waits else Write.leaves
         with connection.begin():
             yield connection
 

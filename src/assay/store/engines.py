@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine
 
 from assay.core.errors import UserError
 from assay.store import sqlite
+from assay.store.flushing import FileFlush
 
 POSTGRES = "postgresql://"
 
@@ -54,6 +55,11 @@ def discard_erased(connection: Connection) -> bool:
 def hold_lock(engine: Engine, name: str) -> AbstractContextManager[None]:
     """Hold a lock of this name, which processes on other machines see where the database is on a server."""
     return _of(engine).hold_lock(engine, name)
+
+
+def flush_of(engine: Engine) -> FileFlush | None:
+    """What flushes commits that did not wait for the disk; None where every commit waits."""
+    return _of(engine).flush_of(engine)
 
 
 def changes(engine: Engine, stopped: threading.Event) -> Iterator[None]:

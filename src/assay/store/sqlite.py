@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.ext.compiler import compiles
 
-from assay.store.dialect import WRITES, json_length, json_text, one_of
+from assay.store.dialect import WRITES, Write, json_length, json_text, one_of
+from assay.store.flushing import FileFlush
 
 DEFER_FOREIGN_KEYS = "PRAGMA defer_foreign_keys = ON"
 WAL_ATTEMPTS = 100  # 2 seconds
@@ -35,10 +36,19 @@ def engine_for(path: Path) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
 
     # Not a listener: an engine with listeners looks for more of them at every statement, which doubles what one costs.
-    engine.dialect.do_begin = lambda connection: connection.cursor().execute(  # type: ignore[reportAttributeAccessIssue]
-        "BEGIN IMMEDIATE" if connection.info.pop(WRITES, False) else "BEGIN"
-    )
+    engine.dialect.do_begin = _begin  # type: ignore[reportAttributeAccessIssue]
     return engine
+
+
+def _begin(connection: Any) -> None:
+    begins, writes = connection.cursor(), connection.info.pop(WRITES, None)
+    if writes is not None:  # FULL flushes the log at the commit, NORMAL leaves that to `FileFlush`
+        begins.execute("PRAGMA synchronous=FULL" if writes is Write.waits else "PRAGMA synchronous=NORMAL")
+    begins.execute("BEGIN" if writes is None else "BEGIN IMMEDIATE")
+
+
+def flush_of(engine: Engine) -> FileFlush:
+    return FileFlush(Path(f"{engine.url.database}-wal"))
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

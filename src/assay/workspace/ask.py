@@ -41,6 +41,7 @@ from assay.governance.tracing.export import export_spans
 from assay.models.factory import has_model
 from assay.models.llm import Role
 from assay.store import documents, threads
+from assay.store.database import Store
 from assay.store.runs import budgets, records, reviews, visibility
 from assay.workspace import forecast, model_roles
 from assay.workspace.context import WorkspaceContext
@@ -165,7 +166,7 @@ def _loop(run: Run) -> Callable[[Run, RunContext], AsyncIterator[Event]]:
     return pipeline.carry_on
 
 
-def record(context: WorkspaceContext, run: Run, event: Event) -> Run:
+def record(context: WorkspaceContext, run: Run, event: Event, store: Store | None = None) -> Run:
     """Append an event to the run, in the store first. Secrets in tool output and errors are masked; replies of models are
     masked where they arrive."""
     match event:
@@ -176,7 +177,7 @@ def record(context: WorkspaceContext, run: Run, event: Event) -> Run:
             event = replace(event, detail=hider(context.settings)(detail))
         case _:
             pass
-    records.append(context.store, run.id, len(run.events), event)
+    records.append(store or context.store, run.id, len(run.events), event)
     return run.then(event)
 
 
@@ -190,7 +191,7 @@ async def run_context_for(
 ) -> RunContext:
     """What a run needs. The scope is read anew in each step, so that revoked access ends at once. `search_context` replaces
     the one that uses the index."""
-    asked, settings = run.asked, context.settings
+    asked, settings, deferred = run.asked, context.settings, context.store.deferred()
     bases = asked.where.bases
     search_context = search_context or await context.search_context(context.scope(bases))
     reads = _StepReads()
@@ -222,7 +223,8 @@ async def run_context_for(
     reserve = limits.kept_back * limits.seconds
     return RunContext(
         tool_context=tool_context,
-        record=lambda run, event: record(context, run, event),
+        record=lambda run, event: record(context, run, event, deferred),
+        flushed=deferred.flushed,
         document=document,
         unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,

@@ -201,7 +201,7 @@ def meter(
     context: WorkspaceContext, run: Run, roles: Roles, seconds_left: Callable[[], float], reserve: float
 ) -> Meter:
     """The meter through which a run calls its models. `reserve` seconds, and the money of the draft, are kept for writing."""
-    settings, store = context.settings, context.store
+    settings, store = context.settings, context.store.deferred()
     ledger = StoreLedger(
         store, run.asked.who, run.id, _ceilings(settings, run), lambda: store.now()[:10], prices(settings)
     )

@@ -176,7 +176,7 @@ def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Sc
         .outerjoin(ended, last_event)
         .order_by(page.c.started.desc(), page.c.id)
     )
-    with store.read() as connection:
+    with store.read_shown() as connection:
         found = connection.execute(rows).all()
         hidden = visibility.hidden_runs(connection, {row.id for row in found}, scope)
         return [

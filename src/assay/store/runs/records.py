@@ -231,10 +231,19 @@ def workspace_log(store: Store) -> list[tuple[str, Event]]:
     ]
 
 
+_STARTED = Prepared(select(runs.c.started).where(runs.c.id == bindparam("of")))
+
+
 def owner(store: Store, run: str) -> str:
     """Whose run it is now; empty if there is none."""
     with store.read() as connection:
         return connection.scalar(select(runs.c.who).where(runs.c.id == run)) or ""
+
+
+def started(store: Store, run: str) -> str:
+    """When a run was begun."""
+    with store.read() as connection:
+        return (_STARTED.first(connection, of=run) or ("",))[0]
 
 
 def chain(store: Store, run: str, who: str) -> list[Record]:
@@ -258,7 +267,7 @@ def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> l
     bodies = _bodies(store, run)
     if 0 not in bodies:
         raise Missing(f"Run {run} was erased, with a document that it spoke of, with its person or for its age.")
-    with store.read() as connection:
+    with store.read_shown() as connection:
         over = visibility.hidden_records(connection, run, scope)
         return [
             _read_visible(connection, run, seq, kind, bodies.get(seq), texts, over, scope)
@@ -270,7 +279,7 @@ def events_since(
     store: Store, run: str, who: str, texts: Texts, scope: Scope, after: int, most: int = 200
 ) -> list[tuple[Record, Event]]:
     """Events of a user's run after this record, in order and in small batches; empty if there are no more yet."""
-    with store.read() as connection:
+    with store.read_shown() as connection:
         rows = connection.execute(
             select(records, payloads.c.body)
             .join(runs, runs.c.id == records.c.run)
