@@ -1,13 +1,14 @@
 """One serving process under load: many streams at once, a large upload, slow readers, and a kill in the middle.
 
-    .venv/bin/python bench/serve.py [--streams 200] [--latency 3] [--megabytes 200] [--out FILE]
+    .venv/bin/python bench/serve.py [--streams 200] [--workers 0 2] [--latency 3] [--megabytes 200] [--out FILE]
 
 A scripted model answers over HTTP from a process of its own, each reply after `--latency` seconds: about what a hosted model
-takes. The server is `assay serve` in a process of its own, with its limits per person switched off; the clients are here.
+takes. The server is `assay serve` in a process of its own, with its limits per person and address switched off; the clients are
+here. With several numbers of `--workers` each has a server of its own, one after the other.
 
 `stretch` is the time a run takes with all streams open, over the time it takes alone: at 1.0 nobody notices the others. The
 upload is a PDF of 400 pages that is nearly all pictures. `floor` is what the processor time of the runs alone allows on one
-core, as a ratio of the same kind: no schedule can beat it.
+core for each process that works on runs, as a ratio of the same kind: no schedule can beat it.
 """
 
 from __future__ import annotations
@@ -59,16 +60,27 @@ def free_port() -> int:
         return own.getsockname()[1]
 
 
-def start(workspace: Path, url: str, port: int) -> subprocess.Popen[str]:
+def start(workspace: Path, url: str, port: int, workers: int) -> subprocess.Popen[str]:
     environment = os.environ | {
         "ASSAY_LLM_BASE_URL": url,
         "ASSAY_LLM_MODEL": "scripted",
         "ASSAY_LLM_API_KEY": "k",
         "ASSAY_SERVE_RUNS_PER_PERSON": "0",
         "ASSAY_SERVE_REQUESTS_PER_MINUTE": "0",
+        "ASSAY_SERVE_CONNECTIONS_PER_ADDRESS": "0",
         "ASSAY_FILE_MAX_MEGABYTES": "400",
     }
-    command = [sys.executable, "-m", "assay.cli.main", "serve", "--no-token", "--port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "assay.cli.main",
+        "serve",
+        "--no-token",
+        "--port",
+        str(port),
+        "--workers",
+        str(workers),
+    ]
     command += ["--workspace", str(workspace)]
     server = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     for _ in range(600):
@@ -83,18 +95,24 @@ def start(workspace: Path, url: str, port: int) -> subprocess.Popen[str]:
     raise SystemExit("the server did not become ready")
 
 
+def processes(pid: int) -> list[int]:
+    """A process and all that it has started."""
+    children = [
+        child for thread in Path(f"/proc/{pid}/task").glob("*/children") for child in thread.read_text().split()
+    ]
+    return [pid, *(each for child in children for each in processes(int(child)))]
+
+
 def memory(pid: int) -> int:
-    """Megabytes that a process has in memory now."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) // 1024
-    return 0
+    """Megabytes that a process and its children have in memory now."""
+    lines = [line for each in processes(pid) for line in Path(f"/proc/{each}/status").read_text().splitlines()]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) // 1024
 
 
 def processor(pid: int) -> float:
-    """Seconds of processor time that a process has taken, without those of its children."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of processor time that a process and its children have taken."""
+    fields = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split() for each in processes(pid)]
+    return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
 
 # --- clients --------------------------------------------------------------------------------------------------------
@@ -144,9 +162,9 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-async def streams(client: httpx.AsyncClient, pid: int, count: int) -> dict[str, Any]:
+async def streams(client: httpx.AsyncClient, pid: int, count: int, workers: int) -> dict[str, Any]:
     """So many runs at once, each with its stream, beside one run alone."""
-    await whole(client, 0)  # what is made once is made
+    await asyncio.gather(*(whole(client, number) for number in range(4 * max(workers, 1))))  # what is made once is made
     before = processor(pid)
     alone = statistics.median([await whole(client, number) for number in range(3)])
     each = (processor(pid) - before) / 3
@@ -168,7 +186,7 @@ async def streams(client: httpx.AsyncClient, pid: int, count: int) -> dict[str, 
         "all_s": round(together, 2),
         "stretch": round(statistics.median(taken) / alone, 2) if taken else None,
         "processor_s_each": round(each, 3),
-        "floor": round(max(1.0, each * count / alone), 2),
+        "floor": round(max(1.0, each * count / alone / min(max(workers, 1), os.cpu_count() or 1)), 2),
         "health_p99_ms": round(percentile(beats, 0.99) * 1000),
         "rss_mb": memory(pid),
     }
@@ -223,13 +241,15 @@ async def slow(port: int, pid: int, run: str, count: int, seconds: float = 15.0)
     return {"readers": count, "before_mb": before, "most_mb": most, "growth_mb": most - before}
 
 
-async def restarted(client: httpx.AsyncClient, workspace: Path, url: str, port: int, server: Any, count: int) -> Any:
+async def restarted(
+    client: httpx.AsyncClient, workspace: Path, url: str, port: int, server: Any, count: int, workers: int
+) -> Any:
     """Kill the server with runs under way, start it again, and see what becomes of every run that it had acknowledged."""
     runs = await asyncio.gather(*(asked(client, number) for number in range(count)))
     await asyncio.sleep(2.0)
     server.send_signal(signal.SIGKILL)
     server.wait()
-    again = await asyncio.to_thread(start, workspace, url, port)
+    again = await asyncio.to_thread(start, workspace, url, port, workers)
     begun = time.monotonic()
     states = await asyncio.gather(*(followed(client, run) for run in runs), return_exceptions=True)
     lost = sum(state != "delivered" for state in states)
@@ -272,19 +292,19 @@ def prepared(folder: Path) -> Path:
     return workspace
 
 
-async def measured(arguments: argparse.Namespace, url: str, folder: Path) -> dict[str, Any]:
-    workspace = prepared(folder)
+async def measured(arguments: argparse.Namespace, url: str, folder: Path, workers: int) -> dict[str, Any]:
+    workspace, count = prepared(folder), arguments.streams
     port = free_port()
-    server = start(workspace, url, port)
+    server = start(workspace, url, port, workers)
     pool = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     figures: dict[str, Any] = {"latency_s": arguments.latency}
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=LONG, limits=pool) as client:
-            figures["streams"] = await streams(client, server.pid, arguments.streams)
-            figures["slow"] = await slow(port, server.pid, await asked(client, 1), arguments.streams)
-            server, figures["restart"] = await restarted(client, workspace, url, port, server, arguments.streams // 4)
+            figures["streams"] = await streams(client, server.pid, count, workers)
+            figures["slow"] = await slow(port, server.pid, await asked(client, 1), count)
+            server, figures["restart"] = await restarted(client, workspace, url, port, server, count // 4, workers)
             if arguments.megabytes:
-                file = large_file(folder / "large.txt", arguments.megabytes)
+                file = large_file(folder / "large.pdf", arguments.megabytes)
                 size = await asyncio.to_thread(lambda: file.stat().st_size)
                 figures["upload"] = await upload(client, server.pid, file, size)
     finally:
@@ -300,6 +320,7 @@ async def measured(arguments: argparse.Namespace, url: str, folder: Path) -> dic
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--workers", type=int, nargs="+", default=[0, 2], help="processes that work on runs")
     parser.add_argument("--latency", type=float, default=3.0)
     parser.add_argument("--megabytes", type=int, default=200)
     add_out(parser)
@@ -307,12 +328,15 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.model:
         return model(arguments.latency)
-    with tempfile.TemporaryDirectory() as name:
+    figures: dict[str, Any] = {}
+    for workers in arguments.workers:
         command = [sys.executable, __file__, "--model", "--latency", str(arguments.latency)]
         endpoint = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert endpoint.stdout is not None
         try:
-            figures = asyncio.run(measured(arguments, endpoint.stdout.readline().strip(), Path(name)))
+            with tempfile.TemporaryDirectory() as name:
+                url = endpoint.stdout.readline().strip()
+                figures[f"{workers} workers"] = asyncio.run(measured(arguments, url, Path(name), workers))
         finally:
             endpoint.kill()
     print(json.dumps(figures, indent=2))

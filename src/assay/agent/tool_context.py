@@ -103,6 +103,10 @@ class ToolContext:
         metas = documents.metas(self.search_context.store, scope)
         return [entry for entry in entries if matches(self.where, _fields(entry, metas.get(entry.id, {})))]
 
+    def entries(self, ids: Sequence[str]) -> dict[str, Entry]:
+        """The entries of those of these documents that this person may read now."""
+        return documents.entries(self.search_context.store, ids, self.scope())
+
     def document(self, document: str) -> Document | None:
         """A document with its text; None if this person may not read it or it is out of scope."""
         found = documents.get(self.search_context.store, document, self.scope())

@@ -11,6 +11,7 @@ from sqlalchemy import (
     JSON,
     ColumnElement,
     Connection,
+    Row,
     RowMapping,
     Select,
     Text,
@@ -109,23 +110,34 @@ def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
     )
 
 
-# Built once: every search and every watched event looks up titles.
-_TITLES = select(documents.c.id, documents.c.title).where(
-    documents.c.id.in_(bindparam("wanted", expanding=True)),
-    documents.c.state == READY,
-    documents.c.base.in_(bindparam("bases", expanding=True)),
-    documents.c.label.in_(bindparam("labels", expanding=True)),
+# Built once: every step of a run looks documents up.
+_WANTED = (
+    documents.c.id.in_(bindparam("wanted", expanding=True))
+    & (documents.c.state == READY)
+    & documents.c.base.in_(bindparam("bases", expanding=True))
+    & documents.c.label.in_(bindparam("labels", expanding=True))
 )
+_ENTRIES = select(*LINE).where(_WANTED).order_by(documents.c.uri)
+_TITLES = select(documents.c.id, documents.c.title).where(_WANTED)
+_IDENTITIES = select(documents.c.id, documents.c.title, documents.c.uri, documents.c.meta).where(_WANTED)
+
+
+def _found(store: Store, statement: Select[*tuple[Any, ...]], ids: Iterable[str], scope: Scope) -> Iterator[Row[Any]]:
+    """Those of these documents that the user may read now and that are searchable."""
+    may = {"bases": [base.id for base in scope.bases], "labels": sorted(scope.labels)}
+    with store.read() as connection:
+        for part in _parts(sorted(set(ids))):
+            yield from connection.execute(statement, {"wanted": part, **may})
+
+
+def entries(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, Entry]:
+    """The entries of those of these documents that the user may read now and that are searchable."""
+    return {row.id: entry_of(row._mapping) for row in _found(store, _ENTRIES, ids, scope)}
 
 
 def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
-    """The titles of those of these documents that the user may read now and that are searchable."""
-    may = {"bases": [base.id for base in scope.bases], "labels": sorted(scope.labels)}
-    found: dict[str, str] = {}
-    with store.read() as connection:
-        for part in _parts(sorted(set(ids))):
-            found |= {row.id: row.title for row in connection.execute(_TITLES, {"wanted": part, **may})}
-    return found
+    """Their titles."""
+    return {row.id: row.title for row in _found(store, _TITLES, ids, scope)}
 
 
 def quoted_pages(store: Store, evidence: Sequence[Evidence], scope: Scope) -> dict[str, int]:
@@ -149,16 +161,8 @@ def quoted_pages(store: Store, evidence: Sequence[Evidence], scope: Scope) -> di
 
 def identified_titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """The same, with file name, organisation, kind and period: for prompts and checks."""
-    found: dict[str, str] = {}
-    with store.read() as connection:
-        for part in _parts(sorted(set(ids))):
-            rows = connection.execute(
-                select(documents.c.id, documents.c.title, documents.c.uri, documents.c.meta).where(
-                    documents.c.id.in_(part), within(scope), documents.c.state == READY
-                )
-            )
-            found |= {row.id: identified_title(row.title, row.uri, row.meta) for row in rows}
-    return found
+    rows = _found(store, _IDENTITIES, ids, scope)
+    return {row.id: identified_title(row.title, row.uri, row.meta) for row in rows}
 
 
 def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:

@@ -88,7 +88,7 @@ async def documents_for(run: Run, context: RunContext) -> dict[str, str]:
     tools = replace(context.tool_context, where=filter_for(run.where))
     hits = await tools.retrieve(run.question, FOUND)
     found = list(dict.fromkeys(hit.passage.doc_id for hit in hits))[:LISTED]
-    entries = {entry.id: entry for entry in tools.sources() if entry.id in found}
+    entries = tools.entries(found)
     called = names(list(entries.values()))
     return {each: line(entries[each], called[each]) for each in found if each in entries}
 

@@ -12,7 +12,7 @@ from assay.cli.view.dialogue import say
 if TYPE_CHECKING:
     from assay.serve.state import Server
 
-RUNS = 16  # that one process works on at once
+RUNS = 100  # that one process works on at once; most of the time a run waits for a model
 
 
 def worker(
