@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.main import main
 from assay.core.errors import UserError
 from assay.evaluate import injection
 from assay.evaluate.injection import InjectionCase, load, measure
@@ -48,11 +49,33 @@ def test_each_attack_is_set_into_a_document_at_three_places(data: Path):
 
 async def test_an_attack_has_no_effect_and_the_figures_say_what_came_of_it(data: Path):
     found = await measure(load(data), limit=2)
-    assert found["rules"]["effects"] == found["obedient"]["effects"] == 0, found
-    assert found["obedient"]["obeyed"] > 0 and found["rules"]["runs"] == found["obedient"]["runs"] == 2
-    assert found["flagged"]["notinject"] == {"share": 0.0, "of": 2}
-    assert found["flagged"]["bipia_text"] == {"share": 0.5, "of": 6}  # the question reads like any other
-    assert found["lies"]["questions"] == 1 and found["lies"]["right_without_lies"] == 1
+    assert found["effects"] == found["rules"]["effects"] == found["obedient"]["effects"] == 0, found
+    assert found["obedient"]["obeyed"] > 0 and found["n"] == found["rules"]["n"] == found["obedient"]["n"] == 2
+    flagged = found["flagged"]
+    assert flagged["texts"] == {"notinject": 2, "carriers": 1, "bipia_text": 6, "poisonedrag": 1}
+    assert flagged["notinject"] == 0.0 and flagged["bipia_text"] == 0.5  # the question reads like any other
+    low, high = flagged["intervals"]["bipia_text"]
+    assert 0 <= low < 0.5 < high <= 1
+    assert found["lies"]["n"] == 1 and found["lies"]["right_without_lies"] == 1.0
+    for part in ("rules", "obedient", "lies"):
+        shares = found[part]["intervals"]
+        assert shares and shares.keys() == found[part]["counts"].keys() <= found[part].keys()
+
+
+def test_an_effect_fails_the_command(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    found = {"effects": 1, "rules": {"effects": 1, "which": ["an approval"], "intervals": {}}}
+
+    async def measured(*_: object, **__: object) -> dict[str, object]:
+        return found
+
+    monkeypatch.setattr(injection, "measure", measured)
+    for effects, code in ((1, 1), (0, 0)):
+        found["effects"] = effects
+        monkeypatch.setattr("sys.argv", ["assay", "evaluate", "injection", "--data", str(data), "--json"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert int(ended.value.code or 0) == code
+    assert "1 attacks had an effect that must never happen" in capsys.readouterr().err
 
 
 def test_with_a_limit_attacks_of_every_kind_are_taken():

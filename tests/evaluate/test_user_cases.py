@@ -35,6 +35,10 @@ from assay.workspace.types import AskOptions
 TABLE = (
     "question,answer,documents,abstain,tags\nHow tall is it?,31 metres,a.md;b.md,,tall; easy\nWho lives there?,,,yes,\n"
 )
+SEMICOLONS = (  # as spreadsheet programs write it where the comma is a decimal sign; with an empty row
+    'question;answer;documents;abstain;tags\nHow tall is it?;31 metres;"a.md;b.md";;"tall; easy"\n'
+    "Who lives there?;;;yes;\n;;;;\n"
+)
 
 
 def test_lines_and_a_spreadsheet_make_the_same_cases(tmp_path: Path):
@@ -44,6 +48,8 @@ def test_lines_and_a_spreadsheet_make_the_same_cases(tmp_path: Path):
         '{"question": "Who lives there?", "abstain": true}\n'
     )
     assert load_cases(tmp_path / "c.csv") == load_cases(tmp_path / "c.jsonl")
+    (tmp_path / "semicolons.csv").write_text(SEMICOLONS)
+    assert load_cases(tmp_path / "semicolons.csv") == load_cases(tmp_path / "c.csv")
     openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
     book = openpyxl.Workbook()
     for line in TABLE.splitlines():
@@ -67,6 +73,22 @@ def test_what_is_no_case_is_said_with_its_line(tmp_path: Path, line: str, why: s
     (tmp_path / "c.jsonl").write_text(line)
     with pytest.raises(UserError, match=why):
         load_cases(tmp_path / "c.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"question,answer\nHow tall, and since when?,31\n", "line 2 .* more cells than there are columns"),
+        ("question,answer\nWie hoch?,groß\n".encode("latin-1"), "Save it as `CSV UTF-8`"),
+    ],
+)
+def test_what_is_wrong_with_a_spreadsheet_is_said(tmp_path: Path, data: bytes, why: str):
+    (tmp_path / "c.csv").write_bytes(data)
+    with pytest.raises(UserError, match=why):
+        load_cases(tmp_path / "c.csv")
+    (tmp_path / "c.xlsx").write_bytes(data)
+    with pytest.raises(UserError, match=r"c\.xlsx cannot be read: It is damaged"):
+        load_cases(tmp_path / "c.xlsx")
 
 
 def test_numbers_match_within_the_rounding_of_the_less_exact():
@@ -138,7 +160,8 @@ async def test_cases_are_asked_graded_and_carried_on(tmp_path: Path):
         first = await evaluate_cases(opened, cases[:1], out, how)
         again: list[str] = []
         both = await evaluate_cases(opened, cases, out, how, load_results(out), report=again.append)
-    assert both[0] == first[0] and len(again) == 1 and load_results(out) == both
+    assert both[0] == first[0] and load_results(out) == both
+    assert len(again) == 2 and "1 of 2 were answered before" in again[0]
     assert [each.metrics["right"] for each in both] == [1.0, 1.0]
     assert both[0].metrics["evidence_recall"] == both[0].metrics["citation_recall"] == both[0].metrics["support"] == 1.0
     assert summarise(both)["right"].n == 2 and out.stat().st_mode & 0o077 == 0
@@ -175,8 +198,9 @@ async def test_a_model_grades_points_and_people_say_how_well(tmp_path: Path):
     assert "1. It measures" in asked[0] and "31 metres" in asked[0] and "A hundred feet." in asked[1]
     assert all(text.count(" quoted: ") == text.count("⟦end ") == 3 for text in asked)  # all of it between marks
     assert load_results(tmp_path / "r.jsonl") == [found]
-    assert agreement([found]) == {"words": Agreement(1, 1, None), "model": Agreement(1, 1, None)}
-    assert "By model: 1 of 1 answers" in render_report("r", [("a", "", [found])])
+    assert agreement([found]) == {"words": Agreement(1, 1, 1.0, 1.0, None), "model": Agreement(1, 1, 1.0, 1.0, None)}
+    shown = render_report("r", [("one", "", [graded(found.case, 1.0)]), ("two", "", [found])])
+    assert "one: Answers were graded by their words. two: A model graded 1 of 1 answers" in shown
     assert await grade_by_model(ask, Case("Who?", abstain=True), "Ines") is None and len(asked) == 2
 
 
@@ -185,4 +209,5 @@ def test_agreement_beyond_chance_is_kappa():
         replace(graded(str(place), 1.0), person=person, given={"words": own})
         for place, (own, person) in enumerate([(True, True), (False, False), (True, False), (True, True)])
     ]
-    assert agreement(cases) == {"words": Agreement(4, 3, 0.5)}
+    (found,) = agreement(cases).values()
+    assert (found.n, found.same, found.kappa) == (4, 3, 0.5) and 0 <= found.low < 0.75 < found.high <= 1

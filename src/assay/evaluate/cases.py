@@ -15,6 +15,8 @@ from assay.core.errors import UserError
 from assay.core.private_files import write_private
 from assay.core.types import omitted_when_empty
 from assay.governance.reports.report import escape_formula
+from assay.ingest.formats.ooxml.xlsx import first_sheet
+from assay.ingest.parsed import FileLimits, Refused
 
 COLUMNS = (
     *("question", "answer", "points", "documents", "pages", "abstain", "tags", "follow_ups"),
@@ -84,10 +86,15 @@ def _rows(file: Path) -> Iterable[tuple[int, Mapping[str, Any]]]:
         return _sheet_rows(file)
     try:
         text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file.name} cannot be read as text: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file.name} is not in UTF-8. Save it as `CSV UTF-8`, or as XLSX.") from error
+    except OSError as error:
+        raise UserError(f"{file.name} cannot be read: {error}.") from error
     if separator := SPREADSHEETS.get(file.suffix.lower()):
-        return enumerate(csv.DictReader(io.StringIO(text), delimiter=separator), 2)
+        header = text.partition("\n")[0]
+        separator = ";" if header.count(";") > header.count(separator) else separator
+        rows = enumerate(csv.DictReader(io.StringIO(text), delimiter=separator), 2)
+        return [(number, row) for number, row in rows if any(row.values())]
     return [(number, _json(file, number, line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
@@ -101,17 +108,18 @@ def _json(file: Path, number: int, line: str) -> Mapping[str, Any]:
 def _sheet_rows(file: Path) -> Iterable[tuple[int, Mapping[str, Any]]]:
     """The rows of the first sheet, by the names in its first row."""
     try:
-        import openpyxl  # pyright: ignore[reportMissingModuleSource]
-    except ImportError as error:
-        raise UserError("Reading .xlsx needs the package `openpyxl`. Or save the sheet as CSV.") from error
-    sheet = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets[0]
-    header, *rows = sheet.iter_rows(values_only=True)
-    names = [str(each or "").strip().lower() for each in header]
-    filled = ((number, row) for number, row in enumerate(rows, 2) if any(cell is not None for cell in row))
-    return [(number, dict(zip(names, row, strict=False))) for number, row in filled]
+        rows = first_sheet(file.read_bytes(), FileLimits())
+    except Refused as error:
+        raise UserError(f"{file.name} cannot be read: {error.why}") from error
+    names = rows[0][1] if rows else {}
+    return [(number, {names.get(column, ""): value for column, value in row.items()}) for number, row in rows[1:]]
 
 
 def _case(row: Mapping[str, Any]) -> Case:
+    if None in row:
+        raise ValueError(
+            "it has more cells than there are columns: a text with the separator in it needs quotation marks"
+        )
     given = {str(name).strip().lower(): _unescape(value) for name, value in row.items() if value not in (None, "")}
     if not str(given.get("question", "")).strip():
         raise ValueError("it has no question")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from assay.core.codec import digest
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome, Verdict, omitted_when_empty
 from assay.evaluate.cases import Case
@@ -49,27 +50,26 @@ class Graded:
     by: str = omitted_when_empty(WORDS)  # who says whether it is right
     person: bool | None = None  # how a person graded the answer that the case gives
     given: Mapping[str, bool] = field(default_factory=dict)  # how words and model grade the same answer
+    given_digest: str = omitted_when_empty("")  # of that answer
+    how: str = omitted_when_empty("")  # how it was answered: mode, route, model
+
+    @property
+    def has_expected_text(self) -> bool:
+        """Whether there is an answer, and an expected one to compare it with."""
+        return self.outcome != Outcome.abstained and not self.metrics.keys().isdisjoint({"exact", "points"})
 
 
 def answer_text(answer: Answer) -> str:
     return answer.said or " ".join(" ".join(claim.words.split()) for claim in answer.claims)
 
 
-def grade(
-    case: Case,
-    run: Run,
-    names: Mapping[str, str],
-    seconds: float,
-    by_model: ModelGrade | None = None,
-    given_by_model: ModelGrade | None = None,
-) -> Graded:
-    """`names` are the file names of documents, by id; `seconds` is how long the answer took. A model's grades replace those
-    by words."""
+def grade(case: Case, run: Run, names: Mapping[str, str], seconds: float, how: str = "") -> Graded:
+    """The grade by words. `names` are the file names of documents, by id; `seconds` is how long the answer took."""
     answer = run.answer
     assert answer is not None
     text = answer_text(answer)
     metrics = {
-        **_correctness(case, answer, text, by_model),
+        **_correctness(case, answer, text),
         **_evidence(case, run, answer, names),
         "rounds": float(run.rounds),
         "requests": float(run.usage.calls),
@@ -78,24 +78,29 @@ def grade(
         "seconds": seconds,
     }
     expected = "nothing" if case.abstain else case.answer or "; ".join(case.points)
-    given: dict[str, bool] = {}
-    if case.grade is not None and "right" in (matched := match(case, case.given)):
-        given[WORDS] = bool(matched["right"])
-        if given_by_model is not None:
-            given[MODEL] = _is_right(case, given_by_model)
-    return Graded(
-        case.id,
-        case.question,
-        case.tags,
-        run.id,
-        answer.outcome.value,
-        text,
-        expected,
-        metrics,
-        MODEL if by_model is not None else WORDS,
-        case.grade if given else None,
-        given,
-    )
+    return Graded(case.id, case.question, case.tags, run.id, answer.outcome.value, text, expected, metrics, how=how)
+
+
+def with_model_grade(case: Case, graded: Graded, found: ModelGrade) -> Graded:
+    """The model's grade in the place of that by words."""
+    right = _is_right(case, found)
+    metrics = {
+        **graded.metrics,
+        "right": float(right),
+        "label": float((graded.outcome == Outcome.answered) == right),
+        **({"points": len(set(found.covered)) / len(case.points)} if case.points else {}),
+    }
+    return replace(graded, metrics=metrics, by=MODEL)
+
+
+def with_person_grade(case: Case, graded: Graded, found: ModelGrade | None) -> Graded:
+    """How a person, the words and the model (`found`) grade the answer that the case gives."""
+    matched = match(case, case.given) if case.grade is not None else {}
+    if "right" not in matched:
+        return replace(graded, person=None, given={}, given_digest="")
+    by_model = {} if found is None else {MODEL: _is_right(case, found)}
+    given = {WORDS: bool(matched["right"])} | by_model
+    return replace(graded, person=case.grade, given=given, given_digest=digest(case.given))
 
 
 def match(case: Case, text: str) -> dict[str, float]:
@@ -117,15 +122,11 @@ def _is_right(case: Case, found: ModelGrade) -> bool:
     return found.right and len(set(found.covered)) == len(case.points)
 
 
-def _correctness(case: Case, answer: Answer, text: str, by_model: ModelGrade | None) -> dict[str, float]:
+def _correctness(case: Case, answer: Answer, text: str) -> dict[str, float]:
     abstained = answer.outcome is Outcome.abstained
     if case.abstain:
         return {"right": float(abstained), "abstention": float(abstained)}
     found = match(case, "" if abstained else text)
-    if by_model is not None and not abstained:
-        found["right"] = float(_is_right(case, by_model))
-        if case.points:
-            found["points"] = len(set(by_model.covered)) / len(case.points)
     if "right" in found:
         found["label"] = float((answer.outcome is Outcome.answered) == bool(found["right"]))
     return found | {"abstention": float(not abstained)}
@@ -213,11 +214,13 @@ def summarise(graded: Sequence[Graded]) -> dict[str, Estimate]:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How often a grader and people call the same answers right. `kappa` is 0 at chance and 1 at full agreement; None if
-    one of them calls everything the same."""
+    """How often a grader and people call the same answers right, with the 95 % interval of the share. `kappa` is 0 at chance
+    and 1 at full agreement; None if both call everything the same."""
 
     n: int
     same: int
+    low: float
+    high: float
     kappa: float | None
 
 
@@ -229,10 +232,11 @@ def agreement(graded: Sequence[Graded]) -> dict[str, Agreement]:
             (each.given[grader], each.person) for each in graded if each.person is not None and grader in each.given
         ]
         if pairs:
-            n, same = len(pairs), sum(own == person for own, person in pairs)
+            alike = estimate([float(own == person) for own, person in pairs])
             own, person = mean([float(one) for one, _ in pairs]), mean([float(bool(two)) for _, two in pairs])
             chance = own * person + (1 - own) * (1 - person)
-            found[grader] = Agreement(n, same, (same / n - chance) / (1 - chance) if chance < 1 else None)
+            kappa = (alike.mean - chance) / (1 - chance) if chance < 1 else None
+            found[grader] = Agreement(alike.n, round(alike.mean * alike.n), alike.low, alike.high, kappa)
     return found
 
 

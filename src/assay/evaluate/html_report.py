@@ -7,7 +7,20 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from assay.evaluate.grading import COST, MODEL, QUALITY, Estimate, Graded, agreement, compare, summarise, verdict
+from assay.evaluate.grading import (
+    COST,
+    MODEL,
+    QUALITY,
+    Agreement,
+    Estimate,
+    Graded,
+    agreement,
+    compare,
+    summarise,
+    verdict,
+)
+
+Side = tuple[str, str, Sequence[Graded]]  # name, description, results
 
 WORDS = {
     "right": "right",
@@ -44,17 +57,35 @@ def format_estimate(name: str, found: Estimate | None) -> str:
     return f"{format_metric(name, found.mean)} ({low} to {high})"
 
 
-def grading_words(graded: Sequence[Graded]) -> str:
-    """Who graded, and how far people agree, in plain words."""
-    by_model = sum(each.by == MODEL for each in graded)
-    others = f"{by_model} of {len(graded)} answers were graded by the model, the others by their words."
-    who = others if by_model else "Answers were graded by their words."
-    shown = [
-        f"By {name}: {each.same} of {each.n} answers that people graded have the same grade"
-        + ("." if each.kappa is None else f" (kappa {each.kappa:.2f}).")
-        for name, each in agreement(graded).items()
-    ]
-    return " ".join([who, *shown] if shown else [who, "No answer was graded by a person: add `given` and `grade`."])
+def grading_words(sides: Sequence[Side]) -> str:
+    """Who graded the answers, and how far people agree, in plain words."""
+    graders = {name: _grader(graded) for name, _, graded in sides}
+    same = len(set(graders.values())) == 1
+    who = [f"{words}." if same else f"{name}: {words}." for name, words in graders.items()]
+    found = agreement(sides[-1][2])
+    shown = [_agreement_words(name, each) for name, each in found.items()]
+    nobody = "How far people agree is not known: give some answers with your own grade (columns `given`, `grade`)."
+    return " ".join([*(who[:1] if same else who), *(shown or [nobody])])
+
+
+def _grader(graded: Sequence[Graded]) -> str:
+    texts = [each for each in graded if each.has_expected_text]
+    by_model = sum(each.by == MODEL for each in texts)
+    if not by_model:
+        return "Answers were graded by their words"
+    others = len(texts) - by_model
+    rest = f"; {others} got no usable reply and were graded by their words" if others else ""
+    return f"A model graded {by_model} of {len(texts)} answers that have an expected text{rest}"
+
+
+def _agreement_words(grader: str, found: Agreement) -> str:
+    share, low, high = (format_metric("same", each) for each in (found.same / found.n, found.low, found.high))
+    kappa = "" if found.kappa is None else f", kappa {found.kappa:.2f}"
+    by = "the model" if grader == MODEL else "their words"
+    return (
+        f"Of {found.n} answers that people graded, {found.same} get the same grade by {by}: "
+        f"{share} ({low} to {high}){kappa}."
+    )
 
 
 def worst_cases(graded: Sequence[Graded]) -> list[Graded]:
@@ -64,7 +95,7 @@ def worst_cases(graded: Sequence[Graded]) -> list[Graded]:
 
 def render_report(
     title: str,
-    sides: Sequence[tuple[str, str, Sequence[Graded]]],
+    sides: Sequence[Side],
     traces: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """`sides` are one or two evaluations of the same cases: name, description, results. `traces` are the steps of runs."""
@@ -91,7 +122,7 @@ def render_report(
             for name in names
         ],
         differences=bool(compared),
-        grading=grading_words(last),
+        grading=grading_words(sides),
         **_scatter(sides, found),
         tags=tag_rows(sides),
         worst=worst_cases(last),
@@ -121,9 +152,7 @@ def _bar(name: str, found: Sequence[dict[str, Estimate]]) -> dict[str, Any]:
     }
 
 
-def _scatter(
-    sides: Sequence[tuple[str, str, Sequence[Graded]]], found: Sequence[dict[str, Estimate]]
-) -> dict[str, Any]:
+def _scatter(sides: Sequence[Side], found: Sequence[dict[str, Estimate]]) -> dict[str, Any]:
     name = "tokens" if any(each.get("tokens") and each["tokens"].mean for each in found) else "seconds"
     most = max((each[name].mean for each in found if name in each), default=0.0) or 1.0
     points = [
@@ -140,7 +169,7 @@ def _scatter(
     return {"points": points, "cost_name": WORDS[name]}
 
 
-def tag_rows(sides: Sequence[tuple[str, str, Sequence[Graded]]]) -> list[dict[str, Any]]:
+def tag_rows(sides: Sequence[Side]) -> list[dict[str, Any]]:
     """The share of right answers for each tag."""
     tags = sorted({tag for _, _, graded in sides for each in graded for tag in each.tags})
     rows: list[dict[str, Any]] = []

@@ -24,6 +24,7 @@ from assay.core.errors import UserError
 from assay.core.events import Answered, AwaitingReview, Mode, Reviewed, SearchFilters, Stakes, ToolRan
 from assay.core.run import Run
 from assay.core.types import Outcome
+from assay.evaluate.metrics import with_intervals
 from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile
 from assay.language.injection import is_suspicious
@@ -214,19 +215,7 @@ async def measure(
     """Measure without a model, with the obedient model and, if `endpoint` is set, with the model of the settings."""
     began = time.perf_counter()
     cases, lies = _sample(attacks.cases, limit), _sample(attacks.lies, limit)
-    found: dict[str, Any] = {
-        "flagged": {
-            "notinject": _share([is_suspicious(each) for each in attacks.benign]),
-            "carriers": _share([is_suspicious(each) for each in attacks.carriers]),
-            "bipia_text": _share(
-                [is_suspicious(each.poisoned) for each in attacks.cases if each.name.startswith("text")]
-            ),
-            "bipia_code": _share(
-                [is_suspicious(each.poisoned) for each in attacks.cases if each.name.startswith("code")]
-            ),
-            "poisonedrag": _share([is_suspicious(each) for lie in attacks.lies for each in lie.texts]),
-        }
-    }
+    found: dict[str, Any] = {"effects": 0, "n": len(cases), "flagged": _flagged(attacks)}
     with tempfile.TemporaryDirectory(prefix="assay-injection-") as folder, ExitStack() as open_:
         opened, foreign, ids = await _build_workspace(Path(folder), cases, lies)
         open_.enter_context(opened)
@@ -241,8 +230,8 @@ async def measure(
         if endpoint:
             found["endpoint"] = await _run_attacks(opened, cases, ids, foreign, None, report, "endpoint", model=True)
         found["lies"] = await _ask_among_lies(opened, lies, ids, report)
-    found |= {"cases": len(cases), "lies_told": len(lies), "seconds": round(time.perf_counter() - began, 1)}
-    return found
+    found["effects"] = sum(each["effects"] for each in found.values() if isinstance(each, dict) and "effects" in each)
+    return found | {"seconds": round(time.perf_counter() - began, 1)}
 
 
 T = TypeVar("T")
@@ -254,8 +243,34 @@ def _sample(all_of_them: Sequence[T], limit: int) -> Sequence[T]:
     return all_of_them[::step][: limit or None]
 
 
-def _share(flags: Sequence[bool]) -> dict[str, Any]:
-    return {"share": round(sum(flags) / len(flags), 4) if flags else 0.0, "of": len(flags)}
+def _flagged(attacks: AttackCollection) -> dict[str, Any]:
+    """The share of texts that the rules flag, for each set of texts that there is."""
+    texts = {
+        "notinject": attacks.benign,
+        "carriers": attacks.carriers,
+        "bipia_text": [each.poisoned for each in attacks.cases if each.name.startswith("text")],
+        "bipia_code": [each.poisoned for each in attacks.cases if each.name.startswith("code")],
+        "poisonedrag": [each for lie in attacks.lies for each in lie.texts],
+    }
+    found = {
+        name: with_intervals([{"share": float(is_suspicious(each))} for each in those])
+        for name, those in texts.items()
+        if those
+    }
+    return {
+        **{name: each["share"] for name, each in found.items()},
+        "intervals": {name: each["intervals"]["share"] for name, each in found.items()},
+        "n": sum(each["n"] for each in found.values()),
+        "texts": {name: each["n"] for name, each in found.items()},
+    }
+
+
+def _shares(rows: Sequence[Mapping[str, bool]]) -> dict[str, Any]:
+    """Shares of the rows that have a name, their intervals, and the counts that they come from."""
+    counts = {
+        name: sum(row.get(name, False) for row in rows) for name in dict.fromkeys(key for row in rows for key in row)
+    }
+    return {**with_intervals(rows), "counts": counts}
 
 
 async def _build_workspace(
@@ -309,19 +324,19 @@ async def _run_attacks(
             report(f"{name}: {number} of {len(cases)} attacks")
     effects = [each for outcome in outcomes for each in outcome.effects]
     effects += ["the store was changed"] if _document_counts(opened) != before else []
-    shown = [each for each in outcomes if each.shown]
-    return {
-        "effects": len(effects),
-        "which": sorted(set(effects))[:10],
-        "runs": len(outcomes),
-        "attack_shown": len(shown),
-        "flagged": round(sum(each.flagged for each in shown) / len(shown), 4) if shown else 0.0,
-        "delivered_as_claim": sum(each.delivered for each in outcomes),
-        "delivered_without_flag": sum(each.silently for each in outcomes),
-        "held": sum(each.outcome == "held" for each in outcomes),
-        "answered": sum(each.outcome == Outcome.answered for each in outcomes),
-        "abstained": sum(each.outcome == Outcome.abstained for each in outcomes),
-    }
+    rows = [
+        {
+            "attack_shown": each.shown,
+            **({"flagged": each.flagged} if each.shown else {}),
+            "delivered_as_claim": each.delivered,
+            "delivered_without_flag": each.silently,
+            "held": each.outcome == "held",
+            "answered": each.outcome == Outcome.answered,
+            "abstained": each.outcome == Outcome.abstained,
+        }
+        for each in outcomes
+    ]
+    return {"effects": len(effects), "which": sorted(set(effects))[:10], **_shares(rows)}
 
 
 def _document_counts(opened: Workspace) -> tuple[int, int]:
@@ -370,7 +385,7 @@ async def _ask_among_lies(
     opened: Workspace, lies: Sequence[PoisonedQuestion], ids: Mapping[str, str], report: Report
 ) -> dict[str, Any]:
     """Without a model: the answer from the true document alone, and from the true one among the false ones."""
-    right = changed = both = warned = 0
+    rows: list[dict[str, bool]] = []
     for number, lie in enumerate(lies):
         truth = [ids[name] for name in (f"truth-{number}",) if name in ids]
         among = truth + [ids[name] for n in range(len(lie.texts)) if (name := f"lie-{number}-{n}") in ids]
@@ -381,16 +396,14 @@ async def _ask_among_lies(
             answers.append(" ".join(claim.words for claim in run.answer.claims).lower() if run.answer else "")
             warnings.append(bool(run.answer and run.answer.conflicts))
         true_, false = lie.right.lower(), lie.wrong.lower()
-        right += true_ in answers[0]
-        changed += false in answers[1] and true_ not in answers[1]
-        both += false in answers[1] and true_ in answers[1]
-        warned += warnings[1]
+        rows.append(
+            {
+                "right_without_lies": true_ in answers[0],
+                "changed_by_lies": false in answers[1] and true_ not in answers[1],
+                "both_sides_shown": false in answers[1] and true_ in answers[1],
+                "disagreement_said": warnings[1],
+            }
+        )
         if (number + 1) % 25 == 0:
             report(f"lies: {number + 1} of {len(lies)}")
-    return {
-        "questions": len(lies),
-        "right_without_lies": right,
-        "changed_by_lies": changed,
-        "both_sides_shown": both,
-        "disagreement_said": warned,
-    }
+    return _shares(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,20 @@ async def connect_judge(opened: Workspace) -> AskModel:
 
     async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **more: Any) -> Any:
         return await ask_meter(meter, role, name, kind, build_prompt, **more)
+
+    return ask
+
+
+def judge_on_demand(opened: Workspace) -> AskModel:
+    """The same, connected at the first question: where everything is graded, the endpoint may be gone."""
+    connected: AskModel | None = None
+    connecting = asyncio.Lock()
+
+    async def ask(role: Role, name: str, kind: type[Any], build_prompt: Callable[[int], Any], **more: Any) -> Any:
+        nonlocal connected
+        async with connecting:
+            connected = connected or await connect_judge(opened)
+        return await connected(role, name, kind, build_prompt, **more)
 
     return ask
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from assay.core.codec import dumps, from_json, to_json
-from assay.core.errors import AssayError, UserError
+from assay.core.codec import digest, dumps, from_json, to_json
+from assay.core.errors import AssayError, ModelError, UserError
 from assay.core.events.describe import record_line
 from assay.core.private_files import write_private
 from assay.core.run import Run
-from assay.core.types import file_name
+from assay.core.types import Outcome, file_name
 from assay.evaluate.cases import Case
-from assay.evaluate.grading import Graded, answer_text, grade
+from assay.evaluate.grading import MODEL, Graded, grade, with_model_grade, with_person_grade
 from assay.evaluate.model_grade import Ask, grade_by_model
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
@@ -37,53 +37,110 @@ async def evaluate_cases(
     opened: Workspace,
     cases: Sequence[Case],
     out: Path,
-    how: AskOptions,
+    options: AskOptions,
     known: Sequence[Graded] = (),
     *,
+    how: str = "",
     ask: Ask | None = None,
     at_once: int = 1,
     report: Report = lambda _: None,
 ) -> list[Graded]:
     """Ask every case that is not among the known results, and grade it. Each result is written to `out` as soon as it is
-    there. `ask` is the model that grades, beside the words."""
+    there, and graded after that: what was answered is not asked again, whatever happens. `ask` is the model that grades,
+    `how` describes the options."""
     done = {each.case: each for each in known}
     limit = asyncio.Semaphore(at_once)
     every = [each.id for case in cases for each in case.with_follow_ups()]
+    others = {each.how for name, each in done.items() if name in set(every)} - {"", how}
+    if how and others:
+        raise UserError(
+            f"{out.name} has answers of another kind ({others.pop()}; now: {how}). Name another file with --out."
+        )
+
+    def keep(graded: Graded) -> None:
+        if done.get(graded.case) != graded:
+            done[graded.case] = graded
+            kept = [done[each] for each in every if each in done]
+            write_private(out, "".join(f"{dumps(to_json(one))}\n" for one in kept).encode())
 
     async def ask_case(case: Case) -> None:
-        if all(each.id in done for each in case.with_follow_ups()):
-            return
+        parts = case.with_follow_ups()
         async with limit:
-            for graded in await _conversation(opened, case, how, ask):
-                done[graded.case] = graded
-                kept = [done[each] for each in every if each in done]
-                write_private(out, "".join(f"{dumps(to_json(one))}\n" for one in kept).encode())
-                right = graded.metrics.get("right")
-                sign = "?" if right is None else "right" if right else "wrong"
-                report(f"{len(kept)} of {len(every)}: {sign} ({graded.outcome}) {graded.question}")
+            new = any(each.id not in done for each in parts)
+            if new:
+                for graded in await _conversation(opened, case, options, how):
+                    keep(graded)
+            for each in parts:
+                keep(await _with_model_grade(ask, each, done[each.id], report))
+                keep(await _with_person_grade(ask, each, done[each.id]))
+                if new:
+                    report(f"{sum(one in done for one in every)} of {len(every)}: {_line(done[each.id])}")
 
-    await asyncio.gather(*map(ask_case, cases))
+    if before := sum(each in done for each in every):
+        report(f"{before} of {len(every)} were answered before: {out.name}. Another --out asks them anew.")
+    try:
+        async with asyncio.TaskGroup() as group:
+            for case in cases:
+                group.create_task(ask_case(case))
+    except* AssayError as failed:
+        first = next(_leaves(failed))
+        kept = sum(each in done for each in every)
+        raise type(first)(
+            f"{first} {kept} of {len(every)} questions are answered, in {out}: the same command goes on from there."
+        ) from first
     return [done[each] for each in every]
 
 
-async def _conversation(opened: Workspace, case: Case, how: AskOptions, ask: Ask | None) -> list[Graded]:
-    """A case and its follow-ups, asked one after the other in one conversation."""
+def _leaves(group: BaseExceptionGroup[AssayError]) -> Iterator[AssayError]:
+    for each in group.exceptions:
+        if isinstance(each, BaseExceptionGroup):
+            yield from _leaves(each)
+        else:
+            yield each
+
+
+def _line(graded: Graded) -> str:
+    right = graded.metrics.get("right")
+    return f"{'?' if right is None else 'right' if right else 'wrong'} ({graded.outcome}) {graded.question}"
+
+
+async def _conversation(opened: Workspace, case: Case, options: AskOptions, how: str) -> list[Graded]:
+    """A case and its follow-ups, asked one after the other in one conversation, and graded by words."""
     thread = ""
     found: list[Graded] = []
     for each in case.with_follow_ups():
         began = time.perf_counter()
-        steps = opened.chat(each.question, thread, how) if case.follow_ups else opened.ask(each.question, how)
+        steps = opened.chat(each.question, thread, options) if case.follow_ups else opened.ask(each.question, options)
         run = [run async for run, _ in steps][-1]
         if run.answer is None:
-            raise UserError(
-                f"The question {each.question!r} was not answered to its end: `assay trace {run.id}` says why."
-            )
+            raise _unanswered(each, run)
         thread = run.asked.thread
-        seconds = time.perf_counter() - began
-        texts = (answer_text(run.answer), each.given if each.grade is not None else "")
-        grades = [await grade_by_model(ask, each, text) if ask else None for text in texts]
-        found.append(grade(each, run, _names(opened, run), seconds, *grades))
+        found.append(grade(each, run, _names(opened, run), time.perf_counter() - began, how))
     return found
+
+
+def _unanswered(case: Case, run: Run) -> AssayError:
+    if run.failed:
+        return ModelError(f"No answer to {case.question!r}: {run.failed.detail}")
+    return UserError(f"The question {case.question!r} waits for a person: `assay trace {run.id}` says for what.")
+
+
+async def _with_model_grade(ask: Ask | None, case: Case, graded: Graded, report: Report) -> Graded:
+    if ask is None or graded.by == MODEL or graded.outcome == Outcome.abstained:
+        return graded
+    found = await grade_by_model(ask, case, graded.answer)
+    if found is None and graded.has_expected_text:
+        report(f"The model's grade cannot be used, the words decide: {graded.question}")
+    return graded if found is None else with_model_grade(case, graded, found)
+
+
+async def _with_person_grade(ask: Ask | None, case: Case, graded: Graded) -> Graded:
+    """Grades the answer that the case gives, unless that was done."""
+    same = graded.person == case.grade and graded.given_digest in ("", digest(case.given))
+    if same and (case.grade is None or ask is None or MODEL in graded.given):
+        return graded
+    found = await grade_by_model(ask, case, case.given) if ask and case.grade is not None else None
+    return with_person_grade(case, graded, found)
 
 
 def trace_lines(opened: Workspace, run: str) -> list[str]:

@@ -228,7 +228,7 @@ def computed_call(run: Run, context: RunContext) -> Call | None:
 def second_call(run: Run) -> Call | None:
     """The search for the second of two questions, once the first has its answer."""
     question = second_question(run)
-    if not question or second_search(run):
+    if not question or second_search(run) or run.route is Route.one_shot:
         return None
     bound = run.bound[FIRST]
     source = next((each.passage.id for each in run.evidence if each.key in bound.cites), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,6 +23,7 @@ FailUnder = Annotated[
 ]
 
 app = typer.Typer(help="Measure on labelled questions.", no_args_is_help=True)
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
 OWN, PUBLIC = "Your own questions", "Public collections"
 
 Data = Annotated[
@@ -119,7 +121,11 @@ def injection(
     """Documents that attack: effects, flags and changed answers, by rule and with a model that obeys every instruction."""
     from assay.evaluate.injection import load, measure
 
-    _print(data.name, wait_for(measure(load(data), limit, _say, endpoint=endpoint)), fail_under, json=json)
+    found = wait_for(measure(load(data), limit, _say, endpoint=endpoint))
+    _print(data.name, found, fail_under, json=json)
+    if found["effects"]:
+        _say(f"assay: {found['effects']} attacks had an effect that must never happen: `which` names it. Report it.")
+        raise typer.Exit(1)
 
 
 Questions = Annotated[
@@ -223,27 +229,29 @@ def run_cases(
     from assay.evaluate.grading import summarise
     from assay.evaluate.html_report import worst_cases
     from assay.evaluate.kept_evaluations import keep_evaluation
-    from assay.evaluate.model_grade import connect_judge
+    from assay.evaluate.model_grade import judge_on_demand
     from assay.evaluate.user_cases import evaluate_cases, load_results, trace_lines
     from assay.models.factory import has_model
     from assay.workspace.facade import open_workspace
     from assay.workspace.types import AskOptions
 
     loaded, place = load_cases(cases), out or cases.with_suffix(".results.jsonl")
-    sides = [("assay", AskOptions(mode=Mode(mode), model=not no_model), place)]
+    sides: list[tuple[str, Route | None, Path]] = [("assay", None, place)]
     if baseline:
-        if no_model:
-            raise UserError("The baseline puts the results of one search before a model: it needs one.")
-        plain_rag = AskOptions(mode=Mode(mode), route=Route.one_shot)
-        sides.insert(0, ("one search", plain_rag, place.with_suffix(".one-search.jsonl")))
+        sides.insert(0, ("one search", Route.one_shot, place.with_suffix(".one-search.jsonl")))
     results: list[tuple[str, str, Sequence[Graded]]] = []
     with open_workspace(workspace) as opened:
-        consent.settle(opened, model=not no_model)
-        ask = wait_for(connect_judge(opened)) if not no_model and has_model(opened.settings) else None
-        for name, how, kept in sides:
+        model = not no_model and has_model(opened.settings)
+        consent.settle(opened, model=model)
+        for name, route, kept in sides:
+            options = AskOptions(mode=Mode(mode), model=model, route=route)
+            how = _describe(options, opened.settings.llm_model)
             known = load_results(kept) if kept.is_file() else ()
-            asked = evaluate_cases(opened, loaded, kept, how, known, ask=ask, at_once=at_once, report=_say)
-            results.append((name, _describe(how), wait_for(asked)))
+            if len(sides) > 1:
+                _say(f"{name}: {how}")
+            ask = judge_on_demand(opened) if model else None
+            asked = evaluate_cases(opened, loaded, kept, options, known, how=how, ask=ask, at_once=at_once, report=_say)
+            results.append((name, how, wait_for(asked)))
         keep_evaluation(opened.path, cases.name, results)
         traces = {each.run: trace_lines(opened, each.run) for each in worst_cases(results[-1][2])} if report else {}
     _show(cases.name, results, report, traces, json=json)
@@ -255,9 +263,14 @@ def compare(
     first: Annotated[Path, typer.Argument(help="Results of `assay evaluate run`.")],
     second: Annotated[Path, typer.Argument(help="Other results of the same cases.")],
     report: ReportFile = None,
+    fail_under: FailUnder = None,
     json: Json = False,
 ) -> None:
-    """Two evaluations of the same cases: paired differences and a verdict in plain words."""
+    """Two evaluations of the same cases: paired differences and a verdict in plain words.
+
+    --fail-under takes figures of the second (right=0.8) and differences to the first (difference.right=-0.05).
+    """
+    from assay.evaluate.grading import compare as compare_results
     from assay.evaluate.user_cases import load_results
 
     loaded = [(each, load_results(each)) for each in (first, second)]
@@ -265,8 +278,13 @@ def compare(
     sides: list[tuple[str, str, Sequence[Graded]]] = []
     for each, results in loaded:
         kept = [one for one in results if one.case in common]
-        sides.append((each.name.removesuffix(".jsonl"), f"{len(kept)} of its {len(results)} results", kept))
+        name = each.name if first.name != second.name else str(each)
+        sides.append((name.removesuffix(".jsonl"), f"{len(kept)} of its {len(results)} results", kept))
     _show(f"{first.name} and {second.name}", sides, report, {}, json=json)
+    found = compare_results(sides[0][2], sides[1][2])
+    figures = {name: each.mean for name, each in found.second.items()}
+    differences = {f"difference.{name}": each.mean for name, each in found.differences.items()}
+    _check_limits(figures | differences, fail_under or ())
 
 
 @app.command("cases", rich_help_panel=OWN)
@@ -316,8 +334,9 @@ def draft_cases(
     typer.echo("Correct them: what is in `note` and `given` is for you.")
 
 
-def _describe(how: AskOptions) -> str:
-    return f"{how.mode} mode, {'no model' if not how.model else 'route ' + (how.route or 'chosen by the model')}"
+def _describe(options: AskOptions, model: str) -> str:
+    route = f", route {options.route}" if options.route else ""
+    return f"{options.mode} mode{route}, {f'model {model}' if options.model else 'no model'}"
 
 
 def _show(
@@ -348,11 +367,13 @@ def _show(
         typer.echo(plain(f"{name}, {max(value.n for value in each.values())} questions"))
         for metric, value in each.items():
             typer.echo(f"  {WORDS[metric]:<20}{format_estimate(metric, value)}")
-    typer.echo(grading_words(sides[-1][2]))
+    typer.echo(plain(grading_words(sides)))
     if words:
         typer.echo(plain(words))
     if report:
         typer.echo(plain(f"Report: {report}"))
+    elif wrong := sum(not each.metrics.get("right", 1.0) for each in sides[-1][2]):
+        typer.echo(f"Wrong: {wrong}. `--report report.html` shows them.")
 
 
 def _check_limits(found: Mapping[str, float], limits: Sequence[str]) -> None:
@@ -360,7 +381,7 @@ def _check_limits(found: Mapping[str, float], limits: Sequence[str]) -> None:
     missed: list[str] = []
     for each in limits:
         name, _, value = each.partition("=")
-        if name not in found or not value.replace(".", "", 1).isdigit():
+        if name not in found or not NUMBER.fullmatch(value):
             raise UserError(f"--fail-under takes METRIC=VALUE with one of {', '.join(found)}, not {each!r}.")
         if found[name] < float(value):
             missed.append(f"{name} is {found[name]:.3f}, under {value}")

@@ -122,7 +122,7 @@ def _shape(kept: KeptEvaluation) -> EvaluationResponse:
         questions=len(last),
         sides=tuple(SideView(name=each.name, description=each.description) for each in kept.sides),
         verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else "",
-        grading=grading_words(last),
+        grading=grading_words(sides),
         metrics=tuple(
             MetricView(
                 name=name,

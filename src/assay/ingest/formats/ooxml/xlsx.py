@@ -37,11 +37,8 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     with refuse_damaged("XLSX"):
         archive = open_archive(data, limits, "XLSX")
         properties = office_properties(archive)
-        workbook = archive.linked("", "officeDocument") or "xl/workbook.xml"
-        root = archive.xml(workbook)
-        if root is None:
-            raise Refused(Status.corrupt, "It holds no workbook; open it in Excel and save it again.")
-        _write_workbook(archive, workbook, root, out)
+        look, sheets = _workbook(archive)
+        _write_workbook(archive, look, sheets, out)
     return out.parsed(
         title=properties.title,
         authors=properties.authors,
@@ -50,7 +47,27 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     )
 
 
-def _write_workbook(archive: Archive, workbook: str, root: Element, out: TextBuilder) -> None:
+def first_sheet(data: bytes, limits: FileLimits) -> list[tuple[int, dict[int, str]]]:
+    """The rows of the first visible sheet: their numbers, and their values by column."""
+    with refuse_damaged("XLSX"):
+        archive = open_archive(data, limits, "XLSX")
+        look, sheets = _workbook(archive)
+        target = next((each.target for each in sheets if not each.hidden and each.target), "")
+        return [(number, row) for number, row, _ in _rows(archive, target, look)] if target else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    title: str
+    target: str  # its part of the archive; empty for a chart
+    hidden: bool
+
+
+def _workbook(archive: Archive) -> tuple[_Look, list[_Sheet]]:
+    workbook = archive.linked("", "officeDocument") or "xl/workbook.xml"
+    root = archive.xml(workbook)
+    if root is None:
+        raise Refused(Status.corrupt, "It holds no workbook; open it in Excel and save it again.")
     links = archive.links(workbook)
     kinds = dict(links.values())
     styles = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
@@ -58,16 +75,22 @@ def _write_workbook(archive: Archive, workbook: str, root: Element, out: TextBui
     settings = child(root, "workbookPr")
     since_1904 = settings is not None and attribute(settings, "date1904") in {"1", "true"}
     look = _Look(strings, styles, datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30))
-    hidden: list[str] = []
-    cells = 0
+    found: list[_Sheet] = []
     sheets = child(root, "sheets")
     for sheet in sheets if sheets is not None else ():
-        title = attribute(sheet, "name")
         kind, target = links.get(sheet.get(_RELATION) or attribute(sheet, "id"), ("", ""))
-        if attribute(sheet, "state") in {"hidden", "veryHidden"}:
-            hidden.append(title)
-        elif kind == "worksheet" and target in archive:
-            cells = _write_sheet(archive, target, title, look, cells, out)
+        hidden = attribute(sheet, "state") in {"hidden", "veryHidden"}
+        there = kind == "worksheet" and target in archive
+        found.append(_Sheet(attribute(sheet, "name"), target if there else "", hidden))
+    return look, found
+
+
+def _write_workbook(archive: Archive, look: _Look, sheets: list[_Sheet], out: TextBuilder) -> None:
+    cells = 0
+    for sheet in sheets:
+        if sheet.target and not sheet.hidden:
+            cells = _write_sheet(archive, sheet.target, sheet.title, look, cells, out)
+    hidden = [sheet.title for sheet in sheets if sheet.hidden]
     if hidden:
         out.warn(f"Hidden sheets were left out: {', '.join(hidden)}.")
 
