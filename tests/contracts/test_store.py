@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from postgres_server import new_database
 
-from assay.core.access import Scope
+from assay.core.access import Principal, Scope
 from assay.core.codec import START
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import Answered, Asked, AwaitingReview, Decision, Reviewed, Stopped, StopReason
-from assay.core.types import Answer, Outcome, Usage
+from assay.core.types import Answer, Document, Outcome, Usage
+from assay.store import document_list, documents
+from assay.store.access import grants
 from assay.store.database import Store, open_store
 from assay.store.runs import budgets, records, reviews
 from assay.store.runs.budgets import CeilingReached, Ceilings, SpendingReservation
@@ -60,6 +62,19 @@ def test_a_place_that_is_taken_is_refused_and_so_is_what_follows_an_answer(store
 def test_a_run_is_there_only_for_whoever_asked(store: Store):
     with pytest.raises(Missing):
         records.chain(store, begin(store), "ben")
+
+
+def test_documents_are_listed_by_words_of_their_title_location_and_authors(store: Store):
+    ann = Principal("ann")
+    base = grants.get_or_create_base(store, "default", ann)
+    about = {"tower.txt": ("The tower", "Märta Öberg"), "lamp.txt": ("A lamp", "Ada Finch")}
+    for uri, (title, author) in about.items():
+        document = Document(f"d{uri}", base.id, uri, uri, title, "Words.", authors=(author,))
+        documents.put_pending(store, document, parser="1", size=6, warnings=())
+    scope = grants.scope_of(store, ann)
+    for words in ("Tower", "tower.txt", "märta öberg", "Öberg the"):
+        assert [each.uri for each in document_list.page(store, scope, words=words).entries] == ["tower.txt"], words
+    assert not document_list.page(store, scope, words="tower finch").entries
 
 
 def test_what_is_reserved_counts_until_it_is_settled_or_released(store: Store):

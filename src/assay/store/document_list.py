@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, or_, select
 
 from assay.core.access import Base, Scope
 from assay.core.codec import from_json
@@ -89,15 +89,13 @@ def _below(after: str) -> ColumnElement[bool]:
 
 
 def _matches(words: str) -> Iterator[ColumnElement[bool]]:
+    authors = func.lower(cast(documents.c.authors, Text))
     for word in words.split()[:WORDS]:
         spelt = {word, word.lower(), word.upper(), word.capitalize()}  # the database folds case for ASCII only
         places = (documents.c.title, documents.c.uri)
         yield or_(
             *(column.contains(each, autoescape=True) for column in places for each in spelt),
-            *(
-                func.lower(documents.c.authors).contains(json.dumps(each)[1:-1].lower(), autoescape=True)
-                for each in spelt
-            ),
+            *(authors.contains(json.dumps(each)[1:-1].lower(), autoescape=True) for each in spelt),
         )
 
 
