@@ -52,5 +52,6 @@ def opened(folder: Path, server: ChatServer | None = None, **flags: Any) -> Work
     made = open_workspace(folder, **model | flags)
     made.embedder = WordEmbedder()
     made.store.engine.dispose()
-    event.listen(made.store.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
+    if made.store.engine.dialect.name == "sqlite":
+        event.listen(made.store.engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
     return made

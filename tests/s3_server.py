@@ -37,9 +37,20 @@ def new_bucket(*, versioned: bool = False) -> str:
 def content(address: str) -> bytes:
     """Everything that is in a bucket."""
     name = address.removeprefix("s3://").partition("/")[0]
-    pages = _client().get_paginator("list_objects_v2").paginate(Bucket=name)
-    keys = [each["Key"] for page in pages for each in page.get("Contents", ())]
-    return b"".join(_client().get_object(Bucket=name, Key=key)["Body"].read() for key in keys)
+    return b"".join(_client().get_object(Bucket=name, Key=key)["Body"].read() for key in keys(f"s3://{name}"))
+
+
+def keys(address: str) -> list[str]:
+    """The names of all objects whose address begins like this."""
+    name, _, prefix = address.removeprefix("s3://").partition("/")
+    pages = _client().get_paginator("list_objects_v2").paginate(Bucket=name, Prefix=prefix)
+    return [each["Key"] for page in pages for each in page.get("Contents", ())]
+
+
+def put(address: str, data: bytes) -> None:
+    """Put an object there that is not Assay's."""
+    name, _, key = address.removeprefix("s3://").partition("/")
+    _client().put_object(Bucket=name, Key=key, Body=data)
 
 
 def _client() -> Any:

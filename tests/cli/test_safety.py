@@ -18,8 +18,8 @@ from assay.core.events import Route, Routed
 from assay.core.events.describe import live_line
 from assay.core.types import file_name
 from assay.evaluate import beir
-from assay.serve.uploading.worker import UPLOADS
 from assay.store import facts
+from assay.store.uploads import UPLOADS
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.model_connection import KEY_FILE
 

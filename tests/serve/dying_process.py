@@ -18,14 +18,18 @@ POINTS = (
     "run claimed",  # and not begun
     "run listed",  # and nobody told
     "run over",  # and still listed
+    "files kept",  # of an upload, and its job not recorded
+    "document stored",  # and not in the index yet
 )
 
 
 def install(point: str, times: int) -> None:
     from assay.models import factory
     from assay.models.meter import StoreLedger
+    from assay.store import documents
     from assay.store.database import Store
     from assay.store.runs import records, underway
+    from assay.store.uploads import BucketUploads, FolderUploads
     from assay.testing import WordEmbedder
 
     factory.embedder_for = lambda *_: WordEmbedder()
@@ -74,6 +78,11 @@ def install(point: str, times: int) -> None:
             after(underway, "begin")
         case "run over":
             underway.end = dies_first
+        case "files kept":
+            after(BucketUploads, "keep")
+            after(FolderUploads, "keep")
+        case "document stored":
+            after(documents, "put_pending")
         case "never":
             pass
         case _:

@@ -145,7 +145,7 @@ def test_a_base_is_made_described_and_deleted_with_everything_in_it(client: http
 
 def test_files_are_not_taken_for_a_base_that_is_not_there(client: httpx.Client, at: Served):
     assert send(client, [("a.txt", b"x")], "nowhere").status_code == 404
-    assert not at.server.worker.folder.exists()
+    assert not at.server.worker.uploads.folder.exists()
 
 
 def test_a_document_says_everything_about_itself_but_its_text(client: httpx.Client):

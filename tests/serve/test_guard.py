@@ -281,7 +281,7 @@ def test_uploads_that_wait_beyond_the_limit_are_refused(folder: Path):
         sent = [client.post("/api/bases/default/documents", files={"files": ("a.txt", b"words")}) for _ in range(2)]
         assert [reply.status_code for reply in sent] == [202, 429]
         assert sent[1].json()["error"] == "too-many" and int(sent[1].headers["Retry-After"]) >= 1
-        assert len(list(at.server.worker.folder.iterdir())) == 1, "nothing of what was refused is kept"
+        assert len(list(at.server.worker.uploads.folder.iterdir())) == 1, "nothing of what was refused is kept"
         client.post(f"/api/jobs/{sent[0].json()['id']}/cancel")
         assert client.post("/api/bases/default/documents", files={"files": ("a.txt", b"words")}).status_code == 202
 

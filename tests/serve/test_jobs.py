@@ -73,7 +73,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
 
 
 def waiting_in(there: Served) -> list[str]:
-    return sorted(each.name for each in there.server.worker.folder.glob("*/*"))
+    return sorted(each.name for each in there.server.worker.uploads.folder.glob("*/*"))
 
 
 def test_a_job_tells_of_every_file_and_tidies_up(client: httpx.Client, at: Served):
@@ -87,7 +87,7 @@ def test_a_job_tells_of_every_file_and_tidies_up(client: httpx.Client, at: Serve
 
 def test_what_is_acknowledged_is_on_disk_and_written_down(client: httpx.Client, at: Served, gate: Gate):
     sent = send(client, [("slow.txt", b"The words themselves.")]).json()
-    place = at.server.worker.folder / sent["id"] / "0"
+    place = at.server.worker.uploads.folder / sent["id"] / "0"
     assert place.read_bytes() == b"The words themselves."
     assert sent["id"] in jobs.going(at.server.workspace.store)
     gate.shut = False
@@ -195,7 +195,7 @@ def test_a_job_whose_process_was_killed_is_done_by_the_next_one(folder: Path):
     with served(folder) as at, at.client() as client:
         until(lambda: job(client, "j1")["state"] == "done")
         assert listed(client, q="note.txt")[0]["state"] == "ready"
-        assert not stray.exists()
+        until(lambda: not stray.exists())
 
 
 def test_a_disk_that_is_full_leaves_nothing_behind(client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch):
@@ -207,7 +207,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(client: httpx.Client, at: Ser
     assert (reply.status_code, reply.json()["error"]) == (507, "full")
     assert "disk is full" in reply.json()["detail"]
     assert client.get("/api/jobs").json() == []
-    assert list(at.server.worker.folder.iterdir()) == []
+    assert list(at.server.worker.uploads.folder.iterdir()) == []
 
 
 def test_an_upload_that_is_cut_off_leaves_nothing_behind(client: httpx.Client, at: Served):
@@ -219,8 +219,8 @@ def test_an_upload_that_is_cut_off_leaves_nothing_behind(client: httpx.Client, a
             "Content-Type: multipart/form-data; boundary=b\r\n\r\n".encode()
             + body
         )
-        until(lambda: any(at.server.worker.folder.glob("*")))
-    until(lambda: not any(at.server.worker.folder.glob("*")))
+        until(lambda: any(at.server.worker.uploads.folder.glob("*")))
+    until(lambda: not any(at.server.worker.uploads.folder.glob("*")))
     assert client.get("/api/jobs").json() == []
 
 
@@ -246,7 +246,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing_behind(client: httpx.Client, a
 def test_what_is_no_form_with_files_is_refused_and_not_kept(kind: str, body: bytes, client: httpx.Client, at: Served):
     reply = client.post("/api/bases/default/documents", content=body, headers={"Content-Type": kind})
     assert (reply.status_code, set(reply.json())) == (422, {"error", "detail"})
-    assert list(at.server.worker.folder.iterdir()) == []
+    assert list(at.server.worker.uploads.folder.iterdir()) == []
 
 
 @pytest.mark.long
@@ -308,7 +308,7 @@ def test_who_has_used_up_the_room_is_told_and_nothing_is_kept(folder: Path, monk
         assert read(client, [("one.txt", words)])["state"] == "done"
         reply = send(client, [("two.txt", words)])
         assert reply.status_code == 413 and "of 1 MB are used" in reply.json()["detail"]
-        assert list(at.server.worker.folder.iterdir()) == [] and at.server.limits.uploads == {}
+        assert list(at.server.worker.uploads.folder.iterdir()) == [] and at.server.limits.uploads == {}
         [one] = listed(client, q="one.txt")
         assert client.delete(f"/api/documents/{one['id']}").status_code == 200
         assert read(client, [("two.txt", words)])["state"] == "done"
@@ -338,7 +338,7 @@ def test_an_upload_of_very_many_files_is_refused_and_leaves_nothing_behind(
     monkeypatch.setattr(multipart, "MAX_FILES", 50)
     reply = send(client, [(f"{number}.txt", b"words") for number in range(51)])
     assert reply.status_code == 422 and "more than 50 files" in reply.json()["detail"]
-    assert list(at.server.worker.folder.iterdir()) == []
+    assert list(at.server.worker.uploads.folder.iterdir()) == []
     assert client.get("/api/jobs").json() == []
 
 
@@ -346,7 +346,7 @@ def test_a_job_that_waits_can_be_called_off_before_it_begins(client: httpx.Clien
     first = send(client, [("slow.txt", b"words")]).json()["id"]
     second = send(client, [("other.txt", b"words")]).json()["id"]
     assert client.post(f"/api/jobs/{second}/cancel").json()["state"] == "cancelled"
-    assert not (at.server.worker.folder / second).exists()
+    assert not (at.server.worker.uploads.folder / second).exists()
     gate.shut = False
     until(lambda: job(client, first)["state"] == "done")
     assert listed(client, q="other.txt") == []

@@ -1,5 +1,5 @@
 """Servers and workers on one PostgreSQL database, of which some are killed: every run ends, no recorded reply is asked for
-again, the chain verifies, no stream loses an event, and budgets hold."""
+again, the chain verifies, no stream loses an event, budgets hold, and what was sent is in the index once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ import pytest
 from notes import fill
 from postgres_server import new_database
 from s3_server import new_bucket
-from serving import NOTES, QUESTION, Sent, script, sent, until
+from sending import job, listed, send
+from serving import NOTES, QUESTION, Sent, script, sent, until, working
 from test_restart import client_of, free_port
 
 from assay.core.codec import dumps
 from assay.core.events import ModelReplied
 from assay.core.types import Usage
 from assay.governance.audit.verify import verify
+from assay.serve.uploading import worker
+from assay.store import jobs
 from assay.store.runs import budgets, underway
 from assay.testing import ChatServer, role_of
 from assay.testing.protocol import reply_of
@@ -85,7 +88,7 @@ def started(
     reader.start()
     try:
         until(lambda: said or made.poll() is not None, 120)
-        assert made.poll() is None, said
+        assert made.poll() in {None, -signal.SIGKILL}, said
         yield made
     finally:
         made.kill()
@@ -152,9 +155,13 @@ def assert_whole(folder: Path, model: NumberedModel, runs: Sequence[str], stream
 def machines(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The workspace folders of five processes on one database, filled: one folder; or, with index and originals in a bucket,
     one for each, as if each was on another machine."""
+    return filled_machines(request.param, tmp_path, monkeypatch)
+
+
+def filled_machines(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.setenv("ASSAY_STATE", new_database())
     folders = [tmp_path / "workspace"] * 5
-    if request.param == "bucket":
+    if place == "bucket":
         bucket = new_bucket()
         monkeypatch.setenv("ASSAY_INDEX", f"lance:{bucket}/index")
         monkeypatch.setenv("ASSAY_BLOBS", f"{bucket}/originals")
@@ -187,6 +194,85 @@ def test_processes_that_die_at_named_points_leave_every_run_to_others(
         with started(machines[4], model, "worker"):
             whole = [each.result(120) for each in streams]
             assert_whole(machines[0], own, runs, whole, calls)
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(300)
+def test_a_run_goes_through_the_death_of_each_process_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is listed by a server, claimed by a worker and ended by another, and each of them dies at that moment."""
+    monkeypatch.setenv("ASSAY_BUDGET_DAY_CALLS", "100")
+    folder, own = filled_machines("folder", tmp_path, monkeypatch)[0], NumberedModel()
+    ports = free_port(), free_port()
+    with (
+        ChatServer(own.answer) as model,
+        open_workspace(folder) as opened,
+        started(folder, model, *serving(ports[0], "--no-work")),
+        started(folder, model, *serving(ports[1], "--no-work"), point="run listed", times=1) as server,
+    ):
+        with client_of(ports[1]) as client, pytest.raises(httpx.TransportError):
+            client.post("/api/runs", json={"question": QUESTION})
+        assert server.wait(60) == -signal.SIGKILL
+        [found] = underway.listing(opened.store)
+        for point in ("run claimed", "run over"):
+            with started(folder, model, "worker", point=point, times=1) as dying:
+                assert dying.wait(60) == -signal.SIGKILL
+            assert [each.run for each in underway.listing(opened.store)] == [found.run]
+        with started(folder, model, "worker"):
+            assert_whole(folder, own, [found.run], [streamed(ports[:1], found.run)], 100)
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+def test_an_upload_whose_worker_dies_while_it_reads_is_finished_by_another(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    machines, port = filled_machines(place, tmp_path, monkeypatch), free_port()
+    files = [(f"{name}.txt", f"The ferry to {name} leaves at noon.".encode()) for name in ("Dunmere", "Carrow", "Ulva")]
+    with (
+        ChatServer(script().answer) as model,
+        started(machines[0], model, *serving(port, "--no-work")),
+        client_of(port) as client,
+    ):
+        name = send(client, files).json()["id"]
+        with started(machines[1], model, "worker", point="document stored", times=2) as dying:
+            assert dying.wait(60) == -signal.SIGKILL
+        assert job(client, name)["state"] == "running"
+        with started(machines[2], model, "worker"), open_workspace(machines[0]) as opened:
+            until(lambda: job(client, name)["state"] == "done", 60)
+            assert {each["outcome"] for each in job(client, name)["reports"]} <= {"added", "finished", "unchanged"}
+            assert sorted(each["uri"] for each in listed(client, q="upload:")) == sorted(
+                f"upload:{file}" for file, _ in files
+            )
+            assert asyncio.run(passages_with(opened, "ferry")) == len(files)
+            until(lambda: name not in opened.context.uploads.jobs())
+
+
+async def passages_with(workspace: Workspace, word: str) -> int:
+    """How many rows of the index have this word, whichever document they are of."""
+    (base,) = workspace.scope().bases
+    index = await workspace.context.existing_index(base)
+    assert index is not None
+    return sum(word in row.passage.text for row in await index.rows(await index.ids()))
+
+
+@pytest.mark.kill
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+def test_files_whose_server_dies_before_it_records_their_job_are_deleted_by_a_worker(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    machines, port = filled_machines(place, tmp_path, monkeypatch), free_port()
+    with ChatServer(script().answer) as model, open_workspace(machines[2]) as opened:
+        with started(machines[0], model, *serving(port), point="files kept", times=1) as server:
+            with client_of(port) as client, pytest.raises(httpx.TransportError):
+                send(client, [("note.txt", b"Never acknowledged.")])
+            assert server.wait(60) == -signal.SIGKILL
+        uploads = opened.context.uploads
+        assert len(uploads.jobs()) == 1 and not jobs.unfinished(opened.store)
+        monkeypatch.setattr(worker, "ARRIVAL", -60.0)  # as if an hour had passed
+        with working(machines[2], model):
+            until(lambda: not uploads.jobs())
 
 
 @pytest.mark.kill

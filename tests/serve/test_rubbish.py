@@ -295,8 +295,8 @@ def test_of_an_upload_that_stops_half_way_nothing_is_left(here: Rubbish):
     begun = request("POST", f"/api/bases/{real.bases[0]}/documents", part, FORM, length=100_000)
     with socket.create_connection(("127.0.0.1", int(at.url.rpartition(":")[2]))) as own:
         own.sendall(begun)
-        until(lambda: any(at.server.worker.folder.iterdir()))
-    until(lambda: not any(at.server.worker.folder.iterdir()))
+        until(lambda: any(at.server.worker.uploads.folder.iterdir()))
+    until(lambda: not any(at.server.worker.uploads.folder.iterdir()))
     with at.client() as client:
         assert [job["id"] for job in client.get("/api/jobs").json()] == [real.job]
         assert "half.txt" not in client.get("/api/documents").text

@@ -18,7 +18,9 @@ from typer.testing import CliRunner
 from assay.cli.main import app
 from assay.core.errors import UserError
 from assay.index.lance.lance_index import UNTIDY
+from assay.store import jobs
 from assay.store.access import grants
+from assay.store.database import Store
 from assay.store.runs import underway
 from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
@@ -128,7 +130,27 @@ def test_an_upload_is_stopped_at_any_server(folder: Path):
     ):
         name = send(client, [("note.txt", b"Sent.")]).json()["id"]
         assert client.post(f"/api/jobs/{name}/cancel").json()["state"] == "cancelled"
-        assert not any(at.server.worker.folder.iterdir())
+        assert not any(at.server.worker.uploads.folder.iterdir())
+
+
+@pytest.mark.long
+def test_a_process_that_lost_a_job_leaves_its_files_to_the_one_that_has_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ended, end = threading.Event(), jobs.end
+
+    def end_late(store: Store, job: str, state: str, error: str = "", process: str | None = None) -> None:
+        jobs.release(store, job, SOUTH)
+        assert jobs.start(store, job, NORTH)
+        end(store, job, state, error, process)
+        ended.set()
+
+    with served(folder, process=NORTH, works=False, shared=True) as at, at.client() as client:
+        name = send(client, [("note.txt", b"Sent.")]).json()["id"]
+        monkeypatch.setattr(jobs, "end", end_late)
+        with working(folder, process=SOUTH):
+            until(ended.is_set)
+        assert job(client, name)["state"] == "running" and name in at.server.worker.uploads.jobs()
 
 
 def test_a_change_of_settings_is_followed_by_other_processes(folder: Path):

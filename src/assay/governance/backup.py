@@ -6,16 +6,18 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from assay.core.errors import UserError
 from assay.core.private_files import create_private
+from assay.store import jobs
 from assay.store.access import members
 from assay.store.blobs import ORIGINALS, Blobs, FolderBlobs
 from assay.store.database import Store, copy_state, open_store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import backups
+from assay.store.uploads import UPLOADS, Uploads
 
 RESTORED = "ended when a backup was restored"
 STATE, LEFT_BEHIND = "state.db", ("cache.db",)
@@ -35,10 +37,11 @@ def hold_writer_locks(locks: Mapping[str, Path]) -> Iterator[None]:
         yield
 
 
-def backup(folder: Path, store: Store, to: Path, blobs: Blobs | None = None) -> int:
+def backup(folder: Path, store: Store, to: Path, blobs: Blobs | None = None, uploads: Uploads | None = None) -> int:
     """Write the workspace to `to` (tar, gzip); complete, or not there at all. Returns its size.
 
-    blobs: the originals, where they are not in the folder; a restored backup has them there
+    blobs, uploads: the originals, and files that wait to be read, where they are not in the folder; a restored backup
+    has them there
 
     The caller holds the writers' locks, so that state and index belong to the same moment.
     """
@@ -60,6 +63,8 @@ def backup(folder: Path, store: Store, to: Path, blobs: Blobs | None = None) -> 
                     archive.add(each, arcname=str(each.relative_to(folder)), recursive=False)
                 if blobs is not None:
                     _add_originals(archive, blobs)
+                if uploads is not None:
+                    _add_uploads(archive, store, uploads)
         partial.replace(to)
         with store.write() as connection:  # so that an erasure can report that this copy exists
             made = {"path": str(to.resolve()), "at": store.now()}
@@ -74,6 +79,15 @@ def _add_originals(archive: tarfile.TarFile, blobs: Blobs) -> None:
     for digest in blobs.digests():
         with blobs.as_file(digest) as original:
             archive.add(original, arcname=str(unpacked.path(digest)), recursive=False)
+
+
+def _add_uploads(archive: tarfile.TarFile, store: Store, uploads: Uploads) -> None:
+    for job in sorted(jobs.going(store)):
+        with uploads.reading(job) as folder:
+            for each in jobs.files(store, job):
+                with suppress(FileNotFoundError):  # it was read meanwhile
+                    uploads.fetch(job, each.n, folder)
+                    archive.add(folder / str(each.n), arcname=f"{UPLOADS}/{job}/{each.n}", recursive=False)
 
 
 def _files(folder: Path) -> Iterator[Path]:

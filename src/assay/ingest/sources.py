@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.core.errors import UserError
@@ -21,29 +21,33 @@ SYSTEM_FILES = {"thumbs.db", "desktop.ini"}
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file, or bytes with a name."""
+    """A file, or bytes with a name. `fetch` brings a file that is elsewhere to its path."""
 
     uri: str
     name: str
     path: Path | None = None
     data: bytes | None = None
+    fetch: Callable[[], None] | None = field(default=None, compare=False)
 
     def read(self) -> bytes:
-        return self.data if self.data is not None else Path(self.uri if self.path is None else self.path).read_bytes()
+        return self.data if self.data is not None else self._place().read_bytes()
 
     def size(self) -> int:
-        return (
-            len(self.data)
-            if self.data is not None
-            else Path(self.uri if self.path is None else self.path).stat().st_size
-        )
+        return len(self.data) if self.data is not None else self._place().stat().st_size
 
     def digest(self) -> str:
         """SHA-256 of the content, read in pieces: a source may be larger than memory."""
         if self.data is not None or self.path is None:
             return hashlib.sha256(self.data or b"").hexdigest()
-        with self.path.open("rb") as file:
+        with self._place().open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def _place(self) -> Path:
+        """The path, with the file there."""
+        place = Path(self.uri if self.path is None else self.path)
+        if self.fetch is not None and not place.exists():
+            self.fetch()
+        return place
 
 
 def find_sources(paths: Sequence[Path]) -> list[SourceFile]:

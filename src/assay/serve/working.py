@@ -15,7 +15,7 @@ from assay.store.leases import LEASE
 log = logging.getLogger("assay.serve")
 
 RENEWAL = LEASE / 3
-TIDY = 300.0  # seconds between two looks whether an index should be optimised
+TIDY = 300.0  # seconds between two looks for what should be deleted or optimised
 POLL = 0.5  # seconds between two looks while nobody tells of others' writes
 
 
@@ -25,8 +25,7 @@ async def work(server: Server) -> None:
         if server.shared:
             tasks.create_task(_notice(server))
         tasks.create_task(_carry_on(server))
-        if server.works:
-            tasks.create_task(_tidy(server))
+        tasks.create_task(_tidy(server))
 
 
 async def _carry_on(server: Server) -> None:
@@ -51,11 +50,14 @@ async def _carry_on(server: Server) -> None:
 
 
 async def _tidy(server: Server) -> None:
-    """Optimise search indexes from time to time, so that many small writes do not slow down searches."""
+    """From time to time delete received files that no job needs, and optimise search indexes, so that many small writes do
+    not slow down searches."""
     while not server.live.closing:
+        await server.worker.sweep()
         await asyncio.sleep(TIDY)
         try:
-            await server.workspace.tidy_indexes()
+            if server.works:
+                await server.workspace.tidy_indexes()
         except AssayError as error:
             log.error("an index could not be optimised: %s", error)
 

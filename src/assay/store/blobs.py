@@ -15,6 +15,7 @@ from assay.core.errors import Missing, StoreError
 from assay.store.database import Store
 from assay.store.engines import hold_lock
 from assay.store.object_storage import (
+    PIECE,
     check_bucket,
     endpoint,
     is_bucket,
@@ -22,13 +23,13 @@ from assay.store.object_storage import (
     keeps_versions,
     open_bucket,
     plain_errors,
+    read_object,
 )
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
 ORIGINALS = "originals"  # the folder in the workspace
-PIECE = 1 << 20  # bytes
 _DIGEST = re.compile("[0-9a-f]{64}")  # other files may be there too
 
 
@@ -186,15 +187,12 @@ class BucketBlobs:
     @contextmanager
     def as_file(self, digest: str) -> Iterator[Path]:
         """A copy on this machine, which is deleted afterwards: an erasure on another machine would not find it."""
-        import obstore
-
         with part_file(self.scratch) as (path, file):
-            with plain_errors(self.address):
-                try:
-                    for piece in obstore.get(self._objects, digest).stream(PIECE):
-                        file.write(piece)
-                except FileNotFoundError:
-                    raise _missing(digest) from None
+            try:
+                for piece in read_object(self.address, digest):
+                    file.write(piece)
+            except FileNotFoundError:
+                raise _missing(digest) from None
             file.close()
             yield path
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping, and_, bindparam, case, delete, func, insert, select, update
 
-from assay.core.access import Principal
+from assay.core.access import Base, Principal
 from assay.core.errors import Missing
 from assay.store.database import Store
 from assay.store.leases import FREE, is_elsewhere, lease
@@ -202,6 +202,11 @@ def end(store: Store, job: str, state: str, error: str = "", process: str | None
     own = [jobs.c.id == job, jobs.c.state.in_(GOING), *([jobs.c.process == process] if process is not None else [])]
     with store.write() as connection:
         connection.execute(update(jobs).where(*own).values(state=state, error=error, updated=store.now(), **FREE))
+
+
+def filling(store: Store, base: Base) -> set[str]:
+    """The unfinished jobs that write to this base."""
+    return {job.id for job in unfinished(store) if job.base == base.name and job.principal.owns(base)}
 
 
 def going(store: Store) -> set[str]:

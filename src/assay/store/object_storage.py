@@ -3,6 +3,7 @@ the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, …), or from the role of 
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import secrets
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 SCHEME = "s3://"
+PIECE = 1 << 20  # bytes
 
 
 def is_bucket(address: str) -> bool:
@@ -85,6 +87,21 @@ def check_bucket(address: str) -> None:
             )
         finally:
             obstore.delete(bucket, probe)
+
+
+def read_object(address: str, name: str) -> Iterator[bytes]:
+    """The bytes of an object, in pieces. FileNotFoundError if there is none."""
+    import obstore
+
+    with plain_errors(address):
+        try:
+            found = obstore.get(open_bucket(address), name)
+        except FileNotFoundError:
+            found = None
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{address}/{name}")
+    with plain_errors(address):
+        yield from map(bytes, found.stream(PIECE))
 
 
 def keeps_versions(address: str) -> bool:

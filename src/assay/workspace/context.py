@@ -15,6 +15,7 @@ from assay.store import documents, facts
 from assay.store.access import grants
 from assay.store.blobs import Blobs, open_blobs
 from assay.store.database import open_cache
+from assay.store.uploads import Uploads, open_uploads
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -121,6 +122,11 @@ class WorkspaceContext:
     def blobs(self) -> Blobs:
         """The original bytes of documents."""
         return open_blobs(self.settings.blobs, self.path)
+
+    @property
+    def uploads(self) -> Uploads:
+        """Files that were sent to a server and are not read yet."""
+        return open_uploads(self.settings.blobs, self.path)
 
     def close(self) -> None:
         self.store.close()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,12 +20,12 @@ from assay.governance.audit.sign import erasure_signer
 from assay.index.lease import lease_path
 from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import synchronise_index
-from assay.store import documents, embedding_cache, erasure
+from assay.store import documents, embedding_cache, erasure, jobs, schema
 from assay.store.access import grants, members, transfer
 from assay.store.database import plain_errors
 from assay.store.documents import Entry
 from assay.store.engines import discard_erased
-from assay.store.schema import bases, jobs, leftovers, runs, threads
+from assay.store.schema import bases, leftovers, runs, threads
 from assay.store.schema import members as people
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.types import ErasureReport
@@ -62,6 +61,8 @@ async def erase_base(context: WorkspaceContext, base: Base, by: str = "") -> Era
         count = _erase_from_store(context, base, entries, by)
         await context.drop_index(base, forget_embedder=False)
         grants.forget_base(context.store, base)
+        for job in jobs.filling(context.store, base):
+            await asyncio.to_thread(context.uploads.delete, job)
     return await _finish(context, tuple(entry.id for entry in entries), count)
 
 
@@ -81,9 +82,9 @@ async def erase_person(
             return await _finish(context, ids, count + sum(one.records for one in reports))
     with store.read() as connection:
         owned = [Base(*row) for row in connection.execute(_BASES.where(bases.c.owner == name))]
-        uploads = list(connection.scalars(select(jobs.c.id).where(jobs.c.who == name)))
-        known = (select(table.c.who).where(table.c.who == name).limit(1) for table in (runs, threads, jobs))
-        exists = connection.scalar(select(people.c.name).where(people.c.name == name)) or owned or uploads
+        sent = set(connection.scalars(select(schema.jobs.c.id).where(schema.jobs.c.who == name)))
+        known = (select(table.c.who).where(table.c.who == name).limit(1) for table in (runs, threads))
+        exists = connection.scalar(select(people.c.name).where(people.c.name == name)) or owned or sent
         exists = exists or any(connection.scalar(each) for each in known)
     if not exists:
         raise Missing(f"There is nothing here of a person called {name!r}.")
@@ -98,8 +99,8 @@ async def erase_person(
     with store.write() as connection:
         count = erasure.erase_person(connection, store, name, WITH_PERSON, by, sign)
     embedding_cache.forget_owner(context.cache, name)
-    for job in uploads:
-        await asyncio.to_thread(shutil.rmtree, context.path / "uploads" / job, True)
+    for job in sent & (await asyncio.to_thread(context.uploads.jobs)).keys():
+        await asyncio.to_thread(context.uploads.delete, job)
     ids = tuple(each for one in reports for each in one.documents)
     return await _finish(context, ids, count + sum(one.records for one in reports))
 

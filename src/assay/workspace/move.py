@@ -10,17 +10,22 @@ from assay.governance.backup import backup, hold_writer_locks
 from assay.index.factory import index_engine
 from assay.index.lease import lease_path
 from assay.index.move import copy_index
+from assay.store import jobs
 from assay.store.access import grants
 from assay.store.blobs import copy_blobs, open_blobs
 from assay.store.database import open_store, state_address
 from assay.store.move import move_state
+from assay.store.object_storage import is_bucket
+from assay.store.uploads import open_uploads
 from assay.workspace.context import WorkspaceContext
 
 
 def backup_workspace(context: WorkspaceContext, to: Path) -> int:
     """Write the whole workspace to one file while no documents are added. Returns the size of the file."""
+    blobs = context.blobs if context.settings.blobs else None
+    uploads = context.uploads if is_bucket(context.settings.blobs) else None
     with hold_writer_locks(_writer_locks(context)):
-        return backup(context.path, context.store, to, context.blobs if context.settings.blobs else None)
+        return backup(context.path, context.store, to, blobs, uploads)
 
 
 async def copy_indexes(context: WorkspaceContext, to: str) -> dict[str, int]:
@@ -56,6 +61,10 @@ def copy_originals(context: WorkspaceContext, to: str) -> int:
     source, target = context.blobs, open_blobs(to, context.path)
     if source == target:
         raise UserError("The originals are there already.")
+    if context.uploads != open_uploads(to, context.path) and jobs.going(context.store):
+        raise UserError(
+            "Uploads wait to be read, from where they are now. Let a server finish them, or stop them, first."
+        )
     with hold_writer_locks(_writer_locks(context)):
         target.check()
         return copy_blobs(source, target)

@@ -26,7 +26,7 @@ from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.uploading.ingest_job import check_unlocked, writable_base
 from assay.serve.uploading.multipart import receive_files
 from assay.serve.views.document_views import base_view, document_summary
-from assay.store import document_list, jobs
+from assay.store import document_list
 from assay.store.access import document_access, grants
 from assay.store.access.grants import NameTaken
 from assay.workspace.facade import DEFAULT_BASE, Workspace
@@ -142,7 +142,7 @@ async def send_files(
                 await asyncio.to_thread(
                     document_access.restrict, workspace.store, base, uris, only_for, workspace.principal.id
                 )
-            await asyncio.to_thread(jobs.begin, workspace.store, job, workspace.principal, base.name, files)
+            await server.worker.begin(job, workspace.principal, base.name, files)
     await server.worker.wake()
     return await asyncio.to_thread(job_of, workspace, job)
 

@@ -31,7 +31,6 @@ from assay.serve.schemas.setup_schemas import (
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.uploading.folder import copy_folder
 from assay.serve.views.document_views import suggested
-from assay.store import jobs
 from assay.workspace.model_connection import ModelConnection, ProposedModel
 from assay.workspace.settings_change import SettingGroup
 
@@ -152,7 +151,7 @@ async def add_folder(
         async with server.worker.arrival(job) as into:
             most = file_limits(workspace.settings).bytes
             files = await asyncio.to_thread(copy_folder, given.path, workspace.path, into, most, room.take)
-            await asyncio.to_thread(jobs.begin, workspace.store, job, workspace.principal, base.name, files)
+            await server.worker.begin(job, workspace.principal, base.name, files)
     await server.worker.wake()
     return await asyncio.to_thread(job_of, workspace, job)
 

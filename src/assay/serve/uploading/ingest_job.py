@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import time
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from assay.core.access import Base
@@ -19,6 +21,7 @@ from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
 from assay.store import documents, jobs
 from assay.store.jobs import Job, JobFile
+from assay.store.uploads import Uploads
 from assay.workspace.facade import Workspace
 
 FULL = "The disk is full. Free some space, then send the files again."
@@ -118,22 +121,25 @@ async def check_unlocked(workspace: Workspace, base: Base) -> None:
         pass
 
 
-async def read(workspace: Workspace, work: RunningJob, folder: Path) -> None:
-    """Process the remaining files of a job; they are stored in `folder` under their numbers."""
-    job = work.job
+async def read(workspace: Workspace, work: RunningJob, uploads: Uploads) -> None:
+    """Process the remaining files of a job. Each is fetched when its turn comes."""
+    job, settings = work.job, workspace.settings
     await asyncio.to_thread(writable_base, workspace, job.base)
-    sources: list[SourceFile] = []
-    for each in await asyncio.to_thread(jobs.files, workspace.store, job.id):
-        if not each.outcome:
-            sources.append(SourceFile(UPLOAD + each.name, Path(each.name).name, folder / str(each.n)))
-            work.left.setdefault(sources[-1].uri, []).append(each.n)
-    settings = workspace.settings
-    sandbox = Sandbox(limits=file_limits(settings))
-    reader = ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
-    try:
-        await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work))
-    finally:
-        await asyncio.to_thread(sandbox.close)
+    files = await asyncio.to_thread(jobs.files, workspace.store, job.id)
+    with ExitStack() as held:
+        folder = held.enter_context(uploads.reading(job.id))
+        sources: list[SourceFile] = []
+        for each in files:
+            if not each.outcome:
+                fetch = partial(uploads.fetch, job.id, each.n, folder)
+                sources.append(SourceFile(UPLOAD + each.name, Path(each.name).name, folder / str(each.n), fetch=fetch))
+                work.left.setdefault(sources[-1].uri, []).append(each.n)
+        sandbox = held.enter_context(closing(Sandbox(limits=file_limits(settings))))
+        reader = ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
+        try:
+            await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work))
+        finally:
+            await asyncio.to_thread(held.close)
 
 
 def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:

@@ -7,25 +7,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shutil
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from assay.core.access import Base, Principal
-from assay.core.errors import AssayError
+from assay.core.errors import AssayError, StoreError
 from assay.serve.engine import BackgroundLoop
 from assay.serve.uploading import ingest_job
 from assay.serve.uploading.ingest_job import RunningJob
 from assay.store import jobs
-from assay.store.jobs import CANCELLED, DONE, FAILED, Job
+from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
 from assay.store.leases import is_elsewhere, this_process
+from assay.store.uploads import Uploads
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
 
-UPLOADS = "uploads"  # the workspace folder for files waiting to be processed
 JOBS_AT_ONCE = 3
 TURN = 20.0  # seconds after which a job makes room for another person's, at its next file
 PACE = 0.4  # seconds between two progress checks
@@ -33,9 +32,9 @@ SOON = 2.0  # seconds for a stopped job to end on its own before it is cancelled
 PAUSE = 30.0  # seconds until a retry after the start or end of a job could not be saved: the disk may be full
 HEARTBEAT = 15.0
 POLL = 1.0  # seconds between two looks at a job that another process works on, if nobody tells of its changes
-ARRIVAL = (
-    3600.0  # seconds without a change after which files that belong to no job are no longer arriving at another server
-)
+# Seconds without a change after which files that belong to no job are no longer arriving at another server. A server puts them
+# in a bucket a few at a time, each within minutes, and then records the job.
+ARRIVAL = 3600.0
 
 WorkspaceForPrincipal = Callable[[Principal], Workspace]
 
@@ -68,38 +67,52 @@ class UploadWorker:
         self.closing = False
 
     @property
-    def folder(self) -> Path:
-        return self._workspace.path / UPLOADS
+    def uploads(self) -> Uploads:
+        return self._workspace.context.uploads
 
     # Arriving files
 
     @contextlib.asynccontextmanager
     async def arrival(self, job: str) -> AsyncIterator[Path]:
-        """A folder for the files of a job, kept until the job has ended; deleted if something fails before the job
-        is stored."""
-        place = self.folder / job
+        """A folder for the files of a job, which are kept until the job has ended; deleted if something fails before it has
+        begun."""
         with self._lock:
             self._arriving.add(job)
         try:
-            await asyncio.to_thread(place.mkdir, 0o700, True)
-            yield place
+            yield await asyncio.to_thread(self.uploads.receiving, job)
         except BaseException:
-            await asyncio.to_thread(shutil.rmtree, place, True)
+            await self._discard(job)
             raise
         finally:
             with self._lock:
                 self._arriving.discard(job)
 
-    def sweep(self) -> None:
-        """Delete folders that belong to no job: a process was killed during an upload, or before its cleanup."""
-        if not self.folder.is_dir():
-            return
+    async def begin(self, job: str, principal: Principal, base: str, files: list[JobFile]) -> None:
+        """Keep the files that have arrived, then record the job. From now on they are read, whoever leaves or dies."""
+        await asyncio.to_thread(self.uploads.keep, job)
+        await asyncio.to_thread(jobs.begin, self._workspace.store, job, principal, base, files)
+
+    async def sweep(self) -> None:
+        """Delete files that belong to no job: a process was killed during an upload, or before its cleanup."""
+        try:
+            for stray in await asyncio.to_thread(self._strays):
+                await self._discard(stray)
+        except AssayError as error:
+            log.warning("received files that no job needs could not be looked for: %s", error)
+
+    def _strays(self) -> set[str]:
         patience = time.time() - ARRIVAL if self._shared else float("inf")
-        there = {each.name for each in self.folder.iterdir() if _changed(each) < patience}
+        there = {job for job, changed in self.uploads.jobs().items() if changed < patience}
         with self._lock:
             arriving = set(self._arriving)  # read before the store: uploads complete by then are stored
-        for stray in there - arriving - jobs.going(self._workspace.store):
-            shutil.rmtree(self.folder / stray, ignore_errors=True)
+        return there - arriving - jobs.going(self._workspace.store) if there else set()
+
+    async def _discard(self, job: str) -> None:
+        """Delete the files of a job. Those that cannot be deleted now are swept later."""
+        try:
+            await asyncio.to_thread(self.uploads.delete, job)
+        except StoreError as error:
+            log.warning("the files of job %s could not be deleted: %s", job, error)
 
     # Processing
 
@@ -110,7 +123,6 @@ class UploadWorker:
     async def take_up(self, for_principal: WorkspaceForPrincipal) -> None:
         """Start processing uploads, waiting ones first. `for_principal` returns the workspace scoped to a user."""
         self._for_principal = for_principal
-        await asyncio.to_thread(self.sweep)
         await self.wake()
 
     async def wake(self) -> None:
@@ -163,7 +175,8 @@ class UploadWorker:
                 state, error = await self._ended(work)
                 if state:
                     await asyncio.to_thread(jobs.end, store, job.id, state, error, self._process)
-                    await asyncio.to_thread(shutil.rmtree, self.folder / job.id, True)
+                    if job.id not in await asyncio.to_thread(jobs.going, store):  # otherwise another process has it now
+                        await self._discard(job.id)
                 elif work.parked:
                     await asyncio.to_thread(jobs.park, store, job.id, self._process)
                 else:
@@ -186,7 +199,7 @@ class UploadWorker:
             workspace = await asyncio.to_thread(
                 self._for_principal, work.job.principal
             )  # with their current access, not that of the upload
-            work.adding = asyncio.ensure_future(ingest_job.read(workspace, work, self.folder / work.job.id))
+            work.adding = asyncio.ensure_future(ingest_job.read(workspace, work, self.uploads))
             await self._watched(work, work.adding)
             if work.cancelled and work.left:
                 await asyncio.to_thread(ingest_job.discard_unfinished, workspace, work)
@@ -241,7 +254,7 @@ class UploadWorker:
             return
         await asyncio.to_thread(jobs.end, self._workspace.store, job.id, CANCELLED)  # noticed by whoever works on it
         if not is_elsewhere(job, self._process, self._workspace.store.now()):
-            await asyncio.to_thread(shutil.rmtree, self.folder / job.id, True)
+            await self._discard(job.id)
         self._wake(job.id)
 
     async def _stop(self, works: list[RunningJob]) -> None:
@@ -336,11 +349,3 @@ class UploadWorker:
             own.discard(woken)
             if not own:
                 self._watchers.pop(job, None)
-
-
-def _changed(folder: Path) -> float:
-    """When something in a folder was last written."""
-    try:
-        return max(each.stat().st_mtime for each in (folder, *folder.iterdir()))
-    except OSError:  # it is being deleted
-        return float("inf")
