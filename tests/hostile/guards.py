@@ -40,6 +40,7 @@ RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_ru
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
 JOBS, SETUP, FEEDBACK = "tests/serve/test_jobs.py", "tests/serve/test_setup.py", "tests/serve/test_feedback.py"
 SYNTHESIS = "tests/synthesis"
+FLUSHES = "tests/agent/test_group_commit.py"
 GUARDS = (
     Guard(
         "words in quotation marks are in a cited passage",
@@ -879,6 +880,34 @@ GUARDS = (
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], of.known.keys())",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], sentence.cites)",
         f"{SYNTHESIS}/test_narrating.py::test_keys_that_this_run_does_not_know_are_cited_by_nothing",
+    ),
+    Guard(
+        "no request leaves before its reservation is on disk",
+        "models/meter.py",
+        "await self.ledger.flushed()  # no request leaves before its reservation is on disk",
+        "pass",
+        f"{FLUSHES}::test_every_event_is_on_disk_when_it_is_shown_and_every_reservation_when_its_request_leaves",
+    ),
+    Guard(
+        "no event is shown before it is on disk",
+        "agent/context.py",
+        "await self.flushed()",
+        "pass",
+        f"{FLUSHES}::test_every_event_is_on_disk_when_it_is_shown_and_every_reservation_when_its_request_leaves",
+    ),
+    Guard(
+        "what another process has not flushed is flushed by who shows it",
+        "store/database.py",
+        "self.flush.now()",
+        "pass",
+        f"{FLUSHES}::test_what_another_reader_is_shown_is_on_disk",
+    ),
+    Guard(
+        "after a flush that failed nothing is shown",
+        "store/flushing.py",
+        "self._failed = error",
+        "pass",
+        f"{FLUSHES}::test_after_a_failed_flush_nothing_is_shown_any_more",
     ),
 )
 
