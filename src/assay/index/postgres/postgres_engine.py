@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from assay.index.postgres.postgres_index import PostgresIndex
 
 SCHEMA = "assay_index"
+OLDEST = (0, 8)  # of pgvector
 
 
 class PostgresEngine:
@@ -68,6 +70,7 @@ class PostgresEngine:
                 ).scalar()
             if vectors is None:
                 raise no_pgvector()
+            require_recent(str(vectors))
             return {"PostgreSQL": str(server), "pgvector": str(vectors)}
 
         return await asyncio.to_thread(read)
@@ -96,6 +99,12 @@ class PostgresEngine:
             return held
 
 
+def require_recent(pgvector: str) -> None:
+    """Older versions lose rows in a large table when a filter keeps few of them."""
+    if tuple(int(part) for part in re.findall(r"\d+", pgvector)[:2]) < OLDEST:
+        raise UserError(f"The database server has pgvector {pgvector}. Assay needs 0.8 or later: upgrade it there.")
+
+
 def no_pgvector() -> UserError:
     return UserError(
         "The database server has no pgvector, which the setting `index` needs. Install it there and run "
@@ -113,6 +122,9 @@ def _table(base_id: str) -> str:
 def _create(connection: Connection, table: str, dim: int) -> None:
     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock(hashtext('{SCHEMA}'))")  # another process may do the same
     connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS vector")
+    require_recent(
+        str(connection.exec_driver_sql("SELECT extversion FROM pg_extension WHERE extname = 'vector'").scalar_one())
+    )
     connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
     connection.exec_driver_sql(
         f"""CREATE TABLE IF NOT EXISTS {table} (id text COLLATE "C" PRIMARY KEY, content text NOT NULL,

@@ -22,6 +22,8 @@ from assay.index.postgres.sql import compile, fields_json, folded_json
 from assay.store.database import plain_errors
 
 EXACT_LIMIT = 200_000  # rows
+WIDTH = 100  # candidates of a search in the graph; fewer are quicker and miss more
+MOST_SCANNED = 200_000  # rows that a search in the graph looks at before it returns fewer than were asked for
 QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
 
 COLUMNS = "content, vector_send(vector)"
@@ -53,10 +55,11 @@ class PostgresIndex:
         return len(rows)
 
     async def optimise(self) -> None:
-        if await self.count(EVERYTHING) > self.exact_limit:
-            name = self.table.rsplit(".", 1)[1].strip('"')
-            graph = f'CREATE INDEX IF NOT EXISTS "{name}_graph" ON {self.table} USING hnsw (vector vector_cosine_ops)'
-            await self._write(graph)
+        if await self.count(EVERYTHING) > self.exact_limit and not await self._has_graph():
+            name = self._graph.rsplit(".", 1)[1]
+            await self._write(
+                f"CREATE INDEX IF NOT EXISTS {name} ON {self.table} USING hnsw (vector vector_cosine_ops)"
+            )
         await asyncio.to_thread(self._maintain, f"VACUUM (ANALYZE) {self.table}")
 
     async def is_untidy(self) -> bool:
@@ -77,10 +80,15 @@ class PostgresIndex:
         sql = f"""SELECT {COLUMNS}, CASE WHEN distance = 'NaN' THEN 0 ELSE 1 - distance END AS score FROM
             (SELECT id, content, vector, {distance} AS distance FROM {self.table} WHERE {test.sql}) AS found
             ORDER BY score DESC, id LIMIT %(k)s"""
-        if await self.count(EVERYTHING) > self.exact_limit:
+        first = ""
+        if await self._has_graph():
             sql = f"""SELECT {COLUMNS}, 1 - {distance} AS score FROM {self.table} WHERE {test.sql}
                 ORDER BY {distance} LIMIT %(k)s"""
-        found = await self._read(sql, {**test.parameters, "vector": _literal(query), "k": k})
+            # Without an iterative scan a filter that keeps few rows would leave fewer than k, or none.
+            first = f"""SELECT set_config('hnsw.iterative_scan', 'strict_order', true),
+                set_config('hnsw.ef_search', '{min(max(2 * k, WIDTH), 1000)}', true),
+                set_config('hnsw.max_scan_tuples', '{MOST_SCANNED}', true)"""
+        found = await self._read(sql, {**test.parameters, "vector": _literal(query), "k": k}, first)
         return _hits("dense", found)
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
@@ -141,9 +149,20 @@ class PostgresIndex:
         rows = ((unpack(content), _vector(vector)) for content, vector in found)
         return {stored.passage.id: (stored, vector) for stored, vector in rows}
 
-    async def _read(self, sql: str, parameters: Mapping[str, object] | None = None) -> Sequence[Any]:
+    @property
+    def _graph(self) -> str:
+        return f'{self.table[:-1]}_graph"'
+
+    async def _has_graph(self) -> bool:
+        return (await self._read("SELECT to_regclass(%(name)s) IS NOT NULL", {"name": self._graph}))[0][0]
+
+    async def _read(self, sql: str, parameters: Mapping[str, object] | None = None, first: str = "") -> Sequence[Any]:
+        """The rows of a query, in a transaction that begins with the statement `first`."""
+
         def read() -> Sequence[Any]:
             with plain_errors(), self.engine.connect() as connection:
+                if first:
+                    connection.exec_driver_sql(first)
                 return connection.exec_driver_sql(sql, dict(parameters or {})).all()
 
         return await asyncio.to_thread(read)
