@@ -73,26 +73,22 @@ def row(number: int, vector: np.ndarray, text: str) -> Row:
 
 async def opened(engine: str, folder: Path) -> tuple[Index, Callable[[], float]]:
     """The index, and what tells how many megabytes it takes."""
+    import postgres_server  # pyright: ignore[reportMissingImports]
+    import s3_server  # pyright: ignore[reportMissingImports]
+
     from assay.core.settings import Settings
     from assay.index import factory
+    from assay.index.postgres.postgres_engine import PostgresEngine
 
     if engine == "postgres":
-        import postgres_server
-
-        from assay.index.postgres.postgres_engine import PostgresEngine
-
         made = await PostgresEngine(folder, postgres_server.new_database()).open("growth", DIM, create=True)
         return made, lambda: megabytes(postgres_server.data_folder())
-    if engine == "s3":
-        import s3_server
-
-        bucket = s3_server.new_bucket()
-        settings = Settings(index=f"lance:{bucket}")
-        return await factory.index_engine(settings, folder).open(
-            "growth", DIM, create=True
-        ), lambda: len(s3_server.content(bucket)) / 1e6
-    at = {"disk": Settings(), "milvus-lite": Settings(index=f"milvus:{folder}/milvus.db")}[engine]
-    return await factory.index_engine(at, folder).open("growth", DIM, create=True), lambda: megabytes(folder)
+    bucket = s3_server.new_bucket() if engine == "s3" else ""
+    address = {"disk": "lance", "s3": f"lance:{bucket}", "milvus-lite": f"milvus:{folder}/milvus.db"}[engine]
+    made = await factory.index_engine(Settings.model_validate({"index": address}), folder).open(
+        "growth", DIM, create=True
+    )
+    return made, lambda: len(s3_server.content(bucket)) / 1e6 if bucket else megabytes(folder)
 
 
 def megabytes(folder: Path) -> float:

@@ -3,6 +3,7 @@
     .venv/bin/python bench/report.py
 
 A result file is what a benchmark writes with `--out bench/results/NAME.json`. Nothing between the two marks is typed by hand.
+The plot in docs/scaling.md is drawn from `growth.json`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from plot import log_plot
 from result_file import cell
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
+GROWTH = ROOT / "docs" / "images" / "growth.svg"
 RESULTS = ROOT / "bench" / "results"
 BEGIN, END = "<!-- figures: begin (written by bench/report.py) -->", "<!-- figures: end -->"
 
@@ -79,5 +82,15 @@ def read_results(folder: Path = RESULTS) -> dict[str, dict[str, Any]]:
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))}
 
 
+def growth_plot(result: Mapping[str, Any]) -> str:
+    lines = {
+        engine: [(float(size.replace(",", "")), row["vectors, p50 ms"]) for size, row in sizes.items()]
+        for engine, sizes in result["figures"].items()
+    }
+    return log_plot(lines, "passages in the index", "median milliseconds of a search by vector")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(whole_page(PAGE.read_text(encoding="utf-8"), read_results()), encoding="utf-8")
+    if "growth" in (results := read_results()):
+        GROWTH.write_text(growth_plot(results["growth"]), encoding="utf-8")
+    PAGE.write_text(whole_page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")

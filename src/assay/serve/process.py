@@ -21,6 +21,7 @@ from assay.serve.connections import connection_limits, limited_protocol
 from assay.serve.state import Server
 
 SHUTDOWN_SECONDS = 3  # seconds for pending responses once runs are parked
+KEEP_ALIVE_SECONDS = 75  # longer than proxies keep a connection, so that none sends a request on one that is being closed
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -54,6 +55,7 @@ class ServerProcess(uvicorn.Server):
                 ws="none",
                 proxy_headers=False,  # only the connection determines the peer address
                 server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             )
         )
