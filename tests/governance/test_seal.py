@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,8 +152,28 @@ def test_a_witness_that_was_lost_is_told(opened: Workspace, context: AuditContex
 def test_a_head_that_somebody_else_signed_is_found(opened: Workspace, context: AuditContext):
     made = seal(context)
     assert made is not None
-    assert verify(opened.store, context.witness_file, key=made.key).whole
-    assert "another key" in verify(opened.store, context.witness_file, key="00" * 32).faults[0].detail
+    assert verify(opened.store, context.witness_file, keys=[made.key]).whole
+    assert "another key" in verify(opened.store, context.witness_file, keys=["00" * 32]).faults[0].detail
+
+
+def test_after_a_change_of_keys_both_are_named_and_the_old_one_signs_no_more(
+    opened: Workspace, context: AuditContext, tmp_path: Path
+):
+    alone = replace(context, witness_file=None)  # with a second place, a new key needs a new one
+    keys: list[str] = []
+    for place in (context.key, tmp_path / "new.key"):
+        more(opened)
+        made = seal(replace(alone, key=place))
+        assert made is not None
+        keys.append(made.key)
+    old, new = keys
+    assert verify(opened.store, None, keys=[old, new]).whole
+    for wrong in ([old], [new], [new, old]):
+        assert "another key" in verify(opened.store, None, keys=wrong).faults[0].detail
+    more(opened)
+    seal(alone)  # by somebody who has kept the old key
+    assert verify(opened.store, None).whole
+    assert "another key" in verify(opened.store, None, keys=[old, new]).faults[0].detail
 
 
 def test_where_a_key_is_named_and_nothing_is_signed_the_record_is_not_called_whole(
@@ -160,7 +181,7 @@ def test_where_a_key_is_named_and_nothing_is_signed_the_record_is_not_called_who
 ):
     for place in (None, context.witness_file):
         assert verify(opened.store, place).whole
-        found = verify(opened.store, place, key=context.signer.public)
+        found = verify(opened.store, place, keys=[context.signer.public])
         assert [each.detail for each in found.faults] == ["nothing was signed with the key that was named"]
 
 

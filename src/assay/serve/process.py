@@ -21,7 +21,9 @@ from assay.serve.connections import connection_limits, limited_protocol
 from assay.serve.state import Server
 
 SHUTDOWN_SECONDS = 3  # seconds for pending responses once runs are parked
-KEEP_ALIVE_SECONDS = 75  # longer than proxies keep a connection, so that none sends a request on one that is being closed
+KEEP_ALIVE_SECONDS = (
+    75  # longer than proxies keep a connection, so that none sends a request on one that is being closed
+)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -22,9 +22,13 @@ def verify(
         Path | None, typer.Option("--copy", help="The second place. Default: the setting `audit_copy`.")
     ] = None,
     key: Annotated[
-        str,
-        typer.Option("--key", metavar="PUBLIC_KEY", help="The key that must have signed, as `assay audit key` says."),
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            "--key",
+            metavar="PUBLIC_KEY",
+            help="The key that must have signed, as `assay audit key` says. After a change of keys: each, the oldest first.",
+        ),
+    ] = None,
     workspace: Workspace = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -37,9 +41,16 @@ def verify(
     from assay.governance.audit.verify import verify as look
     from assay.workspace.facade import open_workspace
 
+    keys = [each.strip().lower() for each in key or ()]
     with open_workspace(workspace) as opened:
         place = witness.witness_file(str(copy) if copy else opened.settings.audit_copy, opened.path)
-        found = look(opened.store, place, run=run, key=key.strip().lower(), say=_progress(quiet or json))
+        found = look(
+            opened.store,
+            place,
+            run=run,
+            keys=keys,
+            say=_progress(quiet or json),
+        )
     if json:
         print_json(as_data(found))
     else:

@@ -4,7 +4,7 @@ against the witness in the second place. Records are streamed, so memory does no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby
@@ -73,22 +73,28 @@ class Verification:
 
 
 def verify(
-    store: Store, place: Path | None, *, run: str = "", key: str = "", say: ReportProgress = lambda _, __: None
+    store: Store,
+    place: Path | None,
+    *,
+    run: str = "",
+    keys: Sequence[str] = (),
+    say: ReportProgress = lambda _, __: None,
 ) -> Verification:
-    """Check every record, or those of one run. `place` is the witness file. `key`, if given, must have signed the heads."""
+    """Check every record, or those of one run. `place` is the witness file. `keys`, if given, must have signed the heads, in
+    this order: where a key has signed, an earlier one signs no more."""
     try:
-        return _verify(store, place, run, key, say, nullcontext)
+        return _verify(store, place, run, keys, say, nullcontext)
     except StoreError as error:
         if "decode" not in str(error):
             raise
-    return _verify(store, place, run, key, say, _lenient_text)  # the store contains bytes that are not UTF-8
+    return _verify(store, place, run, keys, say, _lenient_text)  # the store contains bytes that are not UTF-8
 
 
 def _verify(
     store: Store,
     place: Path | None,
     run: str,
-    key: str,
+    keys: Sequence[str],
     say: ReportProgress,
     reading: Callable[[Connection], AbstractContextManager[object]],
 ) -> Verification:
@@ -96,12 +102,12 @@ def _verify(
     # Taken before the records are read, so that records sealed meanwhile do not count as missing.
     size = witness.file_size(place) if place else 0
     with store.read() as connection, reading(connection):
-        sealed, wrong = _check_heads(connection, place, size, key)
-        upto, keys = (sealed.n, {key or sealed.key}) if sealed else (0, set[str]())
+        sealed, wrong = _check_heads(connection, place, size, keys)
+        upto, signers = (sealed.n, set(keys) or {sealed.key}) if sealed else (0, set[str]())
         workspace = seals.identity(connection)
 
         def signed(n: int, note: Mapping[str, Any]) -> bool:
-            return n <= upto or is_signed_erasure(workspace, note, keys)
+            return n <= upto or is_signed_erasure(workspace, note, signers)
 
         erased, handed = erasures(connection, run, sealed=upto, signed=signed), handovers(connection)
         found: list[RecordFault] = []
@@ -313,15 +319,15 @@ def _single_run_faults(
 
 
 def _check_heads(
-    connection: Connection, place: Path | None, size: int, key: str
+    connection: Connection, place: Path | None, size: int, keys: Sequence[str]
 ) -> tuple[LastSeal | None, list[RecordFault]]:
     """The last signed head, and the faults of all heads."""
     wrong: list[str] = []
     workspace = seals.identity(connection)
     own = _last_valid_seal(
-        connection, seals.every(connection), workspace, "" if place else key, wrong, "in the workspace"
+        connection, seals.every(connection), workspace, () if place else keys, wrong, "in the workspace"
     )
-    if key and not (size if place else own or wrong):
+    if keys and not (size if place else own or wrong):
         wrong.append("nothing was signed with the key that was named")
     if not place:
         return (LastSeal(own.n, own.at, "the workspace", own.key) if own else None), _as_faults(wrong)
@@ -329,20 +335,28 @@ def _check_heads(
         if own:
             wrong.append("the second place has lost its witness")
         return None, _as_faults(wrong)
-    last = _last_valid_seal(connection, witness.read_heads(place, size), workspace, key, wrong, "in the second place")
+    last = _last_valid_seal(connection, witness.read_heads(place, size), workspace, keys, wrong, "in the second place")
     return (LastSeal(last.n, last.at, str(place), last.key) if last else None), _as_faults(wrong)
 
 
 def _last_valid_seal(
-    connection: Connection, stored_seals: Iterator[Seal], workspace: str, key: str, wrong: list[str], where: str
+    connection: Connection,
+    stored_seals: Iterator[Seal],
+    workspace: str,
+    keys: Sequence[str],
+    wrong: list[str],
+    where: str,
 ) -> Seal | None:
     last = None
     for seal in stored_seals:
-        expected = key or (last.key if last and where != "in the workspace" else seal.key)
+        if keys:
+            expected = keys[keys.index(last.key) :] if last else keys
+        else:
+            expected = (last.key if last and where != "in the workspace" else seal.key,)
         found = seals.record_at(connection, seal.n)
         if seal.workspace != workspace:
             wrong.append(f"head {seal.n} {where} is of another workspace")
-        elif seal.key != expected:
+        elif seal.key not in expected:
             wrong.append(f"head {seal.n} {where} was signed with another key")
         elif not is_signed_by(seal.key, seal.signature, seal.signed):
             wrong.append(f"head {seal.n} {where} was not signed with its key")
