@@ -77,9 +77,10 @@ class PostgresIndex:
         if k <= 0:
             return []
         distance = "(vector <=> %(vector)s::vector)"  # not a number where a vector is zero
-        sql = f"""SELECT {COLUMNS}, CASE WHEN distance = 'NaN' THEN 0 ELSE 1 - distance END AS score FROM
-            (SELECT id, content, vector, {distance} AS distance FROM {self.table} WHERE {test.sql}) AS found
-            ORDER BY score DESC, id LIMIT %(k)s"""
+        sql = f"""WITH compared AS MATERIALIZED (SELECT id, {distance} AS distance FROM {self.table} WHERE {test.sql}),
+            best AS (SELECT id, CASE WHEN distance = 'NaN' THEN 0 ELSE 1 - distance END AS score FROM compared
+                ORDER BY score DESC, id LIMIT %(k)s)
+            SELECT {COLUMNS}, score FROM best JOIN {self.table} USING (id) ORDER BY score DESC, id"""
         first = ""
         if await self._has_graph():
             sql = f"""SELECT {COLUMNS}, 1 - {distance} AS score FROM {self.table} WHERE {test.sql}
