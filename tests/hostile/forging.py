@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sqlite3
 from collections.abc import Callable
@@ -83,7 +84,11 @@ class State:
 
     def anew(self) -> None:
         self.raw.rollback()
-        self.pristine.backup(self.raw)
+        try:
+            self.pristine.backup(self.raw)
+        except sqlite3.OperationalError:  # a read that was given up half-way ends when it is collected
+            gc.collect()
+            self.pristine.backup(self.raw)
 
     def rows(self, query: str, *values: object) -> list[tuple]:
         return self.raw.execute(query, values).fetchall()
