@@ -132,9 +132,11 @@ def test_a_model_grades_and_its_agreement_with_people_is_shown(
     for shown in (again.out, graded_cases.with_suffix(".html").read_text()):
         assert "A model graded 3 of 3 answers that have an expected text." in shown and agreed in shown
 
-    graded_cases.write_text(graded_cases.read_text().replace("Far from Dunmere", "In Skelby"))  # people graded another
+    changed = graded_cases.read_text().replace("Far from Dunmere", "In Skelby")  # people graded another, and added tags
+    graded_cases.write_text(changed.replace("grade\n", "grade;tags\n").replace(";right\n", ";right;place\n"))
     more = typed(*words)
     assert grades(server) == 7 and "3 get the same grade by the model: 100 %" in more.out
+    assert len(server.requests) < asked + 8 and "<td>place</td>" in graded_cases.with_suffix(".html").read_text()
     other = typed(*words, "--no-model")
     assert other.code == 2 and "Name another file with --out" in other.err
 

@@ -131,7 +131,7 @@ def test_the_verdict_says_whether_the_second_is_worth_its_cost():
     words = verdict(hard, "one search", "the agent")
     assert "The agent is right more often, by 60 points" in words and "worth" not in words
     assert (
-        "For 25 % of your questions one search is enough. The agent alone is right on 12, hop: 4. Neither is right on 3."
+        "For 25 % of your questions one search is enough. The agent alone is right on 12 (hop: 4). Neither is right on 3."
         in words
     )
     assert len(hard.better) == 12 and not hard.worse and hard.same == 8
@@ -211,3 +211,13 @@ def test_agreement_beyond_chance_is_kappa():
     ]
     (found,) = agreement(cases).values()
     assert (found.n, found.same, found.kappa) == (4, 3, 0.5) and 0 <= found.low < 0.75 < found.high <= 1
+
+
+def test_the_sample_cases_are_questions_of_the_sample_corpus():
+    samples = Path(__file__).parents[2] / "samples"
+    known = {row["question"]: row for row in map(json.loads, (samples / "questions.jsonl").read_text().splitlines())}
+    cases = load_cases(samples / "cases.csv")
+    assert len(cases) == 20 and sum(case.abstain for case in cases) == 3
+    for case in cases:
+        assert list(case.documents) == known[case.question]["documents"]
+        assert case.abstain == (known[case.question]["kind"] == "unanswerable")

@@ -55,7 +55,8 @@ class Case:
 
     @property
     def id(self) -> str:
-        return digest(dumps(to_json(replace(self, given="", grade=None, note=""))))[:16]
+        """Of the question and what is expected: what changes the answer or its grade."""
+        return digest(dumps(to_json(replace(self, tags=(), given="", grade=None, note=""))))[:16]
 
     @property
     def is_complete(self) -> bool:

@@ -282,6 +282,17 @@ def compare(first: Sequence[Graded], second: Sequence[Graded]) -> Comparison:
     )
 
 
+def result_words(graded: Sequence[Graded]) -> str:
+    """One evaluation in plain words: what was right, and what the rest got."""
+    judged = [each for each in graded if "right" in each.metrics]
+    if not judged:
+        return "No case says what a right answer is, so none is called right or wrong."
+    wrong = [each for each in judged if not each.metrics["right"]]
+    silent = sum(each.outcome == Outcome.abstained for each in wrong)
+    rest = f" {silent} got no answer, {len(wrong) - silent} a wrong or incomplete one." if wrong else ""
+    return f"{len(judged) - len(wrong)} of {len(judged)} questions were answered as expected.{rest}"
+
+
 def verdict(found: Comparison, first: str, second: str) -> str:
     """The comparison in plain words: is the second one worth its cost?"""
     judged = found.same + len(found.better) + len(found.worse)
@@ -289,8 +300,8 @@ def verdict(found: Comparison, first: str, second: str) -> str:
         return "No case says what a right answer is, so there is no verdict."
     enough = f"For {100 * found.first['right'].mean:.0f} % of your questions {first} is enough."
     neither = round(judged * (1 - found.first["right"].mean)) - len(found.better)
-    tags = "".join(f", {tag}: {count}" for tag, count in list(found.better_tags.items())[:TAGS])
-    wins = f" {second} alone is right on {len(found.better)}{tags}." if found.better else ""
+    tags = ", ".join(f"{tag}: {count}" for tag, count in list(found.better_tags.items())[:TAGS])
+    wins = f" {second} alone is right on {len(found.better)}{f' ({tags})' if tags else ''}." if found.better else ""
     loses = f" {first} alone is right on {len(found.worse)}." if found.worse else ""
     neither_right = f" Neither is right on {neither}." if neither else ""
     ratio, unit = _cost(found)

@@ -16,12 +16,26 @@ from assay.evaluate.grading import (
     Graded,
     agreement,
     compare,
+    result_words,
     summarise,
     verdict,
 )
 
 Side = tuple[str, str, Sequence[Graded]]  # name, description, results
 
+MEANINGS = {
+    "right": "says what is expected, or rightly abstains",
+    "exact": "contains the expected answer",
+    "numbers": "has all of its numbers, within their rounding",
+    "token_f1": "words shared with the expected answer; low for long answers",
+    "points": "share of the expected points",
+    "evidence_recall": "share of the expected documents or pages that were found",
+    "citation_precision": "share of the cited documents or pages that were expected",
+    "citation_recall": "share of the expected documents or pages that are cited",
+    "support": "share of the claims that were judged supported",
+    "label": "complete or partial, as it should be called",
+    "abstention": "abstains exactly where it should",
+}
 WORDS = {
     "right": "right",
     "exact": "says the answer",
@@ -55,6 +69,24 @@ def format_estimate(name: str, found: Estimate | None) -> str:
         return "–"
     low, high = format_metric(name, found.low), format_metric(name, found.high)
     return f"{format_metric(name, found.mean)} ({low} to {high})"
+
+
+def format_difference(name: str, found: Estimate | None) -> str:
+    """A difference with its sign; of shares in points."""
+    if found is None or not found.n:
+        return "–"
+    unit, factor, form = (" points", 100, "+.0f") if name not in COST else ("", 1, "+,.2f")
+    mean, low, high = (format(factor * each, form) for each in (found.mean, found.low, found.high))
+    return f"{mean}{unit} ({low} to {high})"
+
+
+def meaning(metric: str) -> str:
+    return MEANINGS.get(metric, "per question")
+
+
+def shown_metrics(found: Sequence[Mapping[str, Estimate]]) -> list[str]:
+    """The metrics that any of the evaluations has, without costs that there were none of."""
+    return [name for name in WORDS if any(name in each and (name not in COST or each[name].high) for each in found)]
 
 
 def grading_words(sides: Sequence[Side]) -> str:
@@ -100,7 +132,7 @@ def render_report(
 ) -> str:
     """`sides` are one or two evaluations of the same cases: name, description, results. `traces` are the steps of runs."""
     found = [summarise(graded) for _, _, graded in sides]
-    names = [name for name in WORDS if any(name in each for each in found)]
+    names = shown_metrics(found)
     compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
     differences = compared.differences if compared else {}
     environment = Environment(
@@ -110,14 +142,19 @@ def render_report(
     return environment.get_template("report.html").render(
         title=title,
         count=len(last),
-        sides=[{"name": name, "description": description} for name, description, _ in sides],
-        verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else "",
+        sides=[
+            {"name": name, "description": description, "colour": colour}
+            for (name, description, _), colour in zip(sides, COLOURS, strict=False)
+        ],
+        verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),
         bars=[_bar(name, found) for name in names if name in (*QUALITY, "abstention")],
         rows=[
             {
                 "name": WORDS[name],
+                "meaning": meaning(name),
+                "count": max(each[name].n for each in found if name in each),
                 "cells": [format_estimate(name, each.get(name)) for each in found],
-                "difference": format_estimate(name, differences.get(name)),
+                "difference": format_difference(name, differences.get(name)),
             }
             for name in names
         ],

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from assay.core.codec import digest, dumps, from_json, to_json
@@ -71,6 +72,7 @@ async def evaluate_cases(
                 for graded in await _conversation(opened, case, options, how):
                     keep(graded)
             for each in parts:
+                keep(replace(done[each.id], tags=each.tags))
                 keep(await _with_model_grade(ask, each, done[each.id], report))
                 keep(await _with_person_grade(ask, each, done[each.id]))
                 if new:

@@ -348,32 +348,34 @@ def _show(
     json: bool,
 ) -> None:
     from assay.core.codec import to_json
-    from assay.evaluate.grading import agreement, compare, summarise, verdict
-    from assay.evaluate.html_report import WORDS, format_estimate, grading_words, render_report
+    from assay.evaluate.grading import agreement, compare, result_words, summarise, verdict
+    from assay.evaluate.html_report import WORDS, format_estimate, grading_words, render_report, shown_metrics
 
     found = {name: summarise(graded) for name, _, graded in sides}
     compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
     if compared is not None and not compared.n:
         raise UserError("The two have no case in common.")
-    words = verdict(compared, sides[0][0], sides[1][0]) if compared else ""
+    words = verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(sides[-1][2])
     if report:
         report.write_text(render_report(title, sides, traces), encoding="utf-8")
     if json:
-        both = {"comparison": to_json(compared), "verdict": words} if compared else {}
-        agreed = {"agreement": to_json(agreement(sides[-1][2]))}
-        print_json({name: to_json(each) for name, each in found.items()} | agreed | both, indent=None)
+        both = {"comparison": to_json(compared)} if compared else {}
+        rest = {"agreement": to_json(agreement(sides[-1][2])), **both, "verdict": words}
+        print_json({name: to_json(each) for name, each in found.items()} | rest, indent=None)
         return
-    for name, each in found.items():
-        typer.echo(plain(f"{name}, {max(value.n for value in each.values())} questions"))
-        for metric, value in each.items():
-            typer.echo(f"  {WORDS[metric]:<20}{format_estimate(metric, value)}")
+    for name, _, graded in sides:
+        typer.echo(plain(f"{name}, {len(graded)} questions"))
+        for metric in shown_metrics([found[name]]):
+            value = found[name][metric]
+            few = f", n = {value.n}" if value.n < len(graded) else ""
+            typer.echo(f"  {WORDS[metric]:<20}{format_estimate(metric, value)}{few}")
+    typer.echo("In brackets: 95 % intervals, from drawing the questions again.")
     typer.echo(plain(grading_words(sides)))
-    if words:
-        typer.echo(plain(words))
+    typer.echo(plain(words))
     if report:
         typer.echo(plain(f"Report: {report}"))
-    elif wrong := sum(not each.metrics.get("right", 1.0) for each in sides[-1][2]):
-        typer.echo(f"Wrong: {wrong}. `--report report.html` shows them.")
+    elif any(not each.metrics.get("right", 1.0) for each in sides[-1][2]):
+        typer.echo("`--report report.html` shows the worst cases.")
 
 
 def _check_limits(found: Mapping[str, float], limits: Sequence[str]) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, HTTPException
 
-from assay.evaluate.grading import COST, Estimate, Graded, compare, summarise, verdict
-from assay.evaluate.html_report import WORDS, format_estimate, grading_words, tag_rows, worst_cases
+from assay.evaluate.grading import COST, Estimate, Graded, compare, result_words, summarise, verdict
+from assay.evaluate.html_report import (
+    WORDS,
+    format_difference,
+    format_estimate,
+    grading_words,
+    meaning,
+    shown_metrics,
+    tag_rows,
+    worst_cases,
+)
 from assay.evaluate.kept_evaluations import KeptEvaluation, kept_evaluations
 from assay.serve.routes.people import require_administrator
 from assay.serve.schemas.run_schemas import Id, ResponseModel, error_responses
@@ -42,6 +51,7 @@ class EstimateView(ResponseModel):
 class MetricView(ResponseModel):
     name: str
     label: str
+    meaning: str
     share: bool  # between 0 and 1
     cells: tuple[EstimateView | None, ...]  # one for each side
     difference: EstimateView | None  # the second side minus the first
@@ -70,7 +80,7 @@ class EvaluationResponse(ResponseModel):
     day: str
     questions: int
     sides: tuple[SideView, ...]
-    verdict: str  # empty for one side
+    verdict: str
     grading: str
     metrics: tuple[MetricView, ...]
     tags: tuple[TagView, ...]
@@ -121,18 +131,18 @@ def _shape(kept: KeptEvaluation) -> EvaluationResponse:
         day=kept.day,
         questions=len(last),
         sides=tuple(SideView(name=each.name, description=each.description) for each in kept.sides),
-        verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else "",
+        verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),
         grading=grading_words(sides),
         metrics=tuple(
             MetricView(
                 name=name,
-                label=label,
+                label=WORDS[name],
+                meaning=meaning(name),
                 share=name not in COST,
                 cells=tuple(_estimate(name, each.get(name)) for each in figures),
-                difference=_estimate(name, compared.differences.get(name)) if compared else None,
+                difference=_estimate(name, compared.differences.get(name), format_difference) if compared else None,
             )
-            for name, label in WORDS.items()
-            if any(name in each for each in figures)
+            for name in shown_metrics(figures)
         ),
         tags=tuple(
             TagView(tag=row["tag"], questions=row["count"], cells=tuple(row["cells"])) for row in tag_rows(sides)
@@ -144,8 +154,9 @@ def _shape(kept: KeptEvaluation) -> EvaluationResponse:
     )
 
 
-def _estimate(name: str, found: Estimate | None) -> EstimateView | None:
+def _estimate(
+    name: str, found: Estimate | None, words: Callable[[str, Estimate], str] = format_estimate
+) -> EstimateView | None:
     if found is None or not found.n:
         return None
-    words = format_estimate(name, found)
-    return EstimateView(mean=found.mean, low=found.low, high=found.high, n=found.n, words=words)
+    return EstimateView(mean=found.mean, low=found.low, high=found.high, n=found.n, words=words(name, found))

@@ -67,9 +67,10 @@ function figures({ title, sides, metrics }) {
   const compared = sides.length > 1;
   return wrapped(
     `Figures: ${title}`,
-    ["metric", ...sides.map((each) => each.name), ...(compared ? ["difference"] : [])],
+    ["metric", "cases", ...sides.map((each) => each.name), ...(compared ? ["difference"] : [])],
     metrics.map((metric) => [
-      metric.label,
+      el("span", {}, metric.label, " ", el("span", { class: "small muted" }, metric.meaning)),
+      String(Math.max(...metric.cells.map((each) => each?.n ?? 0))),
       ...metric.cells.map((each) => estimate(each, metric.share)),
       ...(compared ? [metric.difference?.words ?? "–"] : []),
     ]),
