@@ -1,7 +1,8 @@
 """Filter → a Milvus expression, and the columns that it reads. Pure; `filters.matches` defines the semantics.
 
 An expression contains only digests and hex digits, so no value can be mistaken for syntax. It may let more rows pass than
-the filter: texts are cut. `exact` says whether it does not; otherwise the caller checks rows with `matches`.
+the filter: texts are cut, and old servers cannot search in them. `exact` says whether it does not; otherwise the caller
+checks rows with `matches`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class Expression:
     exact: bool
 
 
-def compile(where: Filter) -> Expression:
-    return _compile(where, wanted=True)
+def compile(where: Filter, *, infix: bool) -> Expression:
+    """infix: whether the server takes `like` with a text in the middle"""
+    return _compile(where, wanted=True, infix=infix)
 
 
 def facets(fields: Mapping[str, Scalar]) -> list[str]:
@@ -47,17 +49,17 @@ def columns(fields: Mapping[str, Scalar]) -> dict[str, str]:
     }
 
 
-def _compile(where: Filter, *, wanted: bool) -> Expression:
+def _compile(where: Filter, *, wanted: bool, infix: bool) -> Expression:
     match where:
         case And(parts) | Or(parts):
             every = isinstance(where, And) == wanted
-            compiled = [_compile(part, wanted=wanted) for part in parts]
+            compiled = [_compile(part, wanted=wanted, infix=infix) for part in parts]
             if not compiled:
                 return Expression(ALL if every else NONE, True)
             text = _join("and" if every else "or", [each.text for each in compiled])
             return Expression(text, all(each.exact for each in compiled))
         case Not(part):
-            return _compile(part, wanted=not wanted)
+            return _compile(part, wanted=not wanted, infix=infix)
         case Eq(name, value):
             return _among(name, (value,), wanted)
         case In(name, values):
@@ -66,7 +68,7 @@ def _compile(where: Filter, *, wanted: bool) -> Expression:
             return Expression(_between(name, low, high) if wanted and name in SORTED else ALL, False)
         case Contains(name, text):
             needle = text.casefold()
-            if not wanted or name not in SEARCHED or not needle or not storable(needle):
+            if not (wanted and infix and name in SEARCHED and needle and storable(needle)):
                 return Expression(ALL, False)
             # A longer text than the column holds is not searched here: its column ends in `~`.
             column = f"c_{name}"

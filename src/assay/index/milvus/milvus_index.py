@@ -1,7 +1,8 @@
 """An index in a collection of Milvus: dense vectors, and BM25 over words that are folded and stemmed here.
 
 Reads see every write made before them (consistency level Strong). What Milvus cannot filter exactly is checked here,
-with more rows read until enough have passed.
+with more rows read until enough have passed. A collection that was made on a server without BM25 has no words: `lexical`
+finds nothing in it.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ COLUMNS = ["content", "vector"]
 
 @dataclass(frozen=True, slots=True)
 class MilvusIndex:
+    """has_words: whether the collection has BM25, which servers from 2.5 on give it"""
+
     client: Any
     collection: str
     dim: int
+    has_words: bool
 
     # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -74,7 +78,7 @@ class MilvusIndex:
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
         asked = " ".join(list(dict.fromkeys(words(query.encode("utf-8", "ignore").decode())))[:QUERY_WORDS])
-        return await self._search("lexical", "sparse", asked, k, where) if k > 0 and asked else []
+        return await self._search("lexical", "sparse", asked, k, where) if self.has_words and k > 0 and asked else []
 
     async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
         found = await self._by_id(ids)
@@ -82,7 +86,7 @@ class MilvusIndex:
         return [stored.hit(vector, rank) for rank, (stored, vector) in enumerate(wanted, start=1)]
 
     async def count(self, where: Filter) -> int:
-        test = compile(where)
+        test = self._compiled(where)
         if not test.exact:
             return len(await self._matching(where))
         found = await self._call(
@@ -100,19 +104,23 @@ class MilvusIndex:
     # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _record(self, row: Row) -> dict[str, object]:
-        content = _packed(row)
-        searched = " ".join(words(f"{row.lead}\n{row.passage.text}")).encode()[:LONGEST].decode(errors="ignore")
-        return {
+        record = {
             "pk": _key(row.passage.id),
-            "content": content,
+            "content": _packed(row),
             "facets": facets(row.fields),
-            "words": searched,
             "vector": row_vector(row, self.dim).tolist(),
             **columns(row.fields),
         }
+        if self.has_words:
+            searched = " ".join(words(f"{row.lead}\n{row.passage.text}"))
+            record["words"] = searched.encode()[:LONGEST].decode(errors="ignore")
+        return record
+
+    def _compiled(self, where: Filter) -> Expression:
+        return compile(where, infix=self.has_words)  # 2.4 brought it, 2.5 brought BM25
 
     async def _search(self, channel: str, column: str, query: object, k: int, where: Filter) -> list[Hit]:
-        test, limit = compile(where), min(k + 8, MOST)
+        test, limit = self._compiled(where), min(k + 8, MOST)
         while True:
             found = await self._nearest(column, query, limit, test)
             scores = [abs(score) if channel == "lexical" else score for _, _, score in found]
@@ -142,7 +150,7 @@ class MilvusIndex:
         return [(*_stored(each["entity"]), float(each["distance"])) for each in found[0]]
 
     async def _matching(self, where: Filter, output: Sequence[str] = COLUMNS) -> list[tuple[StoredRow, np.ndarray]]:
-        test = compile(where)
+        test = self._compiled(where)
 
         def read() -> list[Any]:
             rows: list[Any] = []
