@@ -171,13 +171,31 @@ def test_a_grade_that_cannot_be_read_leaves_that_by_words(
     assert done.err.count("The model's grade cannot be used, the words decide") == 3
 
 
+@pytest.mark.long
+def test_easy_questions_are_told_that_the_agent_is_not_worth_its_cost(
+    typed: Typed, noted: Workspace, model: Model, graded_cases: Path
+):
+    graded_cases.write_text(graded_cases.read_text().replace(";Lima;In Lima.", ";Dunmere;In Dunmere."))
+    server = model(looked_up(grade=grader))
+    found = json.loads(typed("evaluate", "run", graded_cases, "--baseline", "--json").out)
+    assert not server.problems and found["comparison"]["n"] == 3
+    assert found["one search"]["tokens"]["mean"] < found["assay"]["tokens"]["mean"]
+    assert found["verdict"].startswith("For 100 % of your questions one search is enough.")
+    assert "times the tokens of one search. On these questions assay is not shown to be worth" in found["verdict"]
+
+
 def test_cases_are_drafted_into_a_file_that_can_be_asked(typed: Typed, noted: Workspace, tmp_path: Path):
     drafts, pumps = tmp_path / "drafts.csv", tmp_path / "pumps.md"
     assert "suggest no questions" in typed("evaluate", "cases", drafts, "--suggest", "2").err
     pumps.write_text("# Pumps\n\n| pump | flow rate |\n|---|---|\n| P-1 | 40 |\n| P-2 | 55 |\n")
     assert typed("add", pumps).code == 0
     done = typed("evaluate", "cases", drafts, "--suggest", "2", "--json")
-    assert done.code == 0 and json.loads(done.out) == {"cases": 1, "incomplete": 0, "file": str(drafts)}
+    assert done.code == 0 and json.loads(done.out) == {
+        "cases": 1,
+        "incomplete": 0,
+        "evidence_only": 0,
+        "file": str(drafts),
+    }
     assert typed("evaluate", "run", drafts, "--no-model").code == 0
     assert "exists" in typed("evaluate", "cases", drafts, "--suggest", "2").err
     assert "Say what to draft" in typed("evaluate", "cases", tmp_path / "more.csv").err

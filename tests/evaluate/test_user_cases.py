@@ -140,6 +140,9 @@ def test_the_verdict_says_whether_the_second_is_worth_its_cost():
     assert "One search is right more often, by 100 points (100 to 100)" in verdict(lost, "one search", "the agent")
     cheap = compare([graded(str(n), 1.0, 200.0) for n in range(9)], [graded(str(n), 1.0) for n in range(9)])
     assert "0.5 times the tokens" in (words := verdict(cheap, "a", "b")) and "worth" not in words
+    quick = [replace(graded(str(n), 1.0), metrics={"right": 1.0, "seconds": 0.9}) for n in range(9)]
+    slow = [replace(graded(str(n), 1.0), metrics={"right": 1.0, "seconds": 1.0}) for n in range(9)]
+    assert "b is not shown to add anything" in verdict(compare(slow, quick), "a", "b")
     assert "no verdict" in verdict(Comparison(0, {}, {}, {}, (), (), 0), "a", "b")
 
 

@@ -63,6 +63,11 @@ class Case:
         """Whether it says anything about the answer."""
         return bool(self.answer or self.points or self.documents or self.pages or self.abstain)
 
+    @property
+    def expects_text(self) -> bool:
+        """Whether it says what the answer says."""
+        return bool(self.answer or self.points)
+
     def with_follow_ups(self) -> list[Case]:
         return [self, *(each for one in self.follow_ups for each in one.with_follow_ups())]
 

@@ -317,7 +317,11 @@ def verdict(found: Comparison, first: str, second: str) -> str:
         words = f"{winner} is right more often, by {abs(100 * gain.mean):.0f} points ({low:.0f} to {high:.0f})."
     else:
         words = f"No difference in right answers is shown ({100 * gain.low:+.0f} to {100 * gain.high:+.0f} points)."
-    worth = "" if gain.low > 0 or ratio <= 1 else f" On these questions {second} is not shown to be worth its cost."
+    worth = ""
+    if gain.low <= 0 and ratio > 1:
+        worth = f" On these questions {second} is not shown to be worth its cost."
+    elif gain.low <= 0 and unit != "tokens":  # seconds vary by themselves
+        worth = f" On these questions {second} is not shown to add anything."
     sentences = f"{enough}{wins}{loses}{neither_right} {words} {cost}{worth}"
     return re.sub(r"(?<=\. )[a-z]", lambda start: start[0].upper(), sentences)
 

@@ -65,7 +65,7 @@ def judge_on_demand(opened: Workspace) -> AskModel:
 
 async def grade_by_model(ask: Ask, case: Case, answer: str) -> ModelGrade | None:
     """The model's grade; None if the case says nothing about what an answer says, or if no usable reply came."""
-    if not answer or case.abstain or not (case.answer or case.points):
+    if not answer or case.abstain or not case.expects_text:
         return None
     mark = fence_mark(case.id)
     points = [f"{number}. {point}" for number, point in enumerate(case.points, 1)]

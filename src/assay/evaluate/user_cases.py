@@ -80,6 +80,8 @@ async def evaluate_cases(
 
     if before := sum(each in done for each in every):
         report(f"{before} of {len(every)} were answered before: {out.name}. Another --out asks them anew.")
+    if before < len(every):
+        await opened.search(cases[0].question, 1)  # loads the local models, which no question is charged with
     try:
         async with asyncio.TaskGroup() as group:
             for case in cases:

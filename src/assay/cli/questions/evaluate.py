@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -323,15 +324,22 @@ def draft_cases(
         )
     write_cases(out, drafts)
     incomplete = sum(not each.is_complete for each in drafts)
+    evidence_only = sum(each.is_complete and not each.expects_text and not each.abstain for each in drafts)
     if json:
-        print_json({"cases": len(drafts), "incomplete": incomplete, "file": str(out)}, indent=None)
+        counts = {"cases": len(drafts), "incomplete": incomplete, "evidence_only": evidence_only}
+        print_json({**counts, "file": str(out)}, indent=None)
         return
     typer.echo(plain(f"{len(drafts)} cases in {out}."))
     if incomplete:
         typer.echo(
             f"{incomplete} say nothing about the right answer yet: fill in `answer` or `points`, or delete them."
         )
-    typer.echo("Correct them: what is in `note` and `given` is for you.")
+    if evidence_only:
+        typer.echo(
+            f"{evidence_only} name only the document: its evidence is measured, and whether the answer is right once "
+            "you fill in `answer` or `points`."
+        )
+    typer.echo(plain(f"Correct them (`note` is for you), then: assay evaluate run {shlex.quote(str(out))}"))
 
 
 def _describe(options: AskOptions, model: str) -> str:
