@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.evaluate.metrics import all_found, intervals, means, ndcg, recall
+from assay.evaluate.metrics import all_found, intervals, mean, mean_interval, means, ndcg, recall
 
 
 @settings(max_examples=60, deadline=None)
@@ -42,3 +42,12 @@ def test_an_interval_holds_the_figure_narrows_with_more_questions_and_is_the_sam
     assert intervals(few, means) == intervals(few, means)
     assert intervals([{"right": 1.0}] * 5, means) == {"right": (1.0, 1.0)}
     assert intervals([], means) == {}
+
+
+def test_the_interval_of_a_mean_is_that_of_drawing_one_by_one():
+    values = [0.0, 0.2, 0.5, 1.0] * 25
+    one_by_one = intervals(values, lambda drawn: {"mean": mean(drawn)})["mean"]
+    assert mean_interval(values) == pytest.approx(one_by_one, abs=0.02) and mean_interval(values) == mean_interval(
+        values
+    )
+    assert mean_interval([1.0] * 3) == (1.0, 1.0)

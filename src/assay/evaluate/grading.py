@@ -11,7 +11,7 @@ from assay.core.codec import digest
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome, Verdict, omitted_when_empty
 from assay.evaluate.cases import Case
-from assay.evaluate.metrics import intervals, mean
+from assay.evaluate.metrics import mean, mean_interval
 from assay.evaluate.model_grade import ModelGrade
 from assay.evaluate.qa import holds
 from assay.language.terms import content_terms
@@ -202,14 +202,17 @@ class Estimate:
 def estimate(values: Sequence[float]) -> Estimate:
     if not values:
         return Estimate(0.0, 0.0, 0.0, 0)
-    low, high = intervals(values, lambda drawn: {"mean": mean(drawn)})["mean"]
-    return Estimate(mean(values), low, high, len(values))
+    return Estimate(mean(values), *mean_interval(values), len(values))
 
 
 def summarise(graded: Sequence[Graded]) -> dict[str, Estimate]:
     """Each metric over the cases that it applies to."""
     names = [name for name in (*QUALITY, "abstention", *COST) if any(name in each.metrics for each in graded)]
-    return {name: estimate([each.metrics[name] for each in graded if name in each.metrics]) for name in names}
+    return {name: estimate_metric(name, graded) for name in names}
+
+
+def estimate_metric(name: str, graded: Sequence[Graded]) -> Estimate:
+    return estimate([each.metrics[name] for each in graded if name in each.metrics])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from assay.evaluate.grading import (
     Graded,
     agreement,
     compare,
+    estimate_metric,
     result_words,
     summarise,
     verdict,
@@ -212,6 +213,6 @@ def tag_rows(sides: Sequence[Side]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for tag in tags:
         of_tag = [[each for each in graded if tag in each.tags] for _, _, graded in sides]
-        cells = [format_estimate("right", summarise(each).get("right")) for each in of_tag]
+        cells = [format_estimate("right", estimate_metric("right", each)) for each in of_tag]
         rows.append({"tag": tag, "count": len(of_tag[-1]), "cells": cells})
     return rows

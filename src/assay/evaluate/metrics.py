@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 SAMPLES, SEED = 1000, 7  # of the bootstrap
+BLOCK = 1_000_000  # values drawn at once
 Unit = TypeVar("Unit")
 Interval = tuple[float, float]
 
@@ -46,6 +47,17 @@ def intervals(units: Sequence[Unit], figures: Callable[[Sequence[Unit]], Mapping
     generator = random.Random(SEED)
     drawn = [figures(generator.choices(units, k=len(units))) for _ in range(SAMPLES)]
     return {name: _middle(sorted(each[name] for each in drawn if name in each)) for name in figures(units)}
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """The 95 % bootstrap interval of a mean: what `intervals` does, for one figure and many values at once."""
+    import numpy as np
+
+    drawing, of = np.random.default_rng(SEED), np.asarray(values, float)
+    block = max(1, BLOCK // len(of))
+    sizes = [min(block, SAMPLES - done) for done in range(0, SAMPLES, block)]
+    means = [of[drawing.integers(0, len(of), (size, len(of)))].mean(axis=1) for size in sizes]
+    return _middle(np.sort(np.concatenate(means)).tolist())
 
 
 def _middle(values: Sequence[float]) -> Interval:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, HTTPException
 
-from assay.evaluate.grading import COST, Estimate, Graded, compare, result_words, summarise, verdict
+from assay.evaluate.grading import COST, Estimate, Graded, compare, estimate_metric, result_words, summarise, verdict
 from assay.evaluate.html_report import (
     WORDS,
     format_difference,
@@ -108,14 +108,14 @@ def evaluation(name: Id, workspace: CurrentWorkspace, who: CurrentPerson) -> Eva
 
 def _entry(name: str, kept: KeptEvaluation) -> EvaluationEntry:
     last = kept.sides[-1].results
-    right = summarise(last).get("right")
+    right = estimate_metric("right", last)
     return EvaluationEntry(
         name=name,
         title=kept.title,
         day=kept.day,
         questions=len(last),
         sides=tuple(each.name for each in kept.sides),
-        right=format_estimate("right", right) if right else "",
+        right=format_estimate("right", right) if right.n else "",
     )
 
 
