@@ -163,7 +163,7 @@ def held(workspace: Workspace) -> dict[str, float]:
 
 CROWDED = [
     ("budget_day_tokens", 60_000 if SOAK else 14_000),
-    *([("budget_day_money", 0.2), ("budget_day_calls", 300), ("budget_all_day_tokens", 60_000)] if SOAK else []),
+    *([("budget_day_money", 0.2), ("budget_day_calls", 200), ("budget_all_day_tokens", 60_000)] if SOAK else []),
     *([("budget_all_day_money", 0.2)] if SOAK else []),
 ]
 

@@ -130,10 +130,8 @@ def _create(connection: Connection, table: str, dim: int) -> None:
         f"""CREATE TABLE IF NOT EXISTS {table} (id text COLLATE "C" PRIMARY KEY, content text NOT NULL,
         fields jsonb NOT NULL, folded jsonb NOT NULL, words tsvector NOT NULL, vector vector({dim}) NOT NULL)"""
     )
-    for name in (
-        "vector",
-        "words",
-    ):  # in the row as long as it fits: a search reads many, and each elsewhere costs four pages
+    # In the row if they fit: a search reads those of many rows, and each that is elsewhere costs some pages.
+    for name in ("vector", "words", "fields", "folded"):
         connection.exec_driver_sql(f"ALTER TABLE {table} ALTER {name} SET STORAGE MAIN")
     for name in ("content", "fields", "folded", "words"):  # the server's statistics would keep samples of erased text
         connection.exec_driver_sql(f"ALTER TABLE {table} ALTER {name} SET STATISTICS 0")

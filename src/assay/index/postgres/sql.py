@@ -39,7 +39,8 @@ class _Parameters:
 
 
 def compile(where: Filter) -> Condition:
-    """A condition that is true for exactly the rows that `filters.matches` accepts."""
+    """A condition that is true for exactly the rows that `filters.matches` accepts. It may be null for others: anything around
+    a field would keep its index from being used."""
     parameters = _Parameters()
     return Condition(_compile(where, parameters), parameters.values)
 
@@ -59,7 +60,7 @@ def _compile(where: Filter, parameters: _Parameters) -> str:
         case Or(parts):
             return "(" + " OR ".join(_compile(part, parameters) for part in parts) + ")" if parts else "FALSE"
         case Not(part):
-            return f"(NOT {_compile(part, parameters)})"
+            return f"({_compile(part, parameters)} IS NOT TRUE)"  # also where a field is missing
         case Eq(name, value):
             return _among(name, (value,), parameters)
         case In(name, values):
@@ -77,9 +78,7 @@ def _compile(where: Filter, parameters: _Parameters) -> str:
 
 def _among(name: str, values: Sequence[Scalar], parameters: _Parameters) -> str:
     usable = [_value(value) for value in values if storable(value)]
-    return (
-        f"coalesce({_column(name, parameters)} = ANY({parameters.add(usable)}::text[]), FALSE)" if usable else "FALSE"
-    )
+    return f"({_column(name, parameters)} = ANY({parameters.add(usable)}::text[]))" if usable else "FALSE"
 
 
 def _between(name: str, low: Scalar | None, high: Scalar | None, parameters: _Parameters) -> str:
@@ -103,8 +102,7 @@ def _texts(low: str | None, high: str | None) -> tuple[str, str, str, str]:
 
 
 def _bounded(column: str, above: str, low: str, below: str, high: str, parameters: _Parameters) -> str:
-    test = f"{column} {above} {parameters.add(low)} AND {column} {below} {parameters.add(high)}"
-    return f"coalesce({test}, FALSE)"
+    return f"({column} {above} {parameters.add(low)} AND {column} {below} {parameters.add(high)})"
 
 
 def _column(name: str, parameters: _Parameters) -> str:
