@@ -1,6 +1,8 @@
-"""A Milvus server for tests: one for each test process, from the package `milvus`, which has no build for Linux on aarch64.
+"""A Milvus server for tests: one for each test process, from the package `milvus`, or the one that TEST_MILVUS=http://HOST:PORT
+names.
 
-TEST_MILVUS=http://HOST:PORT names a server that runs already, of any version, instead.
+The package is not among those that tests install (`pip install milvus==2.3.5`): it has no build for Linux on aarch64, and its
+server listens on all interfaces of the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ def milvus_address() -> str:
     if given := os.environ.get("TEST_MILVUS"):
         return given
     package = pytest.importorskip(
-        "milvus", reason="the package milvus is not installed; it has no build for Linux on aarch64"
+        "milvus", reason="the package milvus is not installed (`pip install milvus==2.3.5`, not for aarch64)"
     )
 
     folder = Path(tempfile.mkdtemp(prefix="assay-milvus-"))
