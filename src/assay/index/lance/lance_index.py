@@ -276,13 +276,13 @@ class LanceIndex:
         return await self._read(lambda: word_index(self.table))
 
     async def _approximate(self) -> None:
-        from lancedb.index import IvfPq
+        from lancedb.index import IvfSq
 
         if await self.table.count_rows() <= self.exact_limit:
             return
         if any(list(index.columns) == ["vector"] for index in await self.table.list_indices()):
             return  # optimise indexes the new rows
-        await self._write(lambda: self.table.create_index("vector", config=IvfPq(distance_type="cosine")))
+        await self._write(lambda: self.table.create_index("vector", config=IvfSq(distance_type="cosine")))
 
     async def _part_fragments(self) -> None:
         """Rewrite one row. Lance leaves a single fragment with few deletions unchanged, but always merges two small ones,

@@ -155,7 +155,7 @@ async def _batches(search: Any, limit: int) -> list[pa.RecordBatch]:
 
 async def approximate_neighbours(table: AsyncTable, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
     """Lance's approximate nearest rows, for tables that are too large for memory."""
-    search = table.query().nearest_to(query).distance_type("cosine").limit(k).refine_factor(20).nprobes(40)
+    search = table.query().nearest_to(query).distance_type("cosine").limit(k).refine_factor(5).nprobes(40)
     if where != EVERYTHING:
         search = search.where(compile(where))
     found = await search.select(["id", *PAYLOAD, "vector", "_distance"]).to_arrow()
