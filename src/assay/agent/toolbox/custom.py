@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from assay.agent.tool import WAIT, Tool, guarded, parameters_of
 from assay.core.errors import UserError
 
-PLACE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
+TOOL_PLACE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
@@ -19,7 +19,7 @@ def load_tools(places: str) -> tuple[Tool, ...]:
 
 
 def _loaded(place: str) -> Tool:
-    match = PLACE.fullmatch(place)
+    match = TOOL_PLACE.fullmatch(place)
     if match is None:
         raise UserError(f"{place!r} does not name a tool. Write package.module:name.")
     try:
