@@ -28,7 +28,7 @@ LENGTHS = frozenset(map(stem_word, "months weeks quarter half".split()))
 SUBJECT = re.compile(
     rf"(?:^|(?<=, ))([^\s,;:'’]+(?: [^\s,;:'’]+){{0,4}}?)(?:['’]s?| (?:{SAYS.replace(' ', '|')}))(?= )"
 )
-YEARS = re.compile(r"(?:(?:19|20)\d\d[\s|]*)+$")  # that end a line
+YEARS = re.compile(r"(?:(?:19|20)\d\d[\s|]{0,40}){1,60}$")  # that end a line
 EMPTY = re.compile(
     r"(?:^|\s|\|)[—–-]{1,9}(?=\s|\||$)|(?:\t[ ]{0,9}\t|\|\s{0,9}\|)(?=.{0,99}\d)"
 )  # a cell without a figure

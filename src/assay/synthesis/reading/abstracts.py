@@ -68,7 +68,7 @@ ADDRESSES = re.compile(
     re.I,
 )
 ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\])*$")
-NUMBERED = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})++\.?|\d{1,9}[.)]|\(?[a-z]\)|[-*•–])\s+(?=\S)")
+NUMBERED = re.compile(r"(?:\d{1,9}(?:\.\d{1,9}){1,9}+\.?|\d{1,9}[.)]|\(?[a-z]\)|[-*•–])\s+(?=\S)")
 
 
 def quote(document: Document, start: int, end: int) -> Quote:
