@@ -154,8 +154,8 @@ async def begun(opened: Workspace, question: str, length: int, monkeypatch: pyte
     on_disk: list[str] = []
     together: list[bool] = []
 
-    def until_it_dies(place: WorkspaceContext, run: Run, event: Event) -> Run:
-        longer = record(place, run, event)
+    def until_it_dies(place: WorkspaceContext, run: Run, event: Event, store: Store | None = None) -> Run:
+        longer = record(place, run, event, store)
         on_disk.append(run.id)
         if len(on_disk) == length and not together:
             raise Died

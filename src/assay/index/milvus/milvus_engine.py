@@ -110,7 +110,7 @@ def has_bm25(server: str) -> bool:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """(2, 3, 5) of `v2.3.5-lite`. A build without a number counts as new."""
-    found = re.search(r"\d+(?:\.\d+)+", version)
+    found = re.search(r"\d{1,6}(?:\.\d{1,6}){1,4}", version)
     return tuple(map(int, found[0].split("."))) if found else WITH_BM25
 
 
