@@ -16,6 +16,7 @@ from test_two_servers import NORTH, SOUTH, gated, noted
 from typer.testing import CliRunner
 
 from assay.cli.main import app
+from assay.core.access import Principal
 from assay.core.errors import UserError
 from assay.index.lance.lance_index import UNTIDY
 from assay.store import jobs
@@ -101,11 +102,30 @@ def test_a_run_at_a_worker_is_stopped_through_a_server(folder: Path):
         at.client() as client,
     ):
         run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
-        before = len(model.requests)  # the server has asked what the endpoint can do
         with working(folder, model, SOUTH) as worker:
-            until(lambda: worker.live.under_way(run) and len(model.requests) > before)
+            until(lambda: model.requests)
             assert client.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
             assert not worker.live.under_way(run)
+            gate.set()
+
+
+def test_a_run_that_is_stopped_while_a_worker_takes_it_up_is_stopped(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    gate, begin = threading.Event(), underway.begin
+
+    def begin_after_a_stop(store: Store, run: str, principal: Principal, process: str = "") -> None:
+        if process == SOUTH:
+            underway.request_stop(store, run, NORTH)
+        begin(store, run, principal, process)
+
+    with (
+        ChatServer(gated(gate)) as model,
+        served(folder, model, process=NORTH, works=False, shared=True) as at,
+        at.client() as client,
+    ):
+        run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
+        monkeypatch.setattr(underway, "begin", begin_after_a_stop)
+        with working(folder, model, SOUTH):
+            assert followed(client, run)[-1].data == {"state": "cancelled"}
             gate.set()
 
 

@@ -65,6 +65,17 @@ def test_a_lease_that_is_not_renewed_runs_out_and_one_other_process_takes_the_ru
     assert underway.renew(store, ONE, [run]) == {run}, "who comes back learns that it has lost the run"
 
 
+def test_a_stop_that_is_asked_for_while_a_process_takes_a_run_up_is_kept(store: Store):
+    run = begun(store, "")
+    underway.claim(store, ONE)
+    assert not underway.request_stop(store, run, OTHER)
+    underway.begin(store, run, ANN, ONE)
+    assert [each.stop for each in underway.listing(store)] == [True]
+    underway.release(store, ONE, [run])
+    underway.begin(store, run, ANN, ONE)  # somebody resumes it later
+    assert [each.stop for each in underway.listing(store)] == [False]
+
+
 def test_a_process_that_lost_a_run_does_not_end_it_though_who_took_it_up_has_died(store: Store, clock: Clock):
     run = begun(store, ONE)
     clock.seconds = 30

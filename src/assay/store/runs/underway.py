@@ -28,14 +28,15 @@ class ListedRun:
 
 def begin(store: Store, run: str, principal: Principal, process: str = "") -> None:
     """Register a run and take its lease; without a process it waits for one. From now on it survives the process. Refused
-    while another process holds it."""
+    while another process holds it. A process that has claimed it before is still to stop it if somebody has asked for that."""
     with store.write() as connection:
         now = store.now()
         row = connection.execute(select(underway).where(underway.c.run == run)).first()
         if row is not None and is_elsewhere(row, process, now):
             raise UserError(f"Run {run} is under way already, at another process.")
+        stop = row is not None and bool(process) and row.process == process and row.stop
         connection.execute(delete(underway).where(underway.c.run == run))
-        own = {"run": run, "who": principal.id, "groups": sorted(principal.groups), "stop": False}
+        own = {"run": run, "who": principal.id, "groups": sorted(principal.groups), "stop": stop}
         connection.execute(insert(underway).values(**own, **lease(process, now)))
 
 
