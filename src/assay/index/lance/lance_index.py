@@ -282,7 +282,8 @@ class LanceIndex:
             return
         if any(list(index.columns) == ["vector"] for index in await self.table.list_indices()):
             return  # optimise indexes the new rows
-        await self._write(lambda: self.table.create_index("vector", config=IvfSq(distance_type="cosine")))
+        eight_bits: Any = IvfSq(distance_type="cosine")  # lancedb 0.40 takes it, its annotation leaves it out
+        await self._write(lambda: self.table.create_index("vector", config=eight_bits))
 
     async def _part_fragments(self) -> None:
         """Rewrite one row. Lance leaves a single fragment with few deletions unchanged, but always merges two small ones,
