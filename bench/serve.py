@@ -70,18 +70,8 @@ def start(workspace: Path, url: str, port: int, workers: int) -> subprocess.Pope
         "ASSAY_SERVE_CONNECTIONS_PER_ADDRESS": "0",
         "ASSAY_FILE_MAX_MEGABYTES": "400",
     }
-    command = [
-        sys.executable,
-        "-m",
-        "assay.cli.main",
-        "serve",
-        "--no-token",
-        "--port",
-        str(port),
-        "--workers",
-        str(workers),
-    ]
-    command += ["--workspace", str(workspace)]
+    serving = f"-m assay.cli.main serve --no-token --port {port} --workers {workers}"
+    command = [sys.executable, *serving.split(), "--workspace", str(workspace)]
     server = subprocess.Popen(command, env=environment, text=True, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     for _ in range(600):
         try:

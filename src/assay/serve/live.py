@@ -480,17 +480,14 @@ class LiveRuns:
         with self._watching(run_id) as woken:
             while True:
                 woken.clear()
-                here = self.under_way(run_id)  # checked before reading: misses nothing recorded until the end
-                ongoing = here or await asyncio.to_thread(self.under_way_anywhere, workspace.store, run_id)
-                frames = self._at_hand(run_id, workspace.principal.id, after)
-                if frames is None or (frames and await asyncio.to_thread(self._closed_to, workspace, run_id)):
-                    frames = await asyncio.to_thread(self._behind, workspace, run_id, after)
+                closed = self._closed
+                here, ongoing, frames = await asyncio.to_thread(self._after, workspace, run_id, after)
                 for frame in frames:
                     yield frame
                     after = frame.seq
-                if frames:
-                    continue
-                if self._closed or not ongoing:
+                if len(frames) >= READ_BATCH:
+                    continue  # there may be more
+                if closed or not ongoing:
                     return
                 pause = HEARTBEAT if here else LOOK if self._hears() else POLL
                 try:
@@ -515,9 +512,16 @@ class LiveRuns:
             if not own:
                 self._watchers.pop(run_id, None)
 
-    def _behind(self, workspace: Workspace, run_id: str, after: int) -> list[EventFrame]:
-        self._as_now(workspace)
-        return stored_frames(workspace, run_id, after, READ_BATCH)
+    def _after(self, workspace: Workspace, run_id: str, after: int) -> tuple[bool, bool, list[EventFrame]]:
+        """Whether a run is active here and whether anywhere, both as of before the reading, so that fewer frames than a batch
+        from a run that is not are its last; and its frames after this one."""
+        here = self.under_way(run_id)
+        ongoing = here or self.under_way_anywhere(workspace.store, run_id)
+        frames = self._at_hand(run_id, workspace.principal.id, after)
+        if frames is None or (frames and self._closed_to(workspace, run_id)):
+            self._as_now(workspace)
+            frames = stored_frames(workspace, run_id, after, READ_BATCH)
+        return here, ongoing, frames
 
     def _as_now(self, workspace: Workspace) -> None:
         """Refresh the user's access, since a stream may last for hours. A removed user reads nothing."""
