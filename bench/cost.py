@@ -9,6 +9,7 @@ only their number and size differ. Tokens are estimated the same way everywhere 
 naive       every passage of every search is weighed, one a request, at every round, remembering nothing: `own searches` is
             the plain loop (a model's searches alone), `our searches` the very searches that ours makes
 one search  the passages of one search go to the writer: one call
+paper-qa    `Docs.aquery`: the nearest texts are summarised and scored one by one, the best go to the writer (`make bench`)
 look-up     Assay, routed to a look-up
 ours        Assay, researching
 """
@@ -28,6 +29,8 @@ from pathlib import Path
 from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed, gathered
 from naive import ALONE, done, naive
+from paper_qa_cost import paper_qa_costs
+from peer import PYTHON, PeerFailed
 from result_file import add_out, write_result
 
 from assay.agent.hops import scoring
@@ -49,6 +52,7 @@ SIEVES = (4, 6, 8, 10, 12, 16)
 TRIED = (6, 8, 16)  # of SIEVES, in whole runs
 PROMPTS = ("route", "plan", "weigh", "judge", "decide", "write", "check", "revise", "critique")
 ONCE = (5, 10, 20)  # passages of one search that go to the writer
+PAPER_QA = (10, 30)  # texts that paper-qa has summarised; ten is what it comes with
 
 
 Way = Callable[[Setting, Case], Awaitable[Cost]]
@@ -214,8 +218,18 @@ def ways() -> dict[str, Way]:
     return found
 
 
-async def compared(cases: Sequence[tuple[Setting, Case]]) -> dict[str, object]:
+async def compared(
+    cases: Sequence[tuple[Setting, Case]], peers: Path
+) -> tuple[dict[str, object], dict[str, str], dict[str, str]]:
+    """The figures, the versions of the peers, and what could not be run and why."""
     costs: dict[str, list[Cost]] = {}
+    versions: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for width in PAPER_QA:
+        try:
+            costs[f"paper-qa, {width} texts"], versions = await paper_qa_costs(cases, width, peers)
+        except PeerFailed as failed:
+            missing["paper-qa"] = failed.reason
     for name, way in ways().items():
         began = time.process_time()
         costs[name] = [await way(setting, case) for setting, case in cases]
@@ -243,7 +257,8 @@ async def compared(cases: Sequence[tuple[Setting, Case]]) -> dict[str, object]:
         if places:
             share = len(places) / len(cases)
             table(f"{title} ({share:.0%})", {name: [costs[name][p] for p in places] for name in shown}, base)
-    return {f"{len(cases)} questions": {name: means(each, costs[base]) for name, each in costs.items()}}
+    figures = {f"{len(cases)} questions": {name: means(each, costs[base]) for name, each in costs.items()}}
+    return figures, versions, missing
 
 
 async def main() -> None:
@@ -253,14 +268,18 @@ async def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cache", type=Path, help="where the embedded collections are kept between runs")
     parser.add_argument("--sieve", action="store_true", help="only: which passages are worth showing to a model")
+    parser.add_argument("--peers", type=Path, default=PYTHON, help="the Python of the peers' environment")
     add_out(parser)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         cases = await gathered(given, given.cache or Path(temporary))
-        figures = await sieves(cases, tuple(Mode)) if given.sieve else await compared(cases)
+        if given.sieve:
+            figures, versions, missing = await sieves(cases, tuple(Mode)), {}, {}
+        else:
+            figures, versions, missing = await compared(cases, given.peers)
         for setting, _ in cases:
             setting.opened.close()
-    write_result(given.out, figures)
+    write_result(given.out, figures, versions, missing)
 
 
 if __name__ == "__main__":

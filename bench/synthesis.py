@@ -28,7 +28,7 @@ from assay.models.token_estimate import estimate_tokens
 from assay.testing import ChatServer, synthesis_model
 from assay.testing.protocol import text_of
 from assay.workspace.facade import open_workspace
-from assay.workspace.synthesise import SynthesisRequest, plan
+from assay.workspace.synthesise import SynthesisRequest
 
 PLACES = "Arden Birch Calder Dover Eskdale Fulmar Garrow Helm Inver Jarrow Kelder Lomond Marsh Norton Orwell".split()
 METHODS = "settling filtering dosing stirring heating cooling pumping sifting drying mixing".split()
@@ -63,7 +63,7 @@ async def measured(folder: Path, url: str, pipeline: Pipeline) -> dict[str, Any]
         await opened.add([folder / "documents"])
         documents = [entry.id for entry in opened.sources()]
         wish = SynthesisRequest(pipeline)
-        forecast = await plan(opened, documents, wish)
+        forecast = await opened.plan_synthesis(documents, wish)
         before, begun = _memory(), time.monotonic()
         run = None
         async for each, _ in opened.synthesise(documents, wish):
