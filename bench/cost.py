@@ -25,6 +25,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed, gathered
@@ -220,16 +221,16 @@ def ways() -> dict[str, Way]:
 
 async def compared(
     cases: Sequence[tuple[Setting, Case]], peers: Path
-) -> tuple[dict[str, object], dict[str, str], dict[str, str]]:
+) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
     """The figures, the versions of the peers, and what could not be run and why."""
     costs: dict[str, list[Cost]] = {}
     versions: dict[str, str] = {}
     missing: dict[str, str] = {}
-    for width in PAPER_QA:
-        try:
-            costs[f"paper-qa, {width} texts"], versions = await paper_qa_costs(cases, width, peers)
-        except PeerFailed as failed:
-            missing["paper-qa"] = failed.reason
+    try:
+        found, versions = await paper_qa_costs(cases, PAPER_QA, peers)
+        costs |= {f"paper-qa, {width} texts": each for width, each in found.items()}
+    except PeerFailed as failed:
+        missing["paper-qa"] = failed.reason
     for name, way in ways().items():
         began = time.process_time()
         costs[name] = [await way(setting, case) for setting, case in cases]

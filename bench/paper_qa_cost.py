@@ -17,6 +17,7 @@ from quality import cut
 from assay.evaluate.runner import BASE
 from assay.models.token_estimate import estimate_tokens
 from assay.testing import ChatServer
+from assay.workspace.facade import Workspace
 
 NOTHING = {"summary": "", "relevance_score": 0}
 BETWEEN = "\n\n---\n\n"  # the parts of its prompts
@@ -42,6 +43,12 @@ class KnowingReader:
         self.tokens[question][1] += estimate_tokens(str(reply))
         return reply
 
+    def cost(self, case: Case, found: Sequence[str]) -> Cost:
+        """What the question took, and how much of what answers it is among what was found."""
+        got, (read, written) = len(case.gold.keys() & set(found)), self.tokens[case.question]
+        requests, whole = self.requests[case.question], got == len(case.gold)
+        return Cost(requests, read, written, requests - 1, got / len(case.gold), whole)
+
     def _summary(self, question: str, asked: str) -> dict[str, Any]:
         words = " ".join(asked.partition(BETWEEN)[2].partition(BETWEEN)[0].split())
         ours = any(words in text for text in self.gold[question])
@@ -49,35 +56,33 @@ class KnowingReader:
 
 
 async def paper_qa_costs(
-    cases: Sequence[tuple[Setting, Case]], width: int, python: Path
-) -> tuple[list[Cost], dict[str, str]]:
-    """The cost of each case, and the version of paper-qa. Raises PeerFailed if it cannot be run."""
-    costs: dict[tuple[str, str], Cost] = {}
+    cases: Sequence[tuple[Setting, Case]], widths: Sequence[int], python: Path
+) -> tuple[dict[int, list[Cost]], dict[str, str]]:
+    """The cost of each case at each width, and the version of paper-qa. Raises PeerFailed if it cannot be run."""
+    costs: dict[tuple[int, str, str], Cost] = {}
     versions: dict[str, str] = {}
     for collection in dict.fromkeys(case.collection for _, case in cases):
-        own = [(setting, case) for setting, case in cases if case.collection == collection]
-        reader = KnowingReader([case for _, case in own])
-        with ChatServer(reader.answer, window=32768) as server:
-            reply = await _evidence(own[0][0], [case.question for _, case in own], width, server.url, python)
-            if server.problems:
-                raise PeerFailed(f"the model could not read its prompt: {server.problems[0]!r}")
-        versions |= reply["versions"]
-        for (_, case), found in zip(own, reply["evidence"], strict=True):
-            got, (read, written) = len(case.gold.keys() & set(found)), reader.tokens[case.question]
-            requests, whole = reader.requests[case.question], got == len(case.gold)
-            costs[collection, case.id] = Cost(requests, read, written, requests - 1, got / len(case.gold), whole)
-    return [costs[case.collection, case.id] for _, case in cases], versions
+        opened = next(setting.opened for setting, case in cases if case.collection == collection)
+        own = [case for _, case in cases if case.collection == collection]
+        with tempfile.TemporaryDirectory() as place:
+            task = await _task(opened, [case.question for case in own], Path(place))
+            for width in widths:
+                reader = KnowingReader(own)
+                with ChatServer(reader.answer, window=32768) as server:
+                    given = {**task, "url": server.url, "width": width}
+                    reply = await asyncio.to_thread(run_peer, "peer_evidence.py", "paper-qa", given, python)
+                    if server.problems:
+                        raise PeerFailed(f"the model could not read its prompt: {server.problems[0]!r}")
+                versions |= reply["versions"]
+                for case, found in zip(own, reply["evidence"], strict=True):
+                    costs[width, collection, case.id] = reader.cost(case, found)
+    return {width: [costs[width, case.collection, case.id] for _, case in cases] for width in widths}, versions
 
 
-async def _evidence(setting: Setting, queries: Sequence[str], width: int, url: str, python: Path) -> dict[str, Any]:
-    opened = setting.opened
+async def _task(opened: Workspace, queries: Sequence[str], place: Path) -> dict[str, Any]:
     documents = [opened.document(entry.id) for entry in opened.sources([BASE])]
     pieces = cut({each.id: f"{each.title} {each.text}" for each in documents if each})
-    with tempfile.TemporaryDirectory() as place:
-        files = {name: str(Path(place) / f"{name}.npy") for name in ("vectors", "query_vectors")}
-        np.save(files["vectors"], await opened.embedder.passages(pieces.texts))
-        np.save(files["query_vectors"], await opened.embedder.queries(queries))
-        task = {"url": url, "texts": list(pieces.texts), "owners": list(pieces.owners), "width": width, **files}
-        return await asyncio.to_thread(
-            run_peer, "peer_evidence.py", "paper-qa", {**task, "queries": list(queries)}, python
-        )
+    files = {name: str(place / f"{name}.npy") for name in ("vectors", "query_vectors")}
+    np.save(files["vectors"], await opened.embedder.passages(pieces.texts))
+    np.save(files["query_vectors"], await opened.embedder.queries(queries))
+    return {"texts": list(pieces.texts), "owners": list(pieces.owners), "queries": list(queries), **files}
