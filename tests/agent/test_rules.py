@@ -154,6 +154,19 @@ def test_a_title_is_followed_if_it_is_a_name(title: str, followed: bool):
     assert (scoring.name_key(title) in scoring.names_in(hit, pieces=True)) == followed
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Supplier: Orrin Fluidics; Town: Skelby; Remarks: Orrin Fluidics keeps spares for the Clarus series; Ardley: no",
+        "| Supplier | Town | Remarks | Ardley |\n| --- | --- | :-- | ---: |\n"
+        "| Orrin Fluidics | Skelby | Orrin Fluidics keeps spares for the Clarus series | no |",
+    ],
+)
+def test_the_labels_of_columns_are_not_followed_as_names(body: str):
+    hit = Hit(Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, "Orders from Ardley this year")
+    assert set(scoring.names_in(hit, pieces=True)) == {"orrin fluidics", "skelby", "clarus", "ardley"}
+
+
 def test_a_name_in_a_title_leads_to_other_documents_only():
     def hit(id: str, document: str, title: str, body: str) -> Hit:
         return Hit(Passage(id, document, body, 0, len(body)), vector(f"{title} {body}"), {"fused": 1.0}, 1, title)

@@ -22,6 +22,8 @@ from assay.language.terms import content_terms, fold_case
 from assay.language.words import stop_words
 
 SHORT_TITLE = 3  # words of a title that may be a name without capitals
+LABEL = re.compile(r"(?:^|(?<=; ))[^:;\n]{1,60}(?=: )", re.MULTILINE)  # of a cell, in a row that is written out
+HEADER_RULE = re.compile(r"\n\|(?: *:?-{3,}:? *\|)+")  # the line below the header of a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +136,17 @@ def _page(title: str, words: str) -> PassageTerms:
 def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
     """The names in a passage, by key: as written, and the terms of the sentence where each first occurs."""
     body = hit.passage.text
+    labels = _column_labels(body)
+    starts, ends = [0, *(b for _, b in labels)], [*(a for a, _ in labels), len(body)]
+    prose = " ".join(body[a:b] for a, b in zip(starts, ends, strict=True))  # without the labels
     found: dict[str, tuple[str, frozenset[str]]] = {}
     opening: frozenset[str] = frozenset()
     for number, (start, end) in enumerate(split_sentences(body)):
         told = frozenset(content_terms(body[start:end]))
         opening = opening if number else told
         for name in find_names(body[start:end]):
-            if not name.start and not _is_name(name.text, f"{hit.title} {body}"):
+            first = not name.start or any(a <= start + name.start < b for a, b in labels)
+            if first and not _is_name(name.text, f"{hit.title} {prose}"):
                 continue
             for part in _parts(name.text) if pieces else (name.text,):
                 found.setdefault(name_key(part), (part, told))
@@ -150,9 +156,21 @@ def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
     return {k: v for k, v in found.items() if len(k) > 2}
 
 
+def _column_labels(body: str) -> list[tuple[int, int]]:
+    """Where the names of columns stand: before the colons of a row that is written out ("Town: Skelby; Depot: yes"), and in
+    the header of a table."""
+    found: list[tuple[int, int]] = []
+    for line in re.finditer(r".+", body):
+        if HEADER_RULE.match(body, line.end()):
+            found.append(line.span())
+        elif len(own := [each.span() for each in LABEL.finditer(body, *line.span())]) > 1:
+            found += own
+    return found
+
+
 def _is_name(opening: str, whole: str) -> bool:
-    """Whether the first word of a sentence is a name rather than just capitalised: it has several words, or digits or
-    capitals inside, or is also capitalised mid-sentence elsewhere."""
+    """Whether the first word of a sentence or a column's label is a name rather than just capitalised: it has several words,
+    or digits or capitals inside, or is also capitalised mid-sentence elsewhere."""
     if not opening.isalpha() or not opening[1:].islower():
         return True
     return re.search(rf"(?:[^\W\d_]|[,;)]) {re.escape(opening)}\b", whole) is not None
