@@ -23,6 +23,10 @@ from assay.store.database import plain_errors
 
 EXACT_LIMIT = 200_000  # rows
 WIDTH = 100  # candidates of a search in the graph; fewer are quicker and miss more
+EDGES = 400  # bytes of a row's edges while the graph is built
+BUILD_MEMORY = (
+    2_000_000_000  # bytes at most: a graph that outgrows the memory of its building takes hours instead of minutes
+)
 MOST_SCANNED = 200_000  # rows that a search in the graph looks at before it returns fewer than were asked for
 QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
 
@@ -55,10 +59,14 @@ class PostgresIndex:
         return len(rows)
 
     async def optimise(self) -> None:
-        if await self.count(EVERYTHING) > self.exact_limit and not await self._has_graph():
+        rows = await self.count(EVERYTHING)
+        if rows > self.exact_limit and not await self._has_graph():
             name = self._graph.rsplit(".", 1)[1]
+            needed = min(rows * (4 * self.dim + EDGES), BUILD_MEMORY) // 1024
+            memory = f"greatest({needed}, pg_size_bytes(current_setting('maintenance_work_mem')) / 1024) || 'kB'"
             await self._write(
-                f"CREATE INDEX IF NOT EXISTS {name} ON {self.table} USING hnsw (vector vector_cosine_ops)"
+                f"CREATE INDEX IF NOT EXISTS {name} ON {self.table} USING hnsw (vector vector_cosine_ops)",
+                first=f"SELECT set_config('maintenance_work_mem', {memory}, true)",
             )
         await asyncio.to_thread(self._maintain, f"VACUUM (ANALYZE) {self.table}")
 
@@ -168,9 +176,11 @@ class PostgresIndex:
 
         return await asyncio.to_thread(read)
 
-    async def _write(self, sql: str, parameters: Mapping[str, object] | None = None) -> int:
+    async def _write(self, sql: str, parameters: Mapping[str, object] | None = None, first: str = "") -> int:
         def write() -> int:
             with plain_errors(), self.engine.begin() as connection:
+                if first:
+                    connection.exec_driver_sql(first)
                 return connection.exec_driver_sql(sql, dict(parameters or {})).rowcount
 
         return await asyncio.to_thread(write)
