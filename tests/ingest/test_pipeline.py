@@ -17,6 +17,7 @@ from assay.store import documents
 from assay.store.access import grants as people
 from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.types import ErasureReport
 
 NOTES = {
     "kettle.md": "# Kettle\n\nThe kettle in the pump house holds seven litres of water. It was bought in Orlen in 2019.\n",
@@ -360,6 +361,49 @@ def test_a_damaged_index_says_what_to_do_and_reindex_does_it(opened: Workspace, 
     opened.context.parts.indexes.clear()
     asyncio.run(opened.reindex())
     assert found(opened, "chapel bell")[0] == "bell.txt"
+
+
+def erase(opened: Workspace, name: str) -> ErasureReport:
+    return asyncio.run(opened.erase([each for each in opened.sources() if each.uri.endswith(name)], opened.scope()))
+
+
+def test_erasing_from_a_damaged_index_deletes_it(opened: Workspace, folder: Path):
+    add(opened, folder)
+    for file in (opened.path / "index").rglob("*.manifest"):
+        file.write_bytes(b"rubbish")
+    opened.context.parts.indexes.clear()
+    erase(opened, "bell.txt")
+    assert not list((opened.path / "index").rglob("*.lance"))
+
+
+@pytest.mark.parametrize(("reachable", "failures"), [(True, 1), (False, 9)])
+def test_an_index_that_fails_for_a_moment_or_cannot_be_reached_is_not_deleted(
+    opened: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch, reachable: bool, failures: int
+):
+    from assay.core.errors import StoreError
+    from assay.index.lance.lance_engine import LanceEngine
+    from assay.index.lance.lance_index import LanceIndex
+
+    add(opened, folder)
+    purge, failed = LanceIndex.purge, 0
+
+    async def fail_first(index: LanceIndex) -> tuple[str, ...]:
+        nonlocal failed
+        failed += 1
+        if failed <= failures:
+            raise StoreError("the connection was lost")
+        return await purge(index)
+
+    async def unreachable(engine: LanceEngine) -> dict[str, str]:
+        raise StoreError("no route")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LanceIndex, "purge", fail_first)
+        if not reachable:
+            patched.setattr(LanceEngine, "versions", unreachable)
+        assert erase(opened, "bell.txt").whole == reachable
+    assert found(opened, "kettle litres")[0] == "kettle.md"
+    assert "bell.txt" not in found(opened, "chapel bell")
 
 
 def test_a_workspace_inside_the_folder_does_not_swallow_itself(folder: Path):

@@ -120,22 +120,33 @@ def _erase_from_store(context: WorkspaceContext, base: Base, entries: Sequence[E
 
 async def _erase_from_index(context: WorkspaceContext, base: Base) -> bool:
     """Erase rows with their old versions and word lists; False if some text may remain. A damaged index is deleted as a whole:
-    it can be built again."""
+    it can be built again. One that cannot be reached stays, and the erasure is finished later."""
+    with suppress(StoreError):
+        return await _purge_index(context, base)
     try:
-        index = await context.existing_index(base)
-        if index is None:
-            return True
-        await synchronise_index(context.store, index, base)
-        remaining = await index.purge()
-        if remaining:
-            log.warning("the index of %r may still hold erased text in %s", base.name, ", ".join(remaining))
-        return not remaining
+        await context.index_engine.versions()
+    except AssayError as error:
+        log.warning("the index of %r cannot be reached and still holds erased text (%s)", base.name, error)
+        return False
+    try:
+        return await _purge_index(context, base)
     except StoreError as error:
         log.warning(
             "the index of %r is damaged and was deleted; `assay reindex` builds it again (%s)", base.name, error
         )
         await context.drop_index(base, forget_embedder=True)
         return True
+
+
+async def _purge_index(context: WorkspaceContext, base: Base) -> bool:
+    index = await context.existing_index(base)
+    if index is None:
+        return True
+    await synchronise_index(context.store, index, base)
+    remaining = await index.purge()
+    if remaining:
+        log.warning("the index of %r may still hold erased text in %s", base.name, ", ".join(remaining))
+    return not remaining
 
 
 async def _finish(context: WorkspaceContext, ids: tuple[str, ...], count: int, purged: bool = True) -> ErasureReport:
