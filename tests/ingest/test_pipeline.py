@@ -372,7 +372,7 @@ def test_erasing_from_a_damaged_index_deletes_it(opened: Workspace, folder: Path
     for file in (opened.path / "index").rglob("*.manifest"):
         file.write_bytes(b"rubbish")
     opened.context.parts.indexes.clear()
-    erase(opened, "bell.txt")
+    assert erase(opened, "bell.txt").whole
     assert not list((opened.path / "index").rglob("*.lance"))
 
 

@@ -135,12 +135,13 @@ async def _erase_from_index(context: WorkspaceContext, base: Base) -> bool:
             "the index of %r is damaged and was deleted; `assay reindex` builds it again (%s)", base.name, error
         )
         await context.drop_index(base, forget_embedder=True)
-        return True
+        return await _purge_index(context, base)
 
 
 async def _purge_index(context: WorkspaceContext, base: Base) -> bool:
     index = await context.existing_index(base)
     if index is None:
+        documents.swept(context.store, documents.leftover(context.store, base))
         return True
     await synchronise_index(context.store, index, base)
     remaining = await index.purge()
