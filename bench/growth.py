@@ -153,7 +153,8 @@ def case(engine: str, size: int) -> dict[str, float] | str:
     command = [sys.executable, __file__, "--case", engine, str(size)]
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode:
-        return ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else f"exit code {ran.returncode}"
+        errors = [line for line in ran.stderr.splitlines() if "Error" in line]
+        return errors[-1] if errors else f"exit code {ran.returncode}"
     return json.loads(ran.stdout.splitlines()[-1])
 
 

@@ -112,7 +112,7 @@ async def test_many_runs_wait_for_few_flushes(folder: Path, monkeypatch: pytest.
         async def writes(run: str) -> None:
             for _ in range(5):
                 with store.write() as connection:
-                    connection.exec_driver_sql("UPDATE runs SET delivered = 0 WHERE id = ?", (run,))
+                    connection.exec_driver_sql("UPDATE runs SET delivered = 1 - delivered WHERE id = ?", (run,))
                 await store.flushed()
 
         await asyncio.gather(*(writes(records.begin(workspace.store, "local")) for _ in range(20)))

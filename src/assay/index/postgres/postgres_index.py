@@ -192,6 +192,8 @@ class PostgresIndex:
 
 def plain_words(text: str) -> str:
     """Text without accents and without what the database cannot store."""
+    if text.isascii():
+        return text.replace("\x00", " ")
     plain = unicodedata.normalize("NFKD", text.encode("utf-8", "ignore").decode().replace("\x00", " "))
     return "".join(char for char in plain if not unicodedata.combining(char))
 
@@ -204,7 +206,7 @@ def _hits(channel: str, found: Sequence[Any]) -> list[Hit]:
 
 
 def _literal(vector: np.ndarray) -> str:
-    return "[" + ",".join(map(repr, vector.tolist())) + "]"
+    return str(vector.tolist())
 
 
 def _vector(sent: bytes) -> np.ndarray:
