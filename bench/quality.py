@@ -15,7 +15,7 @@ import asyncio
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ import numpy as np
 from peer import PYTHON, PeerFailed, run_peer
 from result_file import add_out, show, write_result
 
+from assay.core.codec import digest
 from assay.core.types import Document
 from assay.evaluate import pages as page_set
 from assay.evaluate.beir import BeirCollection, load
@@ -50,8 +51,8 @@ class Pieces:
 class Peers:
     """The peers, with what could not be run and why."""
 
-    def __init__(self, python: Path) -> None:
-        self.python = python
+    def __init__(self, python: Path, cache: Path) -> None:
+        self.python, self.cache = python, cache
         self.versions: dict[str, str] = {}
         self.missing: dict[str, str] = {}
 
@@ -59,20 +60,29 @@ class Peers:
         """For each peer, the owners of the pieces it finds, best first."""
         embedder = BundledEmbedder()
         found: dict[str, list[list[Any]]] = {}
-        with tempfile.TemporaryDirectory() as place:
-            files = {name: str(Path(place) / f"{name}.npy") for name in ("vectors", "query_vectors")}
-            np.save(files["vectors"], await embedder.passages(pieces.texts))
-            np.save(files["query_vectors"], await embedder.queries(queries))
-            task = {"texts": list(pieces.texts), "queries": list(queries), "depth": DEPTH, **files}
-            for name in PEERS:
-                try:
-                    reply = await asyncio.to_thread(run_peer, "peer_search.py", name, task, self.python)
-                except PeerFailed as failed:
-                    self.missing[name] = failed.reason
-                    continue
-                self.versions |= reply["versions"]
-                found[name] = [[pieces.owners[each] for each in ranking] for ranking in reply["rankings"]]
+        files = {
+            "vectors": await self._vectors(pieces.texts, embedder.passages),
+            "query_vectors": await self._vectors(queries, embedder.queries),
+        }
+        task = {"texts": list(pieces.texts), "queries": list(queries), "depth": DEPTH, **files}
+        for name in PEERS:
+            try:
+                reply = await asyncio.to_thread(run_peer, "peer_search.py", name, task, self.python)
+            except PeerFailed as failed:
+                self.missing[name] = failed.reason
+                continue
+            self.versions |= reply["versions"]
+            found[name] = [[pieces.owners[each] for each in ranking] for ranking in reply["rankings"]]
         return found
+
+    async def _vectors(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Awaitable[np.ndarray]]) -> str:
+        """The file with the vectors of these texts."""
+        file = self.cache / f"{digest(chr(0).join((embed.__name__, *texts)))[:16]}.npy"
+        if not file.exists():
+            vectors = await embed(texts)
+            self.cache.mkdir(parents=True, exist_ok=True)
+            np.save(file, vectors)
+        return str(file)
 
 
 def cut(texts: Mapping[Any, str]) -> Pieces:
@@ -159,21 +169,22 @@ def most_asked(folder: Path, count: int) -> list[str]:
 
 
 async def compared(given: argparse.Namespace) -> None:
-    peers = Peers(given.peers)
     figures: dict[str, dict[str, dict[str, float]]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         cache = given.cache or Path(temporary)
+        peers = Peers(given.peers, cache)
         for folder in given.data:
             chosen = sample(load(folder), given.queries, given.documents, given.seed)
             title = f"{chosen.name}: {len(chosen.queries)} queries over {len(chosen.documents)} documents"
             figures[title] = await measure_documents(chosen, peers, cache)
             show({title: figures[title]})
+            write_result(given.out, figures, peers.versions, peers.missing)
         if given.pages:
             names = most_asked(given.pages, given.pdfs)
             title = f"{given.pages.name}: {len(questions_of(given.pages, names))} questions over {len(names)} reports"
             figures[title] = await measure_pages(given.pages, names, peers, cache)
             show({title: figures[title]})
-    write_result(given.out, figures, peers.versions, peers.missing)
+            write_result(given.out, figures, peers.versions, peers.missing)
 
 
 def main() -> None:
@@ -184,7 +195,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=300, help="of each set; 0 for all")
     parser.add_argument("--pdfs", type=int, default=3, help="reports of --pages, those with most questions; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cache", type=Path, help="where Assay's collections are kept between runs")
+    parser.add_argument("--cache", type=Path, help="where collections and vectors are kept between runs")
     parser.add_argument("--peers", type=Path, default=PYTHON, help="the Python of the peers' environment")
     add_out(parser)
     asyncio.run(compared(parser.parse_args()))

@@ -167,7 +167,7 @@ async def test_documents_are_measured_for_every_system_that_ran(tmp_path: Path, 
 
     monkeypatch.setattr(quality, "BundledEmbedder", Flat)
     monkeypatch.setattr(quality, "run_peer", found)
-    peers = quality.Peers(tmp_path)
+    peers = quality.Peers(tmp_path, tmp_path)
     assert await peers.rank(quality.Pieces(["a", "b"], ["x", "y"]), ["q"]) == {"chroma": [["b", "a"]]}
     assert peers.versions == {"chromadb": "9"} and peers.missing["txtai"] == "no wheel"
 
