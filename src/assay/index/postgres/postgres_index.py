@@ -23,7 +23,7 @@ from assay.store.database import plain_errors
 
 EXACT_LIMIT = 200_000  # rows
 WIDTH = 100  # candidates of a search in the graph; fewer are quicker and miss more
-EDGES = 400  # bytes of a row's edges while the graph is built
+EDGES = 800  # bytes of a row beside its vector while the graph is built; some 700 were measured
 BUILD_MEMORY = (
     2_000_000_000  # bytes at most: a graph that outgrows the memory of its building takes hours instead of minutes
 )
