@@ -38,8 +38,11 @@ def chroma(task: Task) -> Rankings:
     for at in range(0, len(ids), 1000):
         part = slice(at, at + 1000)
         collection.add(ids=ids[part], documents=task.texts[part], embeddings=task.vectors[part])
-    found = collection.query(query_embeddings=task.query_vectors, n_results=min(task.depth, len(ids)))
-    return [[int(each) for each in ranking] for ranking in found["ids"]]
+    rankings: Rankings = []
+    for vector in task.query_vectors:  # all at once are more variables than its database takes
+        found = collection.query(query_embeddings=vector[None], n_results=min(task.depth, len(ids)))
+        rankings.append([int(each) for each in found["ids"][0]])
+    return rankings
 
 
 def llama_index(task: Task) -> Rankings:
