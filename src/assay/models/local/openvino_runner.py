@@ -213,6 +213,7 @@ def _compile(
     # One stream per core: cores that each run their own batch never wait for each other within a layer.
     streams = min(cores(), MOST_STREAMS)
     options: dict[str, Any] = {"NUM_STREAMS": streams, "INFERENCE_NUM_THREADS": cores(), "CACHE_DIR": ""}
+    options["ENABLE_CPU_PINNING"] = False  # every process would pin its first thread to the same core
     if precision is not None:
         options["INFERENCE_PRECISION_HINT"] = precision
     path = folder / f"{label}-{_machine_key(ov, core, identity, options)}.blob"
