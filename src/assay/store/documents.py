@@ -545,4 +545,5 @@ def leftover(store: Store, base: Base) -> list[str]:
 
 def swept(store: Store, ids: Sequence[str]) -> None:
     with store.write() as connection:
-        connection.execute(delete(leftovers).where(leftovers.c.document.in_(ids)))
+        for part in _parts(ids):
+            connection.execute(delete(leftovers).where(leftovers.c.document.in_(part)))

@@ -24,9 +24,7 @@ from assay.store.database import plain_errors
 EXACT_LIMIT = 200_000  # rows
 WIDTH = 100  # candidates of a search in the graph; fewer are quicker and miss more
 EDGES = 800  # bytes of a row beside its vector while the graph is built; some 700 were measured
-BUILD_MEMORY = (
-    2_000_000_000  # bytes at most: a graph that outgrows the memory of its building takes hours instead of minutes
-)
+BUILD_MEMORY = 2_500_000_000  # bytes at most; a graph that outgrows it takes hours to build instead of minutes
 MOST_SCANNED = 200_000  # rows that a search in the graph looks at before it returns fewer than were asked for
 QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
 
