@@ -32,6 +32,7 @@ from assay.index.lance.bucket import Bucket
 from assay.index.lance.folder import Folder
 from assay.index.lance.lance_engine import LanceEngine
 from assay.index.lance.lance_index import open_index
+from assay.index.lance.read import MemoryLimits
 from assay.index.lease import lease_path
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.milvus import milvus_engine
@@ -54,7 +55,7 @@ async def lance(folder: Path) -> Index:
 
 async def lance_half_folded(folder: Path) -> Index:
     """The same engine with some rows in its search structures, some deleted from them, and the rest not in them yet."""
-    index = await open_index(Folder(folder), "contract", DIM, create=True)
+    index = await open_index(Folder(folder), "contract", DIM, create=True, limits=MemoryLimits(words=0))
     await index.upsert([row(f"old-{i}", f"forgotten words number{i}") for i in range(30)])
     await index.optimise()
     await index.delete(EVERYTHING)
@@ -62,8 +63,8 @@ async def lance_half_folded(folder: Path) -> Index:
 
 
 async def lance_reading(folder: Path) -> Index:
-    """The same engine without room for texts in memory."""
-    return await open_index(Folder(folder), "contract", DIM, create=True, text_limit=0)
+    """The same engine without room for terms and texts in memory."""
+    return await open_index(Folder(folder), "contract", DIM, create=True, limits=MemoryLimits(text_bytes=0, words=0))
 
 
 async def lance_on_s3(folder: Path) -> Index:

@@ -23,7 +23,7 @@ from assay.index.filters import EVERYTHING, And, Eq, In, Not, Or
 from assay.index.lance import matrix
 from assay.index.lance.folder import Folder
 from assay.index.lance.lance_index import LanceIndex, drop_index, open_index
-from assay.index.lance.read import TableSnapshot
+from assay.index.lance.read import MemoryLimits, TableSnapshot
 from assay.index.lance.sql import compile
 from assay.index.lease import file_lease
 
@@ -41,8 +41,8 @@ def row(id: str, text: str = "plain words", doc: str = "d", dim: int = DIM) -> R
     return Row(Passage(id, doc, text, 0, len(text)), vector, "Lead", {"doc": doc, "label": "l"})
 
 
-async def opened(folder: Path, **options: float) -> LanceIndex:
-    return await open_index(Folder(folder), "b", DIM, create=True, **options)  # type: ignore[arg-type]
+async def opened(folder: Path, limits: MemoryLimits | None = None, lock_timeout: float = 60.0) -> LanceIndex:
+    return await open_index(Folder(folder), "b", DIM, create=True, limits=limits, lock_timeout=lock_timeout)
 
 
 def bytes_under(folder: Path) -> bytes:
@@ -281,7 +281,7 @@ async def test_above_the_limit_the_approximate_index_finds_nearly_all_of_the_nea
     chance = np.random.default_rng(3)
     centres = chance.standard_normal((40, 32)).astype(np.float32)
     vectors = centres[np.arange(3000) % 40] + 0.3 * chance.standard_normal((3000, 32)).astype(np.float32)
-    index = await open_index(Folder(tmp_path), "b", 32, create=True, exact_limit=1000)
+    index = await open_index(Folder(tmp_path), "b", 32, create=True, limits=MemoryLimits(rows=1000))
     rows = [row(f"p{i:04d}", doc=f"d{i % 10}") for i in range(3000)]
     await index.upsert([Row(r.passage, v, r.lead, r.fields) for r, v in zip(rows, vectors, strict=True)])
     await index.optimise()
@@ -411,7 +411,7 @@ async def test_deleted_words_are_gone_from_memory_with_the_next_search(tmp_path,
 
 
 async def test_texts_beyond_the_limit_are_read_when_they_are_found(tmp_path):
-    index = await opened(tmp_path, text_limit=4_000)
+    index = await opened(tmp_path, MemoryLimits(text_bytes=4_000))
     await index.upsert([row(f"p{i:02d}", f"words {i}") for i in range(20)])
     await texts_found(index)
     assert index._view and index._view.snapshot and index._view.snapshot.has_texts
@@ -420,7 +420,7 @@ async def test_texts_beyond_the_limit_are_read_when_they_are_found(tmp_path):
     expected = {f"words {i}" for i in range(20)} | {"words " * 1_000}
     assert await texts_found(index) == [expected, expected]
     assert not index._view.snapshot.has_texts and index._view.snapshot.text_bytes == 0
-    again = await opened(tmp_path, text_limit=4_000)  # and all at once
+    again = await opened(tmp_path, MemoryLimits(text_bytes=4_000))  # and all at once
     assert await texts_found(again) == [expected, expected]
     assert again._view and again._view.snapshot and not again._view.snapshot.has_texts
 

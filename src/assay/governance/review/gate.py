@@ -91,7 +91,7 @@ def review_requirement(store: Store, settings: Settings) -> Callable[[Run, Answe
 def may_need_review(store: Store, settings: Settings, run: str) -> bool:
     """Whether the answer of a run waits for a reviewer, or may still have to. If so, the person who asked does not
     see the draft."""
-    return reviews.is_gated(store, run) or (not reviews.is_delivered(store, run) and any_review(store, settings))
+    return reviews.may_need_review(store, run, by_rule=not parse_policy(settings).idle)
 
 
 def any_review(store: Store, settings: Settings) -> bool:

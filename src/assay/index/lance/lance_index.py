@@ -1,8 +1,7 @@
 """The embedded index: one Lance table per knowledge base, in a folder or a bucket, without a server.
 
-Lance does BM25 and filters. Dense search is exact and in memory up to `exact_limit` rows; above that it uses Lance's
-approximate index. Texts are in memory up to `text_limit` bytes; above that they are read per hit. Reads take no lock; writes
-take one lock across processes.
+Small tables are searched in memory, exactly (`MemoryLimits`). Above the limits Lance searches, words with its BM25 and vectors
+with its approximate index, and texts are read per hit. Reads take no lock; writes take one lock across processes.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
 from assay.index.lance.place import TablePlace
 from assay.index.lance.read import (
+    MemoryLimits,
     TableSnapshot,
     approximate_neighbours,
     best_by_words,
@@ -34,7 +34,6 @@ from assay.index.lance.read import (
 from assay.index.lance.rows import (
     PAYLOAD,
     StoredPassage,
-    schema,
     take_rows,
     to_arrow,
     to_hits,
@@ -46,6 +45,7 @@ from assay.index.lance.rows import (
 )
 from assay.index.lance.sql import compile, literal
 from assay.index.lance.tables import build_indices, damaged, open_table
+from assay.index.lance.words import query_terms
 from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EXACT_LIMIT = 500_000  # rows; at 384 dimensions, 770 MB
-TEXT_LIMIT = 128_000_000  # bytes; some 100,000 passages
 AT_ONCE = 4_000_000  # numbers; up to this (a millisecond), multiplying in another thread of a busy machine is slower
 QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
 UNTIDY = 8  # versions; each write adds one, and a few cost a search nothing
@@ -69,9 +67,8 @@ class LanceIndex:
     name: str
     dim: int
     table: AsyncTable  # its name has the base and its creation: a rebuilt table is another table
-    exact_limit: int = EXACT_LIMIT
+    limits: MemoryLimits = field(default_factory=MemoryLimits)
     lock_timeout: float = 60.0
-    text_limit: int = TEXT_LIMIT
     _view: TableSnapshot | None = None
     _read_before: dict[int, StoredPassage] = field(default_factory=dict)
     _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
@@ -83,7 +80,7 @@ class LanceIndex:
             return
         async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
-            data = await asyncio.to_thread(to_arrow, rows, self.dim, schema(self.dim))
+            data = await asyncio.to_thread(to_arrow, rows, self.dim, await self._read(self.table.schema))
             merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             result = await self._write(lambda: merge.execute(data))
             if result.num_updated_rows:
@@ -189,26 +186,34 @@ class LanceIndex:
         return await self.place.is_marked(self.name) or bool(await self.place.files(self.table.name, "_deletions"))
 
     async def _dense(self, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
-        tries = 5
-        while True:
+        found = await self._in_memory("dense", lambda snapshot: matrix.nearest(snapshot, query, k, where))
+        return await approximate_neighbours(self.table, query, k, where) if found is None else found
+
+    async def _in_memory(
+        self, channel: str, search: Callable[[matrix.Snapshot], list[matrix.Neighbour]]
+    ) -> list[Hit] | None:
+        """The hits of a search in memory; None if the table is too large for it."""
+        for tries_left in (4, 3, 2, 1, 0):
             now = await self._fresh()
             snapshot = now.snapshot
-            if snapshot is None:
-                return await approximate_neighbours(self.table, query, k, where)
-            if snapshot.rows * self.dim <= AT_ONCE:
-                nearest = matrix.nearest(snapshot, query, k, where)
-            else:
-                nearest = await asyncio.to_thread(matrix.nearest, snapshot, query, k, where)
-            stored = await self._stored({near.row_id: near.text for near in nearest})
-            kept = [near for near in nearest if near.row_id in stored]
-            tries -= 1
-            if (len(kept) == len(nearest) and await self._versions() == now.versions) or not tries:
-                break
+            if snapshot is None or (channel == "lexical" and not snapshot.has_words):
+                return None
+            at_once = snapshot.rows * self.dim <= AT_ONCE
+            found = search(snapshot) if at_once else await asyncio.to_thread(search, snapshot)
+            stored = await self._stored(found)
+            kept = [near for near, passage in zip(found, stored, strict=True) if passage is not None]
+            if (len(kept) == len(found) and await self._versions() == now.versions) or not tries_left:
+                passages = [passage for passage in stored if passage is not None]
+                return to_hits(passages, [near.vector for near in kept], channel, [near.score for near in kept])
             # A writer has moved or deleted rows since the snapshot: retry.
-        found = [stored[near.row_id] for near in kept]
-        return to_hits(found, [near.vector for near in kept], "dense", [near.score for near in kept])
+        raise AssertionError
 
     async def _lexical(self, words: str, k: int, where: Filter) -> list[Hit]:
+        terms = query_terms(words)
+        found = await self._in_memory("lexical", lambda snapshot: matrix.best_by_words(snapshot, terms, k, where))
+        return await self._lance_words(words, k, where) if found is None else found
+
+    async def _lance_words(self, words: str, k: int, where: Filter) -> list[Hit]:
         for _ in range(2):
             now = await self._fresh()
             if now.snapshot is None:
@@ -230,27 +235,28 @@ class LanceIndex:
     async def _worded(
         self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.LocatedRow], k: int
     ) -> list[Hit]:
-        order = sorted(range(len(row_ids)), key=lambda i: (-scores[i], near[row_ids[i]].id))[:k]
-        rows = [row_ids[i] for i in order]
-        stored = await self._stored({row_id: near[row_id].text for row_id in rows})
-        vectors = [near[row_id].vector for row_id in rows]
-        return to_hits([stored[row_id] for row_id in rows], vectors, "lexical", [scores[i] for i in order])
+        rows = zip(scores, row_ids, (near[row_id] for row_id in row_ids), strict=True)
+        found = [matrix.Neighbour(score, own.id, row_id, own.vector, own.text) for score, row_id, own in rows]
+        found = sorted(found, key=lambda each: (-each.score, each.id))[:k]
+        stored = [passage for passage in await self._stored(found) if passage is not None]
+        return to_hits(stored, [each.vector for each in found], "lexical", [each.score for each in found])
 
-    async def _stored(self, texts: Mapping[int, bytes | None]) -> dict[int, StoredPassage]:
-        """The passages of the rows: built from their texts if these are in memory, else read. They are cached, since a row id
-        always refers to the same row.
+    async def _stored(self, rows: Sequence[matrix.Neighbour]) -> list[StoredPassage | None]:
+        """The passages of the rows: built from their texts if these are in memory, else read; None if a row is gone. They are
+        cached, since a row id always refers to the same row.
         """
-        known = {row_id: stored for row_id in texts if (stored := self._read_before.get(row_id)) is not None}
-        late = {row_id: text for row_id, text in texts.items() if row_id not in known}
-        fresh = {row_id: unpacked(text) for row_id, text in late.items() if text is not None}
-        if absent := [row_id for row_id in late if row_id not in fresh]:
-            found = await self.table.take_row_ids(absent).select(PAYLOAD).with_row_id().to_arrow()
-            fresh |= zip(found["_rowid"].to_pylist(), to_stored(found), strict=True)
-        if fresh:
-            if len(self._read_before) + len(fresh) > REMEMBERED:
-                self._read_before = {}
-            self._read_before |= fresh
-        return known | fresh
+        known = self._read_before
+        late = [row for row in rows if row.row_id not in known]
+        if late:
+            fresh = {row.row_id: unpacked(row.text) for row in late if row.text is not None}
+            if absent := [row.row_id for row in late if row.text is None]:
+                found = await self.table.take_row_ids(absent).select(PAYLOAD).with_row_id().to_arrow()
+                fresh |= zip(found["_rowid"].to_pylist(), to_stored(found), strict=True)
+            if len(known) + len(fresh) > REMEMBERED:
+                known = {row.row_id: known[row.row_id] for row in rows if row.row_id in known}
+            known.update(fresh)
+            self._read_before = known
+        return [known.get(row.row_id) for row in rows]
 
     async def _fresh(self) -> TableSnapshot:
         """The current state of the table, including writes by other processes."""
@@ -264,7 +270,7 @@ class LanceIndex:
                 if now is not None and now.versions == names:
                     return now
                 old = now.snapshot if now is not None else None
-                loaded = await view(self.table, names, old, self.dim, self.exact_limit, self.text_limit)
+                loaded = await view(self.table, names, old, self.dim, self.limits)
                 # Reads follow writers, so what was read is one version only if the version is still the same.
                 if await self._versions() == names:
                     known, self._view = self._read_before, loaded
@@ -278,7 +284,7 @@ class LanceIndex:
     async def _approximate(self) -> None:
         from lancedb.index import IvfSq
 
-        if await self.table.count_rows() <= self.exact_limit:
+        if await self.table.count_rows() <= self.limits.rows:
             return
         if any(list(index.columns) == ["vector"] for index in await self.table.list_indices()):
             return  # optimise indexes the new rows
@@ -334,9 +340,8 @@ async def open_index(
     dim: int,
     *,
     create: bool,
-    exact_limit: int = EXACT_LIMIT,
+    limits: MemoryLimits | None = None,
     lock_timeout: float = 60.0,
-    text_limit: int = TEXT_LIMIT,
 ) -> LanceIndex:
     """Open the index of a knowledge base; with `create`, create it first if it does not exist."""
     name = table_name(base_id)
@@ -346,7 +351,7 @@ async def open_index(
         async with place.lock(name, lock_timeout):
             if await asyncio.to_thread(place.find, name) is None:
                 await place.create(name, dim)
-    return LanceIndex(place, name, dim, await open_table(place, name, dim), exact_limit, lock_timeout, text_limit)
+    return LanceIndex(place, name, dim, await open_table(place, name, dim), limits or MemoryLimits(), lock_timeout)
 
 
 async def drop_index(place: TablePlace, base_id: str, *, lock_timeout: float = 60.0) -> None:

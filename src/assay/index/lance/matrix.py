@@ -1,4 +1,4 @@
-"""Exact dense search in memory over a table's vectors, filterable fields and, if they fit, texts. Pure; `read.py` loads them.
+"""Exact search in memory over a table's vectors, fields and, if they fit, terms and texts. Pure; `read.py` loads them.
 
 A snapshot is a few immutable blocks. The snapshot of a newer version shares the blocks of the last one, with deleted rows
 masked out, and adds a block for the new rows, so an update costs what changed, not the size of the table.
@@ -14,6 +14,7 @@ import numpy as np
 
 from assay.core.types import Scalar
 from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range, matches
+from assay.index.lance.words import WordBlock, WordWeights, bm25, joined, word_weights
 
 SPARSE = 0.25  # below this share of matching rows, gathering them is cheaper than multiplying all
 NARROW = 1e-5  # wider than the rounding error of a float32 product, so that no tie is missed
@@ -41,6 +42,7 @@ class VectorBlock:
     alive: np.ndarray
     texts: np.ndarray | None = None  # of each living row, as bytes; None if they exceed the limit
     text_bytes: int = 0  # of all texts, including those of rows deleted since
+    words: WordBlock | None = None  # None if there are too many rows
 
     @property
     def living(self) -> int:
@@ -67,6 +69,7 @@ class Snapshot:
     version: int
     blocks: tuple[VectorBlock, ...] = ()
     _masks: dict[Filter, tuple[RowMask, ...]] = field(default_factory=dict)
+    _weights: list[WordWeights] = field(default_factory=list)  # made by the first search by words
 
     @property
     def rows(self) -> int:
@@ -75,6 +78,10 @@ class Snapshot:
     @property
     def has_texts(self) -> bool:
         return all(each.texts is not None for each in self.blocks)
+
+    @property
+    def has_words(self) -> bool:
+        return all(each.words is not None for each in self.blocks)
 
     @property
     def text_bytes(self) -> int:
@@ -92,8 +99,17 @@ class Snapshot:
             self._masks[where] = known
         return known
 
+    @property
+    def word_weights(self) -> WordWeights:
+        if not self._weights:
+            self._weights.append(word_weights([(each.words, each.alive) for each in self.blocks if each.words]))
+        return self._weights[0]
+
     def without_texts(self) -> Snapshot:
         return Snapshot(self.version, tuple(replace(each, texts=None, text_bytes=0) for each in self.blocks))
+
+    def without_words(self) -> Snapshot:
+        return Snapshot(self.version, tuple(replace(each, words=None) for each in self.blocks))
 
     def living(self, row_ids: Sequence[int]) -> list[int]:
         """Those of these rows that are alive in this snapshot."""
@@ -135,17 +151,13 @@ def block(
     vectors: np.ndarray,
     columns: Mapping[str, FieldColumn],
     texts: np.ndarray | None = None,
+    words: WordBlock | None = None,
 ) -> VectorBlock:
-    """A block of living rows, sorted by row id."""
-    if len(row_ids) > 1 and np.any(row_ids[1:] < row_ids[:-1]):
-        order = np.argsort(row_ids)
-        row_ids, ids, vectors = row_ids[order], ids[order], vectors[order]
-        columns = {name: replace(col, codes=col.codes[order]) for name, col in columns.items()}
-        texts = None if texts is None else texts[order]
+    """A block of living rows, which come sorted by row id."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     size = 0 if texts is None else sum(map(len, texts))
-    return VectorBlock(row_ids, ids, vectors, scale, columns, np.ones(len(row_ids), bool), texts, size)
+    return VectorBlock(row_ids, ids, vectors, scale, columns, np.ones(len(row_ids), bool), texts, size, words)
 
 
 def advance(old: Snapshot, version: int, living: np.ndarray, fresh: VectorBlock | None) -> Snapshot:
@@ -171,9 +183,20 @@ def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> lis
     """The k rows nearest by cosine, best first; ties break on passage id."""
     pairs = zip(snapshot.blocks, snapshot.masks(where), strict=True)
     found = [_nearest(each, query, k, mask) for each, mask in pairs if mask.wanted and k > 0]
-    if len(found) == 1:
-        return found[0]
-    return sorted((near for some in found for near in some), key=lambda near: (-near.score, near.id))[:k]
+    return _merge(found, k)
+
+
+def best_by_words(snapshot: Snapshot, terms: np.ndarray, k: int, where: Filter) -> list[Neighbour]:
+    """The k best rows by BM25, best first; ties break on passage id. Only for a snapshot that has words."""
+    found: list[list[Neighbour]] = []
+    scores = bm25(terms, snapshot.word_weights)
+    for each, score, (kept, wanted) in zip(snapshot.blocks, scores, snapshot.masks(where), strict=True):
+        if wanted < len(kept):
+            score *= kept
+        least = np.partition(score, len(score) - k)[len(score) - k] if k < len(score) else np.float32(0)
+        rows = np.flatnonzero(score >= least if least > 0 else score)
+        found.append(_neighbours(each, rows, score[rows], k))
+    return _merge(found, k)
 
 
 def holds(where: Filter, block: VectorBlock) -> np.ndarray:
@@ -241,12 +264,26 @@ def _nearest(block: VectorBlock, query: np.ndarray, k: int, mask: RowMask) -> li
     close = np.flatnonzero(scores >= least - NARROW)
     rows = close if rows is None else rows[close]
     # Rounding depends on the position in the matrix, so equal vectors might not tie: score the few candidates again, exactly.
-    exactly = _cosines(block.vectors, rows, query.astype(np.float64), length).tolist()
-    ids: list[str] = block.ids[rows].tolist()
-    order = sorted(range(len(rows)), key=lambda i: (-exactly[i], ids[i]))[:k]
+    return _neighbours(block, rows, _cosines(block.vectors, rows, query.astype(np.float64), length), k)
+
+
+def _neighbours(block: VectorBlock, rows: np.ndarray, scores: np.ndarray, k: int) -> list[Neighbour]:
+    """The k best of some rows, best first; ties break on passage id."""
+    order = np.argsort(-scores)
+    ranked = scores[order]
+    if np.any(ranked[1:] == ranked[:-1]):
+        ids, values = block.ids[rows], scores.tolist()
+        order = np.array(sorted(range(len(rows)), key=lambda i: (-values[i], ids[i])), np.intp)
+    order = order[:k]
     best = rows[order]
-    near = (exactly[i] for i in order), (ids[i] for i in order), block.row_ids[best].tolist(), block.vectors[best]
-    return list(map(Neighbour._make, zip(*near, _texts(block, best), strict=True)))
+    columns = scores[order].tolist(), block.ids[best].tolist(), block.row_ids[best].tolist(), block.vectors[best]
+    return list(map(Neighbour, *columns, _texts(block, best)))
+
+
+def _merge(found: Sequence[list[Neighbour]], k: int) -> list[Neighbour]:
+    if len(found) == 1:
+        return found[0]
+    return sorted((near for some in found for near in some), key=lambda near: (-near.score, near.id))[:k]
 
 
 def _texts(block: VectorBlock, rows: np.ndarray) -> Sequence[bytes | None]:
@@ -284,6 +321,7 @@ def _merged(left: VectorBlock, right: VectorBlock) -> VectorBlock:
         np.concatenate([left.vectors[keep], right.vectors[more]]),
         columns,
         None if left.texts is None or right.texts is None else np.concatenate([left.texts[keep], right.texts[more]]),
+        None if left.words is None or right.words is None else joined(left.words, right.words, keep, more),
     )
 
 

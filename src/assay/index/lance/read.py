@@ -13,12 +13,32 @@ from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
 from assay.index.lance import matrix
 from assay.index.lance.place import TablePlace
-from assay.index.lance.rows import IN_MEMORY, PAYLOAD, packed, take_rows, to_block, to_hits, to_stored, vectors_of
+from assay.index.lance.rows import (
+    IN_MEMORY,
+    PAYLOAD,
+    TERMS,
+    in_row_order,
+    packed,
+    take_rows,
+    to_block,
+    to_hits,
+    to_stored,
+    vectors_of,
+)
 from assay.index.lance.sql import compile
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.table import AsyncTable
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimits:
+    """How much of a table is in memory: its vectors and its terms up to so many rows, its texts up to so many bytes."""
+
+    rows: int = 500_000  # at 384 dimensions, 770 MB
+    words: int = 20_000  # sorting the terms of that many takes 0.2 seconds
+    text_bytes: int = 256_000_000  # some 200,000 passages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,48 +66,47 @@ async def versions(place: TablePlace, table: str) -> frozenset[str]:
 
 
 async def view(
-    table: AsyncTable, names: frozenset[str], old: matrix.Snapshot | None, dim: int, exact_limit: int, text_limit: int
+    table: AsyncTable, names: frozenset[str], old: matrix.Snapshot | None, dim: int, limits: MemoryLimits
 ) -> TableSnapshot:
     """The current view of the table, at the cost of what changed since `old`."""
     words = await word_index(table)
     folded = words is not None and words.num_unindexed_rows == 0
-    if await table.count_rows() > exact_limit:
+    if await table.count_rows() > limits.rows:
         return TableSnapshot(names, None, folded)
     version = await table.version()
-    return TableSnapshot(names, await _follow(table, version, old or matrix.Snapshot(0), dim, text_limit), folded)
+    return TableSnapshot(names, await _follow(table, version, old or matrix.Snapshot(0), dim, limits), folded)
 
 
 async def word_index(table: AsyncTable) -> Any | None:
     return next((index for index in await table.list_indices() if list(index.columns) == ["body"]), None)
 
 
-async def _follow(table: AsyncTable, version: int, old: matrix.Snapshot, dim: int, text_limit: int) -> matrix.Snapshot:
+async def _follow(
+    table: AsyncTable, version: int, old: matrix.Snapshot, dim: int, limits: MemoryLimits
+) -> matrix.Snapshot:
     rows = await table.query().select(["_rowid"]).with_row_id().to_arrow()
     living = np.sort(rows["_rowid"].to_numpy())
     new = await asyncio.to_thread(matrix.missing, old, living)
     if not len(new):
         return await asyncio.to_thread(matrix.advance, old, version, living, None)
+    words = len(living) <= limits.words and old.has_words and TERMS in (await table.schema()).names
+    columns = [*IN_MEMORY, TERMS] if words else IN_MEMORY
     if len(new) * 4 > len(living):
-        old, found = matrix.Snapshot(0), await table.query().select(IN_MEMORY).with_row_id().to_arrow()
-        texts = await _all_texts(table, text_limit)
+        old, found = matrix.Snapshot(0), await table.query().select(columns).with_row_id().to_arrow()
+        texts = await _all_texts(table, limits.text_bytes)
     else:
-        columns = [*IN_MEMORY, *PAYLOAD] if old.has_texts else IN_MEMORY
+        columns = [*columns, *PAYLOAD] if old.has_texts else columns
         found = await table.take_row_ids(new.tolist()).select(columns).with_row_id().to_arrow()
         texts = found if old.has_texts else None
 
     def build() -> matrix.Snapshot:
-        kept = None if texts is None else in_row_order(found, texts)
-        made = matrix.advance(old, version, living, to_block(found, dim, kept))
-        return made if made.text_bytes <= text_limit and made.has_texts else made.without_texts()
+        # Two scans of a table may return different orders.
+        kept = None if texts is None else packed(in_row_order(texts))
+        made = matrix.advance(old, version, living, to_block(in_row_order(found), dim, kept))
+        made = made if made.text_bytes <= limits.text_bytes and made.has_texts else made.without_texts()
+        return made if words else made.without_words()
 
     return await asyncio.to_thread(build)
-
-
-def in_row_order(rows: pa.Table, texts: pa.Table) -> np.ndarray:
-    """The texts in the order of the rows: two scans of a table may return different orders."""
-    wanted, have = rows["_rowid"].to_numpy(), texts["_rowid"].to_numpy()
-    order = np.argsort(have)
-    return packed(texts)[order[np.searchsorted(have, wanted, sorter=order)]]
 
 
 async def _all_texts(table: AsyncTable, limit: int) -> pa.Table | None:

@@ -14,6 +14,7 @@ from assay.core.types import Hit, Passage, Row, Scalar
 from assay.index.encoding import row_vector
 from assay.index.lance import matrix
 from assay.index.lance.sql import COLUMNS, exact, folded, has_column
+from assay.index.lance.words import WordBlock, pack_terms, word_block
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,7 @@ _parse = json.JSONDecoder().raw_decode  # stops at the end of the JSON
 
 PAYLOAD = ["body", "about"]
 IN_MEMORY = ["id", "vector", "extra", *(f"f_{c}" for c in COLUMNS)]
+TERMS = "terms"
 
 
 def schema(dim: int) -> pa.Schema:
@@ -39,6 +41,7 @@ def schema(dim: int) -> pa.Schema:
             pa.field("folded", pa.string(), nullable=False),
             *(pa.field(f"f_{name}", pa.string()) for name in COLUMNS),
             pa.field("vector", pa.list_(pa.float32(), dim), nullable=False),
+            pa.field(TERMS, pa.list_(pa.uint64())),  # of the body, for searching in memory
         ]
     )
 
@@ -50,9 +53,10 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
     rows = list({row.passage.id: row for row in rows}.values())
     passages = [row.passage for row in rows]
     vectors = np.stack([row_vector(row, dim) for row in rows])
+    bodies = [f"{row.lead}\n{row.passage.text}" for row in rows]
     columns = {
         "id": [passage.id for passage in passages],
-        "body": [f"{row.lead}\n{row.passage.text}" for row in rows],
+        "body": bodies,
         "about": [_about(row) for row in rows],
         "extra": [_extra(row) for row in rows],
         "exact": [exact(row.fields) for row in rows],
@@ -60,6 +64,8 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim),
         **{f"f_{name}": [_text(row.fields.get(name)) for row in rows] for name in COLUMNS},
     }
+    if TERMS in shape.names:
+        columns[TERMS] = [pack_terms(body) for body in bodies]
     try:
         return pa.table(columns, schema=shape)
     except UnicodeEncodeError as error:
@@ -154,7 +160,19 @@ def to_block(table: pa.Table, dim: int, texts: np.ndarray | None = None) -> matr
         columns[name] = _laid_over(columns[name], own) if name in columns else own
     ids = np.empty(table.num_rows, object)
     ids[:] = table["id"].to_pylist()
-    return matrix.block(table["_rowid"].to_numpy(), ids, vectors_of(table, dim), columns, texts)
+    words = _words(table[TERMS]) if TERMS in table.column_names else None
+    return matrix.block(table["_rowid"].to_numpy(), ids, vectors_of(table, dim), columns, texts, words)
+
+
+def in_row_order(table: pa.Table) -> pa.Table:
+    row_ids = table["_rowid"].to_numpy()
+    return table if np.all(row_ids[1:] >= row_ids[:-1]) else take_rows(table, np.argsort(row_ids).tolist())
+
+
+def _words(lists: pa.ChunkedArray) -> WordBlock:
+    whole: Any = lists.combine_chunks()
+    sizes = whole.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    return word_block(whole.flatten().to_numpy(zero_copy_only=False), sizes)
 
 
 def _about(row: Row) -> str:

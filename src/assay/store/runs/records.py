@@ -316,13 +316,13 @@ def _read_visible(
     return visibility.redact(connection, event, scope)
 
 
-_MOMENT = select(records.c.at).where(records.c.run == bindparam("of"), records.c.seq == bindparam("place"))
+_MOMENT = Prepared(select(records.c.at).where(records.c.run == bindparam("of"), records.c.seq == bindparam("place")))
 
 
 def recorded_at(store: Store, run: str, seq: int) -> str:
     """The time of a record; empty if it does not exist."""
     with store.read() as connection:
-        return connection.scalar(_MOMENT, {"of": run, "place": seq}) or ""
+        return (_MOMENT.first(connection, of=run, place=seq) or ("",))[0]
 
 
 def _bodies(store: Store, run: str) -> dict[int, str]:

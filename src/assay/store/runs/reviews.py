@@ -9,14 +9,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, func, insert, or_, select, update
 
 from assay.core.errors import StoreError, UserError
 from assay.core.events import AwaitingReview, Decision, Reviewed
 from assay.store.database import Store
+from assay.store.prepared import Prepared
 from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
 
 HOURS = 24.0  # default validity of an approval
+
+_STANDING = Prepared(select(runs.c.gated, runs.c.delivered).where(runs.c.id == bindparam("of")))
+_MARKED = Prepared(select(bases.c.id, bases.c.name).where(bases.c.review))
 
 
 class ReviewState(StrEnum):
@@ -206,12 +210,15 @@ def undelivered(store: Store) -> list[tuple[str, str]]:
 def is_gated(store: Store, run: str) -> bool:
     """Whether a run needs a reviewer's approval and is not delivered yet."""
     with store.read() as connection:
-        return bool(connection.scalar(select(runs.c.gated & ~runs.c.delivered).where(runs.c.id == run)))
+        gated, delivered = _STANDING.first(connection, of=run) or (False, False)
+        return bool(gated and not delivered)
 
 
-def is_delivered(store: Store, run: str) -> bool:
+def may_need_review(store: Store, run: str, *, by_rule: bool) -> bool:
+    """Whether a run is not delivered yet, and either gated or within reach of a rule or a marked base."""
     with store.read() as connection:
-        return bool(connection.scalar(select(runs.c.delivered).where(runs.c.id == run)))
+        gated, delivered = _STANDING.first(connection, of=run) or (False, False)
+        return not delivered and bool(gated or by_rule or _MARKED.first(connection))
 
 
 # --- knowledge bases and documents under review -------------------------------------------------------------------
@@ -226,8 +233,7 @@ def set_review_required(store: Store, base: str, *, on: bool) -> None:
 def bases_with_review(store: Store) -> dict[str, str]:
     """The knowledge bases whose answers need a review, by id."""
     with store.read() as connection:
-        rows = connection.execute(select(bases.c.id, bases.c.name).where(bases.c.review))
-        return {row.id: row.name for row in rows}
+        return dict(_MARKED.all(connection))
 
 
 def reviewed_bases_of(store: Store, ids: Collection[str]) -> list[str]:
