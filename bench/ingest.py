@@ -4,6 +4,10 @@
 
 Files are written to a temporary folder and added as a person would add them. The limit is the embedder alone on the very same
 passages, in the same run; where sentence-transformers is importable, it embeds them too (`--reference` is its model's folder).
+
+Then beside other libraries, each in a process of its own, with vectors that cost nothing: what is compared is everything but
+the embedder. The others get the texts, cut into pieces of 200 words, and their vectors. Assay gets the files: it also reads
+them in a sandbox, cuts them, keeps the documents, and flushes all of it to disk.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
 import random
 import resource
@@ -21,7 +26,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from result_file import add_out, write_result
+from peer import PYTHON, SEARCHERS, PeerFailed, run_peer
+from quality import cut
+from result_file import add_out, show, write_result
 
 from assay.ingest.sources import find_sources
 from assay.models.local.bundled import BundledEmbedder
@@ -44,6 +51,25 @@ class Timed:
 
     async def queries(self, texts: Sequence[str]) -> np.ndarray:
         return await self.inner.queries(texts)
+
+
+class Instant:
+    """An embedder whose vectors cost nothing."""
+
+    def __init__(self) -> None:
+        inner = BundledEmbedder()
+        self.name, self.dim, self.window, self.tokens = "instant", inner.dim, inner.window, inner.tokens
+
+    async def passages(self, texts: Sequence[str]) -> np.ndarray:
+        return random_vectors(len(texts), self.dim)
+
+    async def queries(self, texts: Sequence[str]) -> np.ndarray:
+        return random_vectors(len(texts), self.dim)
+
+
+def random_vectors(count: int, dim: int) -> np.ndarray:
+    vectors = np.random.default_rng(count).standard_normal((count, dim), dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def write_documents(folder: Path, count: int, data: Sequence[Path]) -> int:
@@ -96,10 +122,70 @@ async def measure(count: int, data: Sequence[Path], reference: str) -> dict[str,
         "share_outside_the_embedder": 1 - timed.seconds / total,
         "slower_than_the_embedder_alone": total / alone,
         "second_add_seconds": again,
-        "peak_memory_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_memory_megabytes": peak_megabytes(),
         "peak_parser_megabytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
     }
     return figures | against_torch(timed.texts, figures["passages_per_second"], reference)
+
+
+def add_alone(folder: Path, place: Path) -> dict[str, float]:
+    """Assay in this process, which has done nothing else, with vectors that cost nothing."""
+
+    async def added() -> dict[str, float]:
+        with open_workspace(place, create=True) as opened:
+            opened.embedder = Instant()
+            opened.embedder.tokens("warm up")
+            before = peak_megabytes()
+            began = time.perf_counter()
+            report = await opened.add_sources(find_sources([folder]))
+            await opened.search("anything at all", 10)
+            seconds = time.perf_counter() - began
+            parser = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+            peak = peak_megabytes() - before + parser
+        return {"pieces": report.passages, "seconds": seconds, "peak MB": peak, "disk MB": disk_megabytes(place)}
+
+    return asyncio.run(added())
+
+
+def peak_megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def disk_megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def beside_others(
+    count: int, data: Sequence[Path], python: Path, speed: float
+) -> tuple[dict[str, dict[str, float]], dict[str, str], dict[str, str]]:
+    """A row for each library; then versions, and those that could not be run. `speed`: passages a second, of the embedder."""
+    rows: dict[str, dict[str, float]] = {}
+    versions: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        folder = place / "documents"
+        folder.mkdir()
+        write_documents(folder, count, data)
+        pieces = cut({path.name: path.read_text() for path in sorted(folder.iterdir())})
+        np.save(place / "vectors.npy", random_vectors(len(pieces.texts), BundledEmbedder().dim))
+        np.save(place / "query.npy", random_vectors(1, BundledEmbedder().dim))
+        task = {"texts": list(pieces.texts), "vectors": str(place / "vectors.npy"), "queries": ["anything at all"]}
+        task |= {"query_vectors": str(place / "query.npy"), "depth": 10, "keep": True}
+        for name in SEARCHERS:
+            try:
+                reply = run_peer("peer_search.py", name, task, python)
+            except PeerFailed as failed:
+                missing[name] = failed.reason
+                continue
+            versions |= reply["versions"]
+            rows[name] = {"pieces": len(pieces.texts), "seconds": reply["seconds"]}
+            rows[name] |= {"peak MB": reply["peak_mb"], "disk MB": reply["disk_mb"]}
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            rows["Assay"] = pool.apply(add_alone, (folder, place / "workspace"))
+    for row in rows.values():
+        row["with embedding, seconds"] = row["seconds"] + row["pieces"] / speed
+    return rows, versions, missing
 
 
 def against_torch(texts: Sequence[str], ours: float, reference: str) -> dict[str, float]:
@@ -123,6 +209,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=200)
     parser.add_argument("--data", type=Path, nargs="*", default=[])
     parser.add_argument("--reference", default="", help="the float model's folder, for sentence-transformers")
+    parser.add_argument("--peers", type=Path, default=PYTHON, help="the Python of the peers' environment")
     add_out(parser)
     given = parser.parse_args()
     figures = asyncio.run(measure(given.documents, given.data, given.reference))
@@ -130,7 +217,11 @@ def main() -> None:
         print(f"{name.replace('_', ' '):<44}{value:>12,.3f}" if isinstance(value, float) else f"{name:<44}{value:>12,}")
     if "times_as_fast" not in figures:
         print("sentence-transformers is not installed here, or no --reference was given: not compared", file=sys.stderr)
-    write_result(given.out, figures)
+    speed = figures["embedder_alone_passages_per_second"]
+    rows, versions, missing = beside_others(given.documents, given.data, given.peers, speed)
+    show(rows)
+    table = {"Assay and the limit": {name.replace("_", " "): value for name, value in figures.items()}}
+    write_result(given.out, {**table, "beside others": rows}, versions, missing)
 
 
 if __name__ == "__main__":

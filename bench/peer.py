@@ -12,6 +12,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / ".peers" / "bin" / "python"
 SECONDS = 1800
+SEARCHERS = ("chroma", "haystack", "llama-index", "llama-index with BM25", "paper-qa", "txtai")  # of peer_search.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,9 @@ class PeerFailed(Exception):
     reason: str
 
 
-def run_peer(script: str, name: str, task: dict[str, Any], python: Path = PYTHON) -> dict[str, Any]:
+def run_peer(
+    script: str, name: str, task: dict[str, Any], python: Path = PYTHON, seconds: float = SECONDS
+) -> dict[str, Any]:
     """What `bench/SCRIPT` says in the peers' environment: the last line of its output."""
     if not python.exists():
         raise PeerFailed("not installed: run `make bench` first")
@@ -31,10 +34,10 @@ def run_peer(script: str, name: str, task: dict[str, Any], python: Path = PYTHON
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | quiet
     try:
         done = subprocess.run(
-            command, input=json.dumps(task), capture_output=True, text=True, timeout=SECONDS, env=environment
+            command, input=json.dumps(task), capture_output=True, text=True, timeout=seconds, env=environment
         )
     except subprocess.TimeoutExpired:
-        raise PeerFailed(f"it took longer than {SECONDS} seconds") from None
+        raise PeerFailed(f"it took longer than {seconds:g} seconds") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
         raise PeerFailed(lines[-1][:300])

@@ -1,18 +1,26 @@
-"""How a peer searches, in the peers' environment. Started by quality.py, with texts and the vectors of Assay's embedder.
+"""How a peer searches, in the peers' environment, with texts and the vectors of Assay's embedder.
 
 Each peer gets the same pieces and vectors, and searches as its documentation shows it: chroma, paper-qa (`Docs.retrieve_texts`)
 and llama-index's `VectorStoreIndex` by vectors; haystack's in-memory store by both, joined by reciprocal ranks; txtai with
 `hybrid`; llama-index also with its BM25 retriever in a `QueryFusionRetriever`.
+
+Printed: what each query finds, how long each took, how long it took until the first could be asked, what that took in memory
+beyond the imports and the task itself, and what is kept on disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import pickle
+import resource
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,31 +34,47 @@ class Task:
     query_vectors: np.ndarray
     depth: int
 
+    @property
+    def known(self) -> dict[str, np.ndarray]:
+        return dict(zip(self.queries, self.query_vectors, strict=True))
 
-Rankings = list[list[int]]
+
+@dataclass(frozen=True)
+class Built:
+    """An index: `search` takes the number of a query, `keep` writes the index to a folder."""
+
+    search: Callable[[int], list[int]]
+    keep: Callable[[Path], object]
 
 
-def chroma(task: Task) -> Rankings:
+def chroma(task: Task, folder: Path) -> Built:
     import chromadb
 
-    collection = chromadb.EphemeralClient().create_collection("pieces", metadata={"hnsw:space": "cosine"})
+    collection = chromadb.PersistentClient(folder / "own").create_collection(
+        "pieces", metadata={"hnsw:space": "cosine"}
+    )
     ids = [str(place) for place in range(len(task.texts))]
     for at in range(0, len(ids), 1000):
         part = slice(at, at + 1000)
         collection.add(ids=ids[part], documents=task.texts[part], embeddings=task.vectors[part])
-    rankings: Rankings = []
-    for vector in task.query_vectors:  # all at once are more variables than its database takes
-        found = collection.query(query_embeddings=vector[None], n_results=min(task.depth, len(ids)))
-        rankings.append([int(each) for each in found["ids"][0]])
-    return rankings
+
+    def search(number: int) -> list[int]:
+        found = collection.query(query_embeddings=task.query_vectors[number][None], n_results=min(task.depth, len(ids)))
+        return [int(each) for each in found["ids"][0]]
+
+    return Built(search, lambda _: None)  # it has written all of it already
 
 
-def llama_index(task: Task) -> Rankings:
-    retriever = _llama_index_vectors(task)
-    return [[int(hit.node.node_id) for hit in retriever.retrieve(query)] for query in task.queries]
+def llama_index(task: Task, folder: Path) -> Built:
+    index = _llama_index_vectors(task)
+    retriever = index.as_retriever(similarity_top_k=task.depth)
+    return Built(
+        lambda number: [int(hit.node.node_id) for hit in retriever.retrieve(task.queries[number])],
+        lambda place: index.storage_context.persist(str(place)),
+    )
 
 
-def llama_index_bm25(task: Task) -> Rankings:
+def llama_index_bm25(task: Task, folder: Path) -> Built:
     from llama_index.core.llms import MockLLM
     from llama_index.core.retrievers import QueryFusionRetriever
     from llama_index.core.schema import TextNode
@@ -58,32 +82,39 @@ def llama_index_bm25(task: Task) -> Rankings:
 
     nodes = [TextNode(text=text, id_=str(place)) for place, text in enumerate(task.texts)]
     words = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=min(task.depth, len(nodes)))
+    index = _llama_index_vectors(task)
     both = QueryFusionRetriever(
-        [_llama_index_vectors(task), words],
+        [index.as_retriever(similarity_top_k=task.depth), words],
         llm=MockLLM(),
         num_queries=1,
         similarity_top_k=task.depth,
         mode="reciprocal_rerank",  # pyright: ignore[reportArgumentType]
         use_async=False,
     )
-    return [[int(hit.node.node_id) for hit in both.retrieve(query)] for query in task.queries]
+
+    def keep(place: Path) -> None:
+        index.storage_context.persist(str(place))
+        words.persist(str(place / "words"))
+
+    return Built(lambda number: [int(hit.node.node_id) for hit in both.retrieve(task.queries[number])], keep)
 
 
 def _llama_index_vectors(task: Task) -> Any:
     from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.schema import TextNode
 
+    known = task.known
+
     class Known(MockEmbedding):
         def _get_query_embedding(self, query: str) -> list[float]:
-            return task.query_vectors[task.queries.index(query)].tolist()
+            return known[query].tolist()
 
     rows = enumerate(zip(task.texts, task.vectors, strict=True))
     nodes = [TextNode(text=text, id_=str(place), embedding=vector.tolist()) for place, (text, vector) in rows]
-    index = VectorStoreIndex(nodes, embed_model=Known(embed_dim=task.vectors.shape[1]))
-    return index.as_retriever(similarity_top_k=task.depth)
+    return VectorStoreIndex(nodes, embed_model=Known(embed_dim=task.vectors.shape[1]))
 
 
-def haystack(task: Task) -> Rankings:
+def haystack(task: Task, folder: Path) -> Built:
     from haystack import Document
     from haystack.components.joiners import DocumentJoiner
     from haystack.components.retrievers.in_memory import InMemoryBM25Retriever, InMemoryEmbeddingRetriever
@@ -95,64 +126,108 @@ def haystack(task: Task) -> Rankings:
     words = InMemoryBM25Retriever(store, top_k=task.depth)
     meaning = InMemoryEmbeddingRetriever(store, top_k=task.depth)
     join = DocumentJoiner(join_mode="reciprocal_rank_fusion", top_k=task.depth)
-    rankings: Rankings = []
-    for query, vector in zip(task.queries, task.query_vectors, strict=True):
-        found = [words.run(query)["documents"], meaning.run(vector.tolist())["documents"]]
-        rankings.append([int(each.id) for each in join.run(found)["documents"]])
-    return rankings
+
+    def search(number: int) -> list[int]:
+        vector = task.query_vectors[number].tolist()
+        found = [words.run(task.queries[number])["documents"], meaning.run(vector)["documents"]]
+        return [int(each.id) for each in join.run(found)["documents"]]
+
+    return Built(search, lambda place: store.save_to_disk(str(place / "store.json")))
 
 
-def txtai(task: Task) -> Rankings:
+def txtai(task: Task, folder: Path) -> Built:
     from txtai import Embeddings
 
-    known = dict(zip([*task.texts, *task.queries], np.concatenate([task.vectors, task.query_vectors]), strict=True))
+    known = dict(zip(task.texts, task.vectors, strict=True)) | task.known
 
     def transform(texts: list[str]) -> np.ndarray:
         return np.array([known[text] for text in texts], dtype=np.float32)
 
     embeddings = Embeddings(method="external", transform=transform, hybrid=True, content=False)
     embeddings.index([(place, text, None) for place, text in enumerate(task.texts)])
-    return [[int(place) for place, _ in embeddings.search(query, task.depth)] for query in task.queries]
+
+    def keep(place: Path) -> None:
+        embeddings.config.pop("transform", None)  # a function cannot be saved
+        embeddings.save(str(place / "index"))
+
+    return Built(lambda number: [int(place) for place, _ in embeddings.search(task.queries[number], task.depth)], keep)
 
 
-def paper_qa(task: Task) -> Rankings:
+def paper_qa(task: Task, folder: Path) -> Built:
     from lmi import EmbeddingModel
     from paperqa import Docs, Settings
     from paperqa.types import Doc, Text
+
+    known = task.known
 
     class Known(EmbeddingModel):
         name: str = "known"
         ndim: int = task.vectors.shape[1]
 
         async def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [task.query_vectors[task.queries.index(text)].tolist() for text in texts]
+            return [known[text].tolist() for text in texts]
 
-    async def ranked() -> Rankings:
-        docs, settings, model = Docs(), Settings(embedding="known"), Known()
-        rows = enumerate(zip(task.texts, task.vectors, strict=True))
-        for place, (text, vector) in rows:
+    docs, settings, model, loop = Docs(), Settings(embedding="known"), Known(), asyncio.new_event_loop()
+
+    async def fill() -> None:
+        for place, (text, vector) in enumerate(zip(task.texts, task.vectors, strict=True)):
             doc = Doc(docname=f"d{place}", dockey=str(place), citation=f"d{place}")
             own = Text(text=text, name=f"d{place}", doc=doc, embedding=vector.tolist())
             await docs.aadd_texts([own], doc, settings, model)
-        found = [await docs.retrieve_texts(query, task.depth, settings, model) for query in task.queries]
-        return [[int(each.doc.dockey) for each in ranking] for ranking in found]
 
-    return asyncio.run(ranked())
+    def search(number: int) -> list[int]:
+        found = loop.run_until_complete(docs.retrieve_texts(task.queries[number], task.depth, settings, model))
+        return [int(each.doc.dockey) for each in found]
+
+    loop.run_until_complete(fill())
+    return Built(search, lambda place: (place / "docs.pkl").write_bytes(pickle.dumps(docs)))
 
 
-PEERS: dict[str, tuple[Callable[[Task], Rankings], str]] = {
-    "chroma": (chroma, "chromadb"),
-    "haystack": (haystack, "haystack-ai"),
-    "llama-index": (llama_index, "llama-index-core"),
-    "llama-index with BM25": (llama_index_bm25, "llama-index-retrievers-bm25"),
-    "paper-qa": (paper_qa, "paper-qa"),
-    "txtai": (txtai, "txtai"),
+PEERS: dict[str, tuple[Callable[[Task, Path], Built], str, str]] = {
+    "chroma": (chroma, "chromadb", "chromadb"),
+    "haystack": (haystack, "haystack-ai", "haystack.document_stores.in_memory"),
+    "llama-index": (llama_index, "llama-index-core", "llama_index.core"),
+    "llama-index with BM25": (llama_index_bm25, "llama-index-retrievers-bm25", "llama_index.retrievers.bm25"),
+    "paper-qa": (paper_qa, "paper-qa", "paperqa"),
+    "txtai": (txtai, "txtai", "txtai"),
 }
 
-if __name__ == "__main__":
-    search, package = PEERS[sys.argv[1]]
+
+def peak_megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def megabytes() -> float:
+    """In memory now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+def main() -> None:
+    build, package, module = PEERS[sys.argv[1]]
     given = json.load(sys.stdin)
-    task = Task(
-        given["texts"], np.load(given["vectors"]), given["queries"], np.load(given["query_vectors"]), given["depth"]
-    )
-    print(json.dumps({"rankings": search(task), "versions": {package: version(package)}}))
+    vectors, query_vectors = np.load(given["vectors"]), np.load(given["query_vectors"])
+    task = Task(given["texts"], vectors, given["queries"], query_vectors, given["depth"])
+    __import__(module)
+    before = megabytes()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        began = time.perf_counter()
+        built = build(task, folder)
+        rankings = [built.search(0)]  # the first search may build what it needs
+        seconds = time.perf_counter() - began
+        peak = peak_megabytes() - before
+        taken: list[float] = []
+        for number in range(len(task.queries)):
+            began = time.perf_counter()
+            rankings.append(built.search(number))
+            taken.append((time.perf_counter() - began) * 1000)
+        kept = 0.0
+        if given.get("keep"):
+            built.keep(folder)
+            kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    figures = {"seconds": seconds, "peak_mb": peak, "disk_mb": kept, "milliseconds": taken}
+    print(json.dumps({"rankings": rankings[1:], "versions": {package: version(package)}, **figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peer import PYTHON, PeerFailed, run_peer
+from peer import PYTHON, SEARCHERS, PeerFailed, run_peer
 from result_file import add_out, show, write_result
 
 from assay.core.codec import digest
@@ -35,7 +35,6 @@ from assay.ingest.sources import find_sources
 from assay.models.local.bundled import BundledEmbedder
 from assay.workspace.facade import open_workspace
 
-PEERS = ("chroma", "haystack", "llama-index", "llama-index with BM25", "paper-qa", "txtai")
 WORDS = 200  # of a piece
 DEPTH = 100  # pieces that a peer is asked for
 
@@ -65,7 +64,7 @@ class Peers:
             "query_vectors": await self._vectors(queries, embedder.queries),
         }
         task = {"texts": list(pieces.texts), "queries": list(queries), "depth": DEPTH, **files}
-        for name in PEERS:
+        for name in SEARCHERS:
             try:
                 reply = await asyncio.to_thread(run_peer, "peer_search.py", name, task, self.python)
             except PeerFailed as failed:

@@ -1,6 +1,8 @@
 """How long a hybrid search takes, beside the fastest thing that could be done: one matrix product and bm25s, in memory.
 
-    python bench/query.py [--sizes 1000,10000,100000] [--embed] [--out FILE]
+    .venv/bin/python bench/query.py [--sizes 1000,10000,100000] [--embed] [--out FILE]
+
+Other libraries search the same texts and vectors, each in a process of its own, after ours.
 
 Passages are invented (Zipfian words from a made-up vocabulary, random unit vectors) and the same on every machine. Ours
 returns whole hits, with text, from a folder that other processes may write to; the limit returns row numbers. The floor
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peer import PYTHON, SEARCHERS, PeerFailed, run_peer
 from result_file import add_out, write_result
 from sqlalchemy import insert
 
@@ -187,6 +190,29 @@ async def measure(size: int, rounds: int, k: int, batch: int, embed: bool) -> tu
     return found, facts
 
 
+def beside(
+    size: int, rounds: int, k: int, python: Path, versions: dict[str, str], missing: dict[str, str]
+) -> list[Timing]:
+    """The same searches by other libraries."""
+    corpus, found = invent(size), []
+    words, vectors = questions(rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/vectors.npy", corpus.vectors)
+        np.save(f"{folder}/queries.npy", vectors)
+        task = {"texts": corpus.texts, "vectors": f"{folder}/vectors.npy", "queries": words, "depth": k}
+        for name in SEARCHERS:
+            try:
+                reply = run_peer(
+                    "peer_search.py", name, {**task, "query_vectors": f"{folder}/queries.npy"}, python, 300
+                )
+            except PeerFailed as failed:
+                missing[f"{name}, {size:,} passages"] = failed.reason
+                continue
+            versions |= reply["versions"]
+            found.append(Timing(name, size, *(float(p) for p in np.percentile(reply["milliseconds"], (50, 95)))))
+    return found
+
+
 @dataclass(frozen=True)
 class Known:
     """An embedder that has seen every question before: what embedding costs is another line."""
@@ -245,18 +271,22 @@ async def main() -> None:
     parser.add_argument("--k", type=int, default=100, help="hits of each channel, as a search asks for them")
     parser.add_argument("--batch", type=int, default=2048, help="rows to an upsert")
     parser.add_argument("--embed", action="store_true", help="also with the bundled embedder")
+    parser.add_argument("--peers", type=Path, default=PYTHON, help="the Python of the peers' environment")
     add_out(parser)
     asked = parser.parse_args()
     figures: dict[str, dict[str, dict[str, float]]] = {}
+    versions: dict[str, str] = {}
+    missing: dict[str, str] = {}
     print(f"{'':32} {'passages':>9} {'p50 ms':>8} {'p95 ms':>8}")
     for size in map(int, asked.sizes.split(",")):
         timings, facts = await measure(size, asked.rounds, asked.k, asked.batch, asked.embed)
+        timings += await asyncio.to_thread(beside, size, asked.rounds, asked.k, asked.peers, versions, missing)
         for timing in timings:
             print(f"{timing.name:32} {size:9,} {timing.p50:8.1f} {timing.p95:8.1f}")
         print("  " + ", ".join(f"{name} {value:.1f}" for name, value in facts.items()), flush=True)
         figures[f"{size:,} passages"] = {each.name: {"p50 ms": each.p50, "p95 ms": each.p95} for each in timings}
         figures.setdefault("facts", {})[f"{size:,} passages"] = dict(facts)
-    write_result(asked.out, figures)
+        write_result(asked.out, figures, versions, missing)
 
 
 if __name__ == "__main__":
