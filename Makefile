@@ -58,11 +58,16 @@ docs: dev  # the pages that are made from the code and from result files
 	$(BIN)/python scripts/troubleshooting.py
 	$(BIN)/python bench/report.py
 
-bench: dev .peers/installed .agents/installed  # what bench/ compares Assay with; a package that cannot be installed is left out
+bench: dev .peers/installed .agents/installed .paper-qa/installed  # what bench/ compares Assay with; a package that cannot be installed is left out
 
 .peers/installed: bench/peers.txt
 	$(PYTHON) -m venv .peers
 	grep -v "^#" bench/peers.txt | while read -r line; do .peers/bin/python -m pip install --quiet $$line || echo "left out: $$line"; done
+	@touch $@
+
+.paper-qa/installed:  # its agent: with a newer fhlmi it does not start, and an older one does not go with the other peers
+	$(PYTHON) -m venv .paper-qa
+	.paper-qa/bin/python -m pip install --quiet paper-qa "fhlmi<0.46" || echo "left out: paper-qa's agent"
 	@touch $@
 
 .agents/installed: pyproject.toml

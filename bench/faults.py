@@ -1,7 +1,7 @@
 """What agents do when something fails: the model's endpoint, the model itself, a tool, or the process.
 
     make bench
-    .agents/bin/python bench/faults.py [--patience 90] [--out FILE]
+    .agents/bin/python bench/faults.py [--patience 240] [--out FILE]
 
 The task, the scripted model and the agents are those of loop.py: five searches and an answer. In each case one thing goes
 wrong, at the third request of the run unless the case says otherwise. Each agent has the settings that it comes with, and a
@@ -16,21 +16,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import loop
-from result_file import add_out, show, versions_of, write_result
+from result_file import add_out, versions_of, write_result
 
 AT = 3  # the request of a run that fails
 SEARCHES = 5
 ANSWERS = "answers"
+ERROR = re.compile(r"[\w.]*(Error|Exception|Timeout|Behavior)\b")  # the last line of a traceback
 
 
 @dataclass
@@ -96,16 +99,29 @@ async def ours(url: str, folder: Path, again: bool) -> str:
     texts = [loop.text_of(number) for number in range(SEARCHES * loop.PASSAGES)]
     endpoint = {"llm_base_url": url, "llm_model": "scripted", "llm_api_key": "k", "search_rounds": SEARCHES}
     opened, _ = await filled(folder, texts, **endpoint)
-    steps = opened.resume(opened.history()[0].id) if again else opened.ask(loop.QUESTION)
+    steps = opened.resume(last_run(opened)) if again else opened.ask(loop.QUESTION)
     *_, (run, last) = [step async for step in steps]
     return ANSWERS if run.answer and run.answer.blocks else f"ends as {type(last).__name__}"
+
+
+def last_run(opened: Any) -> str:
+    from assay.store.runs.history import history
+
+    return history(opened.store, opened.principal.id, opened.scope(), 1)[0].id
 
 
 async def attempt(name: str, url: str, folder: Path, again: bool) -> str:
     if name == "ours":
         return await ours(url, folder, again)
-    await (await loop.MADE[name](url, SEARCHES, folder))()
-    return ANSWERS
+    words = said(await (await loop.MADE[name](url, SEARCHES, folder))())
+    return ANSWERS if words.startswith("Valve 0 ") else f"says {words[:40]!r}"
+
+
+def said(result: Any) -> str:
+    """The last words of an agent."""
+    if isinstance(result, dict):
+        return str(result["messages"][-1].content)
+    return str(getattr(result, "output", getattr(result, "final_output", result)))
 
 
 # --- all of them ----------------------------------------------------------------------------------------------------
@@ -132,14 +148,15 @@ def outcome(name: str, case: str, patience: float) -> str:
             return f"had not ended after {patience:g} s; requests: {faulty.count}"
     if began.returncode:
         lines = [line for line in errors.strip().splitlines() if line.strip()] or ["it ended without a word"]
-        raised = next((line for line in reversed(lines) if not line.startswith((" ", "\t"))), lines[-1])
-        return f"error: {raised.rpartition('.')[2] if ':' not in raised else raised[:80]}; requests: {faulty.count}"
+        raised = next((line for line in reversed(lines) if ERROR.match(line)), lines[-1])
+        kind, _, words = raised.partition(": ")
+        return f"{kind.rpartition('.')[2]}: {words[:60]}; requests: {faulty.count}"
     return f"{json.loads(out.strip().splitlines()[-1])}; requests: {faulty.count}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--patience", type=float, default=90, help="seconds until a case is given up")
+    parser.add_argument("--patience", type=float, default=240, help="seconds until a case is given up")
     parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES))
     parser.add_argument("--only", choices=loop.AGENTS, help=argparse.SUPPRESS)
     parser.add_argument("--url", default="", help=argparse.SUPPRESS)
@@ -152,8 +169,12 @@ def main() -> None:
         return
     rows: dict[str, dict[str, str]] = {}
     for case in given.cases:
-        rows[case] = {name: outcome(name, case, given.patience) for name in loop.AGENTS}
-        show({case: rows[case]} if given.out else {name: {case: each} for name, each in rows[case].items()})
+        with ThreadPoolExecutor(len(loop.AGENTS)) as pool:  # most of the time they wait
+            found = pool.map(lambda name, case=case: outcome(name, case, given.patience), loop.AGENTS)
+            rows[case] = dict(zip(loop.AGENTS, found, strict=True))
+        print(f"\n{case}")
+        for name, words in rows[case].items():
+            print(f"  {name:16}{words}", flush=True)
     versions = versions_of(("pydantic-ai-slim", "openai-agents", "langgraph", "httpx"))
     write_result(given.out, rows, versions)
 

@@ -5,7 +5,9 @@
 Files are written to a temporary folder and added as a person would add them. The limit is the embedder alone on the very same
 passages, in the same run; where sentence-transformers is importable, it embeds them too (`--reference` is its model's folder).
 
-Then beside other libraries, each in a process of its own, with vectors that cost nothing: what is compared is everything but
+Then 400 files of one to four sentences, where everything but the embedder weighs most.
+
+Last, beside other libraries, each in a process of its own, with vectors that cost nothing: what is compared is everything but
 the embedder. The others get the texts, cut into pieces of 200 words, and their vectors. Assay gets the files: it also reads
 them in a sandbox, cuts them, keeps the documents, and flushes all of it to disk.
 """
@@ -33,6 +35,8 @@ from result_file import add_out, show, write_result
 from assay.ingest.sources import find_sources
 from assay.models.local.bundled import BundledEmbedder
 from assay.workspace.facade import open_workspace
+
+TINY = 400  # files of one to four sentences
 
 
 class Timed:
@@ -72,8 +76,8 @@ def random_vectors(count: int, dim: int) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def write_documents(folder: Path, count: int, data: Sequence[Path]) -> int:
-    """Text files: real ones from collections in BEIR's layout, or invented ones of 300 to 3,000 words."""
+def write_documents(folder: Path, count: int, data: Sequence[Path], most: int = 200) -> int:
+    """Text files: real ones from collections in BEIR's layout, or invented ones of up to so many sentences."""
     texts = [
         f"{row.get('title', '')}\n\n{row['text']}"
         for each in data
@@ -85,7 +89,7 @@ def write_documents(folder: Path, count: int, data: Sequence[Path]) -> int:
     while len(texts) < count:
         sentences = [
             " ".join(chance.choices(words, k=chance.randint(6, 24))).capitalize() + "."
-            for _ in range(chance.randint(20, 200))
+            for _ in range(chance.randint(max(1, most // 10), most))
         ]
         texts.append("\n\n".join(" ".join(sentences[at : at + 6]) for at in range(0, len(sentences), 6)))
     for number, text in enumerate(texts):
@@ -93,11 +97,11 @@ def write_documents(folder: Path, count: int, data: Sequence[Path]) -> int:
     return sum(map(len, texts))
 
 
-async def measure(count: int, data: Sequence[Path], reference: str) -> dict[str, float]:
+async def measure(count: int, data: Sequence[Path], reference: str, most: int = 200) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "documents"
         folder.mkdir()
-        characters = write_documents(folder, count, data)
+        characters = write_documents(folder, count, data, most)
         timed = Timed(BundledEmbedder())
         await timed.inner.passages(["warm up"])
         with open_workspace(Path(place) / "workspace", create=True) as opened:
@@ -217,11 +221,16 @@ def main() -> None:
         print(f"{name.replace('_', ' '):<44}{value:>12,.3f}" if isinstance(value, float) else f"{name:<44}{value:>12,}")
     if "times_as_fast" not in figures:
         print("sentence-transformers is not installed here, or no --reference was given: not compared", file=sys.stderr)
+    tiny = asyncio.run(measure(TINY, (), "", most=4))
+    print(f"\n{TINY} tiny files")
+    show(tiny)
     speed = figures["embedder_alone_passages_per_second"]
     rows, versions, missing = beside_others(given.documents, given.data, given.peers, speed)
     show(rows)
-    table = {"Assay and the limit": {name.replace("_", " "): value for name, value in figures.items()}}
-    write_result(given.out, {**table, "beside others": rows}, versions, missing)
+    ours = {f"{given.documents:,} documents": figures, f"{TINY} tiny files": tiny}
+    names = dict.fromkeys(name for each in ours.values() for name in each)
+    table = {name.replace("_", " "): {title: each.get(name) for title, each in ours.items()} for name in names}
+    write_result(given.out, {"Assay and the limit": table, "beside others": rows}, versions, missing)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ after the other, so that a busy moment hits all alike. `bare` is a loop by hand 
 
 The others send the whole conversation again with every request and keep nothing on disk. Ours makes more requests for the same
 five searches (route, plan, weigh, judge, write), reserves and settles each, writes every event to SQLite before it is used,
-follows names, and checks every claim of the answer. An agent that is not installed is named as missing.
+follows names, and checks every claim of the answer. paper-qa's agent gathers evidence five times, with a request for each text
+that it summarises, and runs in an environment of its own. An agent that is not installed is named as missing.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from peer import ROOT
 from result_file import add_out, versions_of, write_result
 
 QUESTION = "When were the valves of the Pellam plant closed, and who signed for them?"
 PASSAGES = 8  # of a search
 AGENTS = ("bare", "ours", "pydantic-ai", "openai-agents", "langgraph")
+PAPER_QA = "paper-qa"  # has an environment of its own
 Agent = Callable[[], Awaitable[object]]
 
 
@@ -84,13 +87,24 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
         assert role != "write" or keys_in(words)
         return replies[role]()
 
+    def paper_qa(done: int) -> Any:
+        if done < searches:
+            return calls("gather_evidence", question=f"valves {done}")
+        return calls("gen_answer") if done == searches else calls("complete", has_successful_answer=True)
+
     def say(request: dict[str, Any]) -> Any:
         role, _ = role_of(request)
         if role:
             return ours(role, words_of(request))
+        done = sum(message["role"] == "tool" for message in request["messages"])
+        if "gather_evidence" in tools_of(request):
+            return paper_qa(done)
+        if "relevance_score" in words_of(request):
+            return {"summary": first(text_of(0)), "relevance_score": 8}
+        if "Answer the question below with the context" in words_of(request):
+            return first(text_of(0))
         if "search" not in tools_of(request):
             return cooperative_reply(request)  # asked what it can do, it can do everything
-        done = sum(message["role"] == "tool" for message in request["messages"])
         return calls("search", query=f"valves {done}") if done < searches else first(text_of(0))
 
     return say
@@ -193,10 +207,25 @@ async def langgraph(url: str, searches: int, folder: Path) -> Agent:
     return lambda: agent.ainvoke({"messages": [("user", QUESTION)]})
 
 
+async def paper_qa(url: str, searches: int, folder: Path) -> Agent:
+    from loop_paper_qa import agent
+
+    texts = [text_of(number) for number in range(searches * PASSAGES)]
+    return await agent(url, QUESTION, texts, PASSAGES, searches, folder)
+
+
 MADE = {"bare": bare, "ours": ours, "pydantic-ai": pydantic_ai, "openai-agents": openai_agents, "langgraph": langgraph}
+MADE[PAPER_QA] = paper_qa
 
 
 # --- measuring ------------------------------------------------------------------------------------------------------
+
+
+def requests_of(name: str, searches: int, last: Any) -> int:
+    """How many requests a run takes."""
+    if name == PAPER_QA:  # one for each decision, one for each text that it summarises, and one for the answer
+        return searches + 2 + searches * PASSAGES + 1
+    return last.usage.calls if name == "ours" else searches + 1
 
 
 async def measured(name: str, url: str, searches: int, runs: int, at_once: int) -> dict[str, float]:
@@ -206,7 +235,7 @@ async def measured(name: str, url: str, searches: int, runs: int, at_once: int) 
         last: Any = None
         for _ in range(2):
             last = await run()
-        requests = last.usage.calls if name == "ours" else searches + 1
+        requests = requests_of(name, searches, last)
         began = time.process_time()
         for _ in range(runs):
             await run()
@@ -228,8 +257,11 @@ async def measured(name: str, url: str, searches: int, runs: int, at_once: int) 
 def child(given: argparse.Namespace, name: str, url: str) -> dict[str, float] | str:
     """The figures of one agent, or why there are none."""
     options = ["--searches", given.searches, "--runs", given.runs, "--at-once", given.at_once]
+    python = ROOT / ".paper-qa" / "bin" / "python" if name == PAPER_QA else Path(sys.executable)
+    if not python.exists():
+        return "not installed: run `make bench` first"
     done = subprocess.run(
-        [sys.executable, __file__, "--only", name, "--url", url, *map(str, options)], capture_output=True, text=True
+        [str(python), __file__, "--only", name, "--url", url, *map(str, options)], capture_output=True, text=True
     )
     if done.returncode:
         return done.stderr.strip().splitlines()[-1]
@@ -241,7 +273,7 @@ def compared(given: argparse.Namespace) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
         url = server.stdout.readline().strip()
-        rows: dict[str, list[dict[str, float]]] = {name: [] for name in AGENTS}
+        rows: dict[str, list[dict[str, float]]] = {name: [] for name in (*AGENTS, PAPER_QA)}
         missing: dict[str, str] = {}
         for _ in range(given.rounds):
             for name, each in rows.items():
@@ -283,7 +315,9 @@ def main() -> None:
     parser.add_argument("--searches", type=int, default=5)
     parser.add_argument("--runs", type=int, default=10, help="one after the other, in each round")
     parser.add_argument("--at-once", type=int, default=50)
-    parser.add_argument("--only", choices=AGENTS, help="one agent, in this process, on the server at --url")
+    parser.add_argument(
+        "--only", choices=(*AGENTS, PAPER_QA), help="one agent, in this process, on the server at --url"
+    )
     parser.add_argument("--url", default="")
     parser.add_argument("--serve", action="store_true", help="only the server")
     add_out(parser)

@@ -13,15 +13,18 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import cite  # noqa: E402
 import claims  # noqa: E402
+import faults  # noqa: E402
+import ingest  # noqa: E402
 import peer  # noqa: E402
 import quality  # noqa: E402
+import query  # noqa: E402
 import report  # noqa: E402
 import result_file  # noqa: E402
 import verdict  # noqa: E402
 
 from assay.core.types import Document, Verdict  # noqa: E402
 from assay.evaluate.beir import BeirCollection, BeirDocument  # noqa: E402
-from assay.testing import supported  # noqa: E402
+from assay.testing import HttpReply, supported  # noqa: E402
 
 # --- figures --------------------------------------------------------------------------------------------------------
 
@@ -67,6 +70,31 @@ def test_a_peer_that_fails_gives_its_reason(tmp_path: Path):
     with pytest.raises(peer.PeerFailed) as failed:
         peer.run_peer("peer_search.py", "chroma", {}, broken)
     assert failed.value.reason == "ImportError: no wheel"
+
+
+def test_peers_that_are_not_there_are_named_with_the_reason(tmp_path: Path):
+    versions: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    assert query.beside(20, 2, 5, tmp_path / "python", versions, missing) == []
+    assert len(missing) == len(peer.SEARCHERS) and all("make bench" in why for why in missing.values())
+
+
+def test_documents_are_added_with_vectors_that_cost_nothing(tmp_path: Path):
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    ingest.write_documents(folder, 3, [])
+    row = ingest.add_alone(folder, tmp_path / "workspace")
+    assert row["pieces"] >= 3 and row["seconds"] > 0 and row["disk MB"] > 0
+
+
+def test_a_fault_comes_once_and_with_the_third_request_of_a_run():
+    faulty = faults.Faulty("500, once")
+    tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
+    request = {"messages": [{"role": "user", "content": "When?"}], "tools": [tool]}
+    faulty({"messages": [{"role": "user", "content": "What can you do?"}]})  # before the run
+    replies = [faulty(request) for _ in range(4)]
+    assert [isinstance(each, HttpReply) for each in replies] == [False, False, True, False]
+    assert faulty.count == 4 and faulty.reached.is_set()
 
 
 # --- claims ---------------------------------------------------------------------------------------------------------
