@@ -80,7 +80,8 @@ class LanceIndex:
             return
         async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
-            data = await asyncio.to_thread(to_arrow, rows, self.dim, await self._read(self.table.schema))
+            few = await self._read(self.table.count_rows) <= self.limits.words
+            data = await asyncio.to_thread(to_arrow, rows, self.dim, await self._read(self.table.schema), terms=few)
             merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
             result = await self._write(lambda: merge.execute(data))
             if result.num_updated_rows:
@@ -200,11 +201,9 @@ class LanceIndex:
                 return None
             at_once = snapshot.rows * self.dim <= AT_ONCE
             found = search(snapshot) if at_once else await asyncio.to_thread(search, snapshot)
-            stored = await self._stored(found)
-            kept = [near for near, passage in zip(found, stored, strict=True) if passage is not None]
-            if (len(kept) == len(found) and await self._versions() == now.versions) or not tries_left:
-                passages = [passage for passage in stored if passage is not None]
-                return to_hits(passages, [near.vector for near in kept], channel, [near.score for near in kept])
+            hits = await self._hits(found, channel)
+            if (len(hits) == len(found) and await self._versions() == now.versions) or not tries_left:
+                return hits
             # A writer has moved or deleted rows since the snapshot: retry.
         raise AssertionError
 
@@ -237,26 +236,30 @@ class LanceIndex:
     ) -> list[Hit]:
         rows = zip(scores, row_ids, (near[row_id] for row_id in row_ids), strict=True)
         found = [matrix.Neighbour(score, own.id, row_id, own.vector, own.text) for score, row_id, own in rows]
-        found = sorted(found, key=lambda each: (-each.score, each.id))[:k]
-        stored = [passage for passage in await self._stored(found) if passage is not None]
-        return to_hits(stored, [each.vector for each in found], "lexical", [each.score for each in found])
+        return await self._hits(sorted(found, key=lambda each: (-each.score, each.id))[:k], "lexical")
+
+    async def _hits(self, rows: Sequence[matrix.Neighbour], channel: str) -> list[Hit]:
+        """The rows as hits, without those that are gone."""
+        stored = await self._stored(rows)
+        if None in stored:
+            rows = [row for row, passage in zip(rows, stored, strict=True) if passage is not None]
+        passages = [passage for passage in stored if passage is not None]
+        return to_hits(passages, [row.vector for row in rows], channel, [row.score for row in rows])
 
     async def _stored(self, rows: Sequence[matrix.Neighbour]) -> list[StoredPassage | None]:
         """The passages of the rows: built from their texts if these are in memory, else read; None if a row is gone. They are
         cached, since a row id always refers to the same row.
         """
-        known = self._read_before
-        late = [row for row in rows if row.row_id not in known]
-        if late:
+        known, fresh = self._read_before, dict[int, StoredPassage]()
+        if late := [row for row in rows if row.row_id not in known]:
             fresh = {row.row_id: unpacked(row.text) for row in late if row.text is not None}
             if absent := [row.row_id for row in late if row.text is None]:
                 found = await self.table.take_row_ids(absent).select(PAYLOAD).with_row_id().to_arrow()
                 fresh |= zip(found["_rowid"].to_pylist(), to_stored(found), strict=True)
-            if len(known) + len(fresh) > REMEMBERED:
-                known = {row.row_id: known[row.row_id] for row in rows if row.row_id in known}
-            known.update(fresh)
-            self._read_before = known
-        return [known.get(row.row_id) for row in rows]
+            if len(self._read_before) + len(fresh) > REMEMBERED:
+                self._read_before = {}
+            self._read_before |= fresh  # not `known`: while rows were read, deleted ones may have left the cache
+        return [known.get(row.row_id) or fresh.get(row.row_id) for row in rows]
 
     async def _fresh(self) -> TableSnapshot:
         """The current state of the table, including writes by other processes."""

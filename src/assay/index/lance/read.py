@@ -104,7 +104,7 @@ async def _follow(
         kept = None if texts is None else packed(in_row_order(texts))
         made = matrix.advance(old, version, living, to_block(in_row_order(found), dim, kept))
         made = made if made.text_bytes <= limits.text_bytes and made.has_texts else made.without_texts()
-        return made if words else made.without_words()
+        return made if words and made.has_words else made.without_words()
 
     return await asyncio.to_thread(build)
 

@@ -46,8 +46,11 @@ def schema(dim: int) -> pa.Schema:
     )
 
 
-def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
-    """Rows as Arrow. Of rows with the same passage id only the last is kept: a merge would insert all of them."""
+def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema, *, terms: bool) -> pa.Table:
+    """Rows as Arrow. Of rows with the same passage id only the last is kept: a merge would insert all of them.
+
+    terms: whether they get any; a table that is too large for searching words in memory has no use for them
+    """
     import pyarrow as pa
 
     rows = list({row.passage.id: row for row in rows}.values())
@@ -65,7 +68,7 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema) -> pa.Table:
         **{f"f_{name}": [_text(row.fields.get(name)) for row in rows] for name in COLUMNS},
     }
     if TERMS in shape.names:
-        columns[TERMS] = [pack_terms(body) for body in bodies]
+        columns[TERMS] = [pack_terms(body) if terms else None for body in bodies]
     try:
         return pa.table(columns, schema=shape)
     except UnicodeEncodeError as error:
@@ -169,9 +172,12 @@ def in_row_order(table: pa.Table) -> pa.Table:
     return table if np.all(row_ids[1:] >= row_ids[:-1]) else take_rows(table, np.argsort(row_ids).tolist())
 
 
-def _words(lists: pa.ChunkedArray) -> WordBlock:
+def _words(lists: pa.ChunkedArray) -> WordBlock | None:
+    """The words of the rows, unless some were written without terms."""
+    if lists.null_count:
+        return None
     whole: Any = lists.combine_chunks()
-    sizes = whole.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    sizes = whole.value_lengths().to_numpy(zero_copy_only=False)
     return word_block(whole.flatten().to_numpy(zero_copy_only=False), sizes)
 
 
