@@ -16,7 +16,8 @@ from worlds import EDITOR, QUESTION, READER, World, asked, world
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Failed, Narrowed, Withheld
-from assay.serve.live import ActiveRun, EventFrame, stored_frames
+from assay.serve.frames import EventFrame, stored_frames
+from assay.serve.live import ActiveRun
 from assay.store.access import grants, offers, transfer
 from assay.store.runs import history, records
 from assay.workspace import erase, share

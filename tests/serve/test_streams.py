@@ -19,6 +19,7 @@ from serving import QUESTION, Sent, Served, followed, sent, served, slow, until
 from sqlalchemy import delete
 
 from assay.serve import live, stream
+from assay.serve.frames import EventFrame
 from assay.serve.stream import sse
 from assay.store.runs import visibility
 from assay.store.schema import payloads
@@ -131,9 +132,9 @@ def test_nothing_is_kept_for_a_reader_who_does_not_read(serve: Serve, monkeypatc
     reads: list[int] = []
     body = json.dumps({"words": "x" * 20_000})
 
-    def behind(workspace: Any, run_id: str, after: int, most: int) -> list[live.EventFrame]:
+    def behind(workspace: Any, run_id: str, after: int, most: int) -> list[EventFrame]:
         reads.append(after)
-        return [live.EventFrame(seq, "ToolRan", body) for seq in range(after + 1, min(after + 11, 5000))]
+        return [EventFrame(seq, "ToolRan", body) for seq in range(after + 1, min(after + 11, 5000))]
 
     with serve() as at, at.client() as client:
         run = asked(client)

@@ -20,7 +20,7 @@ from assay.core.events.describe import count_of, live_line
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.governance.review.visibility import DRAFT, progress_line
-from assay.serve.live import EventFrame
+from assay.serve.frames import EventFrame
 from assay.serve.schemas.run_schemas import CitationView
 from assay.serve.state import Person, Server
 from assay.serve.views import run_views

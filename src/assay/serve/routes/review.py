@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query
 from assay.answer import claim_details, render
 from assay.core.access import Principal
 from assay.core.events import Decision, Edit
-from assay.serve.live import build_frame
+from assay.serve.frames import build_frame
 from assay.serve.routes.runs import chain_entry
 from assay.serve.schemas.review_schemas import (
     DecisionRequest,

@@ -18,7 +18,7 @@ from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.serve import stream
-from assay.serve.live import stored_frames
+from assay.serve.frames import stored_frames
 from assay.serve.routes.people import require_administrator
 from assay.serve.schemas.run_schemas import (
     AskAndWaitRequest,
