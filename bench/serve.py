@@ -7,8 +7,8 @@ takes. The server is `assay serve` in a process of its own, with its limits per 
 here. With several numbers of `--workers` each has a server of its own, one after the other.
 
 `stretch` is the time a run takes with all streams open, over the time it takes alone: at 1.0 nobody notices the others. The
-upload is a PDF of 400 pages that is nearly all pictures. `floor` is what the processor time of the runs alone allows on one
-core for each process that works on runs, as a ratio of the same kind: no schedule can beat it.
+upload is a PDF of 400 pages that is nearly all pictures. `floor` is what the server's own processor time allows on as many
+cores as processes work on runs, as a ratio of the same kind: no schedule can beat it.
 """
 
 from __future__ import annotations
@@ -155,21 +155,20 @@ def percentile(values: Sequence[float], share: float) -> float:
 async def streams(client: httpx.AsyncClient, pid: int, count: int, workers: int) -> dict[str, Any]:
     """So many runs at once, each with its stream, beside one run alone."""
     await asyncio.gather(*(whole(client, number) for number in range(4 * max(workers, 1))))  # what is made once is made
-    before = processor(pid)
     alone = statistics.median([await whole(client, number) for number in range(3)])
-    each = (processor(pid) - before) / 3
+    before = processor(pid)
     over = asyncio.Event()
     health = asyncio.create_task(pulse(client, over))
     begun = time.monotonic()
     results = await asyncio.gather(*(whole(client, number) for number in range(count)), return_exceptions=True)
-    together = time.monotonic() - begun
+    together, each = time.monotonic() - begun, (processor(pid) - before) / count
     over.set()
     taken = [each for each in results if isinstance(each, float)]
     beats = await health
     return {
         "streams": count,
         "errors": count - len(taken),
-        "why": sorted({repr(each) for each in results if isinstance(each, BaseException)})[:3],
+        "why": "; ".join(sorted({repr(each) for each in results if isinstance(each, BaseException)})[:3]),
         "alone_s": round(alone, 2),
         "median_s": round(statistics.median(taken), 2) if taken else None,
         "p99_s": round(percentile(taken, 0.99), 2) if taken else None,
@@ -243,7 +242,7 @@ async def restarted(
     begun = time.monotonic()
     states = await asyncio.gather(*(followed(client, run) for run in runs), return_exceptions=True)
     lost = sum(state != "delivered" for state in states)
-    why = sorted({repr(state) for state in states if state != "delivered"})[:3]
+    why = "; ".join(sorted({repr(state) for state in states if state != "delivered"})[:3])
     return again, {"runs": count, "lost": lost, "why": why, "seconds": round(time.monotonic() - begun, 1)}
 
 
@@ -287,7 +286,7 @@ async def measured(arguments: argparse.Namespace, url: str, folder: Path, worker
     port = free_port()
     server = start(workspace, url, port, workers)
     pool = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    figures: dict[str, Any] = {"latency_s": arguments.latency}
+    figures: dict[str, Any] = {}
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=LONG, limits=pool) as client:
             figures["streams"] = await streams(client, server.pid, count, workers)
@@ -303,7 +302,8 @@ async def measured(arguments: argparse.Namespace, url: str, folder: Path, worker
             server.wait(30)
         except subprocess.TimeoutExpired:
             server.kill()
-    figures["exit_code"] = server.returncode
+    if server.returncode:
+        raise SystemExit(f"the server ended with {server.returncode}")
     return figures
 
 
@@ -326,7 +326,8 @@ def main() -> None:
         try:
             with tempfile.TemporaryDirectory() as name:
                 url = endpoint.stdout.readline().strip()
-                figures[f"{workers} workers"] = asyncio.run(measured(arguments, url, Path(name), workers))
+                for part, found in asyncio.run(measured(arguments, url, Path(name), workers)).items():
+                    figures.setdefault(part, {})[f"{workers} workers"] = found
         finally:
             endpoint.kill()
     print(json.dumps(figures, indent=2))
