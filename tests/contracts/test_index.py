@@ -341,7 +341,9 @@ async def test_empty_filters_mean_everything_or_nothing(index):
 
 @pytest.mark.parametrize("name", ["title", "meta.author", "it's \ufdd0odd\ufdd1", "label"])
 @pytest.mark.long
-async def test_no_string_can_break_a_filter(name, index):
+async def test_no_string_can_break_a_filter(name, index, request):
+    if name != "title" and "lance_on_s3" in request.node.name:
+        pytest.skip("in a bucket the filters are the same SQL as in a folder: one field is enough")
     await index.upsert([row(f"h{i:02d}", **{name: text}) for i, text in enumerate(HOSTILE)])
     filters = [make(text) for text in HOSTILE for make in (
         lambda text: Eq(name, text), lambda text: Contains(name, text), lambda text: Range(name, text, None),
@@ -446,7 +448,9 @@ def runner() -> Iterator[asyncio.Runner]:
 def test_every_filter_means_what_matches_says(engine, runner, tmp_path):
     counter = itertools.count()
 
-    @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    examples = 4 if engine is lance_on_s3 else 12  # in a bucket they take long, and are the same SQL as in a folder
+
+    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(FIELDS, min_size=1, max_size=12), st.lists(FILTERS, min_size=8, max_size=12))
     def check(rows: list[dict[str, Scalar]], filters: list[Filter]) -> None:
         async def play() -> None:
