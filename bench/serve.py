@@ -7,8 +7,8 @@ takes. The server is `assay serve` in a process of its own, with its limits per 
 here. With several numbers of `--workers` each has a server of its own, one after the other.
 
 `stretch` is the time a run takes with all streams open, over the time it takes alone: at 1.0 nobody notices the others. The
-upload is a PDF of 400 pages that is nearly all pictures. `floor` is what the server's own processor time allows on as many
-cores as processes work on runs, as a ratio of the same kind: no schedule can beat it.
+upload is a PDF of 400 pages that is nearly all pictures. `floor` is what the server's own processor time takes on as many
+cores as processes work on runs, as a ratio of the same kind.
 """
 
 from __future__ import annotations
