@@ -244,6 +244,7 @@ async def measured(name: str, url: str, searches: int, runs: int, at_once: int) 
         await asyncio.gather(*(run() for _ in range(at_once)))
         together, wall = (time.process_time() - began) / at_once, time.perf_counter() - wall
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(versions_of(("paper-qa",))))  # the last line but one: which of its environment
     return {
         "requests": requests,
         "ms a request": 1000 * alone / requests,
@@ -254,8 +255,8 @@ async def measured(name: str, url: str, searches: int, runs: int, at_once: int) 
     }
 
 
-def child(given: argparse.Namespace, name: str, url: str) -> dict[str, float] | str:
-    """The figures of one agent, or why there are none."""
+def child(given: argparse.Namespace, name: str, url: str, versions: dict[str, str]) -> dict[str, float] | str:
+    """The figures of one agent, or why there are none. Its version is added if it has an environment of its own."""
     options = ["--searches", given.searches, "--runs", given.runs, "--at-once", given.at_once]
     python = ROOT / ".paper-qa" / "bin" / "python" if name == PAPER_QA else Path(sys.executable)
     if not python.exists():
@@ -265,7 +266,9 @@ def child(given: argparse.Namespace, name: str, url: str) -> dict[str, float] | 
     )
     if done.returncode:
         return done.stderr.strip().splitlines()[-1]
-    return json.loads(done.stdout.splitlines()[-1])
+    *_, found, figures = done.stdout.splitlines()
+    versions |= json.loads(found)
+    return json.loads(figures)
 
 
 def compared(given: argparse.Namespace) -> None:
@@ -275,9 +278,10 @@ def compared(given: argparse.Namespace) -> None:
         url = server.stdout.readline().strip()
         rows: dict[str, list[dict[str, float]]] = {name: [] for name in (*AGENTS, PAPER_QA)}
         missing: dict[str, str] = {}
+        versions = versions_of(("pydantic-ai-slim", "openai-agents", "langgraph", "httpx"))
         for _ in range(given.rounds):
             for name, each in rows.items():
-                if isinstance(row := child(given, name, url), str):
+                if isinstance(row := child(given, name, url, versions), str):
                     missing[name] = row
                 else:
                     each.append(row)
@@ -300,7 +304,6 @@ def compared(given: argparse.Namespace) -> None:
             f"{name:16} {row['requests']:8.0f} {row['ms a request']:13.2f} {per:5.2f} {row['ms a run']:9.1f} {whole:5.2f}"
             f"   {row['at once: ms a request']:25.2f} {many:5.2f} {row['at once: seconds']:7.2f} {row['peak MB']:8.0f}"
         )
-    versions = versions_of(("pydantic-ai-slim", "openai-agents", "langgraph", "httpx"))
     medians = {
         name: {key: statistics.median(row[key] for row in each) for key in each[0]}
         for name, each in rows.items()
