@@ -194,7 +194,7 @@ PEERS: dict[str, tuple[Callable[[Task, Path], Built], str, str]] = {
 
 
 def peak_megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def megabytes() -> float:
