@@ -72,16 +72,16 @@ def query_terms(text: str) -> np.ndarray:
 def word_block(entries: np.ndarray, sizes: np.ndarray) -> WordBlock:
     """A block of rows whose terms are given as they are stored, one row after the other; `sizes` says how many each has."""
     owners = np.repeat(np.arange(len(sizes), dtype=np.uint64), sizes)
-    return _sorted(entries | owners << 8, len(sizes))
+    return _block_of(entries | owners << 8, len(sizes))
 
 
 def joined(left: WordBlock, right: WordBlock, keep: np.ndarray, more: np.ndarray) -> WordBlock:
     """One block of the kept rows of two."""
     first, second = int(np.count_nonzero(keep)), int(np.count_nonzero(more))
-    return _sorted(np.concatenate([_entries(left, keep, 0), _entries(right, more, first)]), first + second)
+    return _block_of(np.concatenate([_entries(left, keep, 0), _entries(right, more, first)]), first + second)
 
 
-def _sorted(entries: np.ndarray, rows: int) -> WordBlock:
+def _block_of(entries: np.ndarray, rows: int) -> WordBlock:
     """Entries with the number of their row between term and count: 32, 24 and 8 bits."""
     entries = np.sort(entries)
     owners, counts = (entries >> 8 & 0xFFFFFF).astype(np.int32), (entries & 0xFF).astype(np.uint8)
