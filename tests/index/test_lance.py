@@ -325,7 +325,7 @@ def test_a_snapshot_follows_its_table_through_any_changes():
         snapshot = matrix.advance(snapshot, version, present, _block(fresh.tolist()))
         assert sum(each.living for each in snapshot.blocks) == len(living)
         found = matrix.nearest(snapshot, np.ones(DIM, np.float32), 1000, In("group", (1, 2)))
-        assert sorted(near.row_id for near in found) == [i for i in sorted(living) if i % 4 in (1, 2)]
+        assert sorted(found.row_ids) == [i for i in sorted(living) if i % 4 in (1, 2)]
     assert len(snapshot.blocks) < 12
 
 

@@ -159,9 +159,9 @@ class Row:
     fields: Mapping[str, Scalar]  # base, doc, source, title, date, type, language, label
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: a search makes two hundred, and freezing them takes most of that time
 class Hit:
-    """A passage found by a search. `rank` is for display; `scores` are for fusion."""
+    """A passage found by a search. `rank` is for display; `scores` are for fusion. Not to be changed."""
 
     passage: Passage
     vector: np.ndarray

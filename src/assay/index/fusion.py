@@ -6,7 +6,7 @@ docs/decisions/0003-ranking.md has the effect of each part, and what was tried a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -203,7 +203,7 @@ def _scored(pool: Pool, place: int, score: float) -> Hit:
     scores = {**hit.scores, "dense": float(pool.cosine[place]), "fused": score}
     if pool.found["lexical"][place]:
         scores["lexical"] = float(pool.lexical[place])
-    return replace(hit, scores=scores)
+    return Hit(hit.passage, hit.vector, scores, hit.rank, hit.title, hit.fields)  # `replace` takes ten times as long
 
 
 def _first_of_each_document(pool: Pool, scores: np.ndarray, most: int) -> list[int]:

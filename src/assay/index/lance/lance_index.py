@@ -191,7 +191,7 @@ class LanceIndex:
         return await approximate_neighbours(self.table, query, k, where) if found is None else found
 
     async def _in_memory(
-        self, channel: str, search: Callable[[matrix.Snapshot], list[matrix.Neighbour]]
+        self, channel: str, search: Callable[[matrix.Snapshot], matrix.RankedRows]
     ) -> list[Hit] | None:
         """The hits of a search in memory; None if the table is too large for it."""
         for tries_left in (4, 3, 2, 1, 0):
@@ -202,7 +202,7 @@ class LanceIndex:
             at_once = snapshot.rows * self.dim <= AT_ONCE
             found = search(snapshot) if at_once else await asyncio.to_thread(search, snapshot)
             hits = await self._hits(found, channel)
-            if (len(hits) == len(found) and await self._versions() == now.versions) or not tries_left:
+            if (len(hits) == len(found.ids) and await self._versions() == now.versions) or not tries_left:
                 return hits
             # A writer has moved or deleted rows since the snapshot: retry.
         raise AssertionError
@@ -234,32 +234,33 @@ class LanceIndex:
     async def _worded(
         self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.LocatedRow], k: int
     ) -> list[Hit]:
-        rows = zip(scores, row_ids, (near[row_id] for row_id in row_ids), strict=True)
-        found = [matrix.Neighbour(score, own.id, row_id, own.vector, own.text) for score, row_id, own in rows]
-        return await self._hits(sorted(found, key=lambda each: (-each.score, each.id))[:k], "lexical")
+        rows = sorted(zip(scores, row_ids, strict=True), key=lambda row: (-row[0], near[row[1]].id))[:k]
+        ids, vectors, texts = zip(*(near[row_id] for _, row_id in rows), strict=True) if rows else ((), (), ())
+        found = matrix.RankedRows([row[0] for row in rows], ids, [row[1] for row in rows], vectors, texts)
+        return await self._hits(found, "lexical")
 
-    async def _hits(self, rows: Sequence[matrix.Neighbour], channel: str) -> list[Hit]:
+    async def _hits(self, rows: matrix.RankedRows, channel: str) -> list[Hit]:
         """The rows as hits, without those that are gone."""
-        stored = await self._stored(rows)
+        stored: list[StoredPassage | None] = [*map(self._read_before.get, rows.row_ids)]
         if None in stored:
-            rows = [row for row, passage in zip(rows, stored, strict=True) if passage is not None]
-        passages = [passage for passage in stored if passage is not None]
-        return to_hits(passages, [row.vector for row in rows], channel, [row.score for row in rows])
+            fresh = await self._stored(rows.take([at for at, passage in enumerate(stored) if passage is None]))
+            stored = [passage or fresh.get(row) for row, passage in zip(rows.row_ids, stored, strict=True)]
+            rows = rows.take([at for at, passage in enumerate(stored) if passage is not None])
+        return to_hits([passage for passage in stored if passage is not None], rows.vectors, channel, rows.scores)
 
-    async def _stored(self, rows: Sequence[matrix.Neighbour]) -> list[StoredPassage | None]:
-        """The passages of the rows: built from their texts if these are in memory, else read; None if a row is gone. They are
+    async def _stored(self, rows: matrix.RankedRows) -> dict[int, StoredPassage]:
+        """The passages of the rows that are not gone: built from their texts if these are in memory, else read. They are
         cached, since a row id always refers to the same row.
         """
-        known, fresh = self._read_before, dict[int, StoredPassage]()
-        if late := [row for row in rows if row.row_id not in known]:
-            fresh = {row.row_id: unpacked(row.text) for row in late if row.text is not None}
-            if absent := [row.row_id for row in late if row.text is None]:
-                found = await self.table.take_row_ids(absent).select(PAYLOAD).with_row_id().to_arrow()
-                fresh |= zip(found["_rowid"].to_pylist(), to_stored(found), strict=True)
-            if len(self._read_before) + len(fresh) > REMEMBERED:
-                self._read_before = {}
-            self._read_before |= fresh  # not `known`: while rows were read, deleted ones may have left the cache
-        return [known.get(row.row_id) or fresh.get(row.row_id) for row in rows]
+        texts = list(zip(rows.row_ids, rows.texts, strict=True))
+        fresh = {row: unpacked(text) for row, text in texts if text is not None}
+        if absent := [row for row, text in texts if text is None]:
+            found = await self.table.take_row_ids(absent).select(PAYLOAD).with_row_id().to_arrow()
+            fresh |= zip(found["_rowid"].to_pylist(), to_stored(found), strict=True)
+        if len(self._read_before) + len(fresh) > REMEMBERED:
+            self._read_before = {}
+        self._read_before |= fresh
+        return fresh
 
     async def _fresh(self) -> TableSnapshot:
         """The current state of the table, including writes by other processes."""

@@ -6,9 +6,11 @@ masked out, and adds a block for the new rows, so an update costs what changed, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +39,7 @@ class VectorBlock:
     row_ids: np.ndarray
     ids: np.ndarray
     vectors: np.ndarray
-    scale: np.ndarray  # 1 / length of each vector; 0 if the length is 0
+    lengths: np.ndarray  # of the vectors, in double precision; infinite for a vector of zeros
     columns: Mapping[str, FieldColumn]
     alive: np.ndarray
     texts: np.ndarray | None = None  # of each living row, as bytes; None if they exceed the limit
@@ -131,12 +133,21 @@ class Snapshot:
         return found
 
 
-class Neighbour(NamedTuple):
-    score: float
-    id: str
-    row_id: int
-    vector: np.ndarray
-    text: bytes | None = None
+class RankedRows(NamedTuple):
+    """Rows that a search has found, best first, as columns: a search finds a hundred, and columns are quickly made."""
+
+    scores: Sequence[float]
+    ids: Sequence[str]
+    row_ids: Sequence[int]
+    vectors: Sequence[np.ndarray]
+    texts: Sequence[bytes | None]
+
+    def take(self, places: Sequence[int]) -> RankedRows:
+        columns: Sequence[Sequence[Any]] = self
+        return RankedRows(*([each[place] for place in places] for each in columns))
+
+
+NO_ROWS = RankedRows((), (), (), (), ())
 
 
 def column(values: Sequence[Scalar | None]) -> FieldColumn:
@@ -154,10 +165,17 @@ def block(
     words: WordBlock | None = None,
 ) -> VectorBlock:
     """A block of living rows, which come sorted by row id."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     size = 0 if texts is None else sum(map(len, texts))
-    return VectorBlock(row_ids, ids, vectors, scale, columns, np.ones(len(row_ids), bool), texts, size, words)
+    return VectorBlock(
+        row_ids, ids, vectors, _lengths(vectors), columns, np.ones(len(row_ids), bool), texts, size, words
+    )
+
+
+def _lengths(vectors: np.ndarray) -> np.ndarray:
+    parts = (vectors[start : start + 4096].astype(np.float64) for start in range(0, len(vectors), 4096))
+    lengths = np.concatenate([np.empty(0), *(np.sqrt(np.vecdot(part, part)) for part in parts)])
+    lengths[lengths == 0] = np.inf
+    return lengths
 
 
 def advance(old: Snapshot, version: int, living: np.ndarray, fresh: VectorBlock | None) -> Snapshot:
@@ -179,23 +197,23 @@ def missing(old: Snapshot, living: np.ndarray) -> np.ndarray:
     return living
 
 
-def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> list[Neighbour]:
+def nearest(snapshot: Snapshot, query: np.ndarray, k: int, where: Filter) -> RankedRows:
     """The k rows nearest by cosine, best first; ties break on passage id."""
     pairs = zip(snapshot.blocks, snapshot.masks(where), strict=True)
     found = [_nearest(each, query, k, mask) for each, mask in pairs if mask.wanted and k > 0]
     return _merge(found, k)
 
 
-def best_by_words(snapshot: Snapshot, terms: np.ndarray, k: int, where: Filter) -> list[Neighbour]:
+def best_by_words(snapshot: Snapshot, terms: np.ndarray, k: int, where: Filter) -> RankedRows:
     """The k best rows by BM25, best first; ties break on passage id. Only for a snapshot that has words."""
-    found: list[list[Neighbour]] = []
+    found: list[RankedRows] = []
     scores = bm25(terms, snapshot.word_weights)
     for each, score, (kept, wanted) in zip(snapshot.blocks, scores, snapshot.masks(where), strict=True):
         if wanted < len(kept):
             score *= kept
         least = np.partition(score, len(score) - k)[len(score) - k] if k < len(score) else np.float32(0)
         rows = np.flatnonzero(score >= least if least > 0 else score)
-        found.append(_neighbours(each, rows, score[rows], k))
+        found.append(_ranked(each, rows, score[rows], k))
     return _merge(found, k)
 
 
@@ -246,57 +264,56 @@ def _mask(block: VectorBlock, where: Filter) -> RowMask:
     return RowMask(kept, int(np.count_nonzero(kept)))
 
 
-def _nearest(block: VectorBlock, query: np.ndarray, k: int, mask: RowMask) -> list[Neighbour]:
+def _nearest(block: VectorBlock, query: np.ndarray, k: int, mask: RowMask) -> RankedRows:
     kept, wanted = mask
-    length = float(np.linalg.norm(query.astype(np.float64)))
+    exact = query.astype(np.float64)
+    length = math.sqrt(exact @ exact)
     unit = (query / length if length else query).astype(np.float32)
     if wanted < SPARSE * len(kept):
         rows = np.flatnonzero(kept)
-        scores = np.vecdot(block.vectors[rows], unit) * block.scale[rows]
+        scores = np.vecdot(block.vectors[rows], unit) / block.lengths[rows]
     else:
         rows = None
         # Not `@`: BLAS would use threads that wait for each other on a busy machine (0.7 → 16 ms at 10k rows).
-        scores = np.vecdot(block.vectors, unit)
-        scores *= block.scale
+        scores = np.einsum("ij,j->i", block.vectors, unit)
+        scores /= block.lengths.astype(np.float32)
         if wanted < len(kept):
             scores[~kept] = -np.inf
     least = np.partition(scores, len(scores) - k)[len(scores) - k] if k < wanted else np.float32(-2)
     close = np.flatnonzero(scores >= least - NARROW)
     rows = close if rows is None else rows[close]
     # Rounding depends on the position in the matrix, so equal vectors might not tie: score the few candidates again, exactly.
-    return _neighbours(block, rows, _cosines(block.vectors, rows, query.astype(np.float64), length), k)
+    products = np.concatenate(
+        [
+            np.vecdot(block.vectors.take(some, 0).astype(np.float64), exact)
+            for some in np.split(rows, range(4096, len(rows), 4096))
+        ]
+    )
+    return _ranked(block, rows, products / (block.lengths[rows] * (length or np.inf)), k)
 
 
-def _neighbours(block: VectorBlock, rows: np.ndarray, scores: np.ndarray, k: int) -> list[Neighbour]:
+def _ranked(block: VectorBlock, rows: np.ndarray, scores: np.ndarray, k: int) -> RankedRows:
     """The k best of some rows, best first; ties break on passage id."""
     order = np.argsort(-scores)
     ranked = scores[order]
-    if np.any(ranked[1:] == ranked[:-1]):
-        ids, values = block.ids[rows], scores.tolist()
-        order = np.array(sorted(range(len(rows)), key=lambda i: (-values[i], ids[i])), np.intp)
+    if (ranked[1:] == ranked[:-1]).any():
+        by_id = np.array(sorted(range(len(rows)), key=block.ids[rows].tolist().__getitem__), np.intp)
+        order = by_id[np.argsort(-scores[by_id], kind="stable")]
     order = order[:k]
     best = rows[order]
-    columns = scores[order].tolist(), block.ids[best].tolist(), block.row_ids[best].tolist(), block.vectors[best]
-    return list(map(Neighbour, *columns, _texts(block, best)))
+    ids, row_ids, vectors = block.ids[best].tolist(), block.row_ids[best].tolist(), list(block.vectors.take(best, 0))
+    return RankedRows(ranked[:k].tolist(), ids, row_ids, vectors, _texts(block, best))
 
 
-def _merge(found: Sequence[list[Neighbour]], k: int) -> list[Neighbour]:
+def _merge(found: Sequence[RankedRows], k: int) -> RankedRows:
     if len(found) == 1:
         return found[0]
-    return sorted((near for some in found for near in some), key=lambda near: (-near.score, near.id))[:k]
+    rows = RankedRows(*(list(chain.from_iterable(column)) for column in zip(*found, strict=True))) if found else NO_ROWS
+    return rows.take(sorted(range(len(rows.ids)), key=lambda at: (-rows.scores[at], rows.ids[at]))[:k])
 
 
 def _texts(block: VectorBlock, rows: np.ndarray) -> Sequence[bytes | None]:
     return [None] * len(rows) if block.texts is None else block.texts[rows].tolist()
-
-
-def _cosines(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray, length: float) -> np.ndarray:
-    out = np.zeros(len(rows))
-    for start in range(0, len(rows), 4096):
-        some = vectors[rows[start : start + 4096]].astype(np.float64)
-        lengths = np.sqrt(np.vecdot(some, some)) * length
-        np.divide(np.vecdot(some, query), lengths, out=out[start : start + 4096], where=lengths > 0)
-    return out
 
 
 def _survivors(block: VectorBlock, alive: np.ndarray) -> VectorBlock:

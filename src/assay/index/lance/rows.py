@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pydantic_core import from_json
 
 from assay.core.errors import StoreError
 from assay.core.types import Hit, Passage, Row, Scalar
@@ -18,8 +18,6 @@ from assay.index.lance.words import WordBlock, pack_terms, word_block
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_parse = json.JSONDecoder().raw_decode  # stops at the end of the JSON
 
 PAYLOAD = ["body", "about"]
 IN_MEMORY = ["id", "vector", "extra", *(f"f_{c}" for c in COLUMNS)]
@@ -93,8 +91,7 @@ def with_label(table: pa.Table, label: str) -> pa.Table:
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPassage:
+class StoredPassage(NamedTuple):
     """A hit's data from its row, without the vector."""
 
     passage: Passage
@@ -129,19 +126,17 @@ def packed(table: pa.Table) -> np.ndarray:
 
 
 def unpacked(payload: bytes) -> StoredPassage:
-    text = payload.decode()
-    about, end = _parse(text)
-    return _stored(text, about, end + 1)
+    about, body = payload.split(b"\n", 1)  # JSON has no newline
+    return _stored(body.decode(), from_json(about))
 
 
 def to_hits(
     stored: Sequence[StoredPassage], vectors: Sequence[np.ndarray], channel: str = "", scores: Sequence[float] = ()
 ) -> list[Hit]:
     """Hits in the given order, with the channel's scores if there is a channel."""
-    return [
-        Hit(each.passage, vectors[i], {channel: scores[i]} if channel else {}, i + 1, each.title, each.fields)
-        for i, each in enumerate(stored)
-    ]
+    kept = [{channel: score} for score in scores] if channel else [{} for _ in stored]
+    rows = zip(stored, vectors, kept, range(1, len(stored) + 1), strict=True)
+    return [Hit(each.passage, vector, score, rank, each.title, each.fields) for each, vector, score, rank in rows]
 
 
 def take_rows(table: pa.Table, positions: Sequence[int]) -> pa.Table:
@@ -187,9 +182,9 @@ def _about(row: Row) -> str:
     return _json([of.id, of.doc_id, of.start, of.end, of.heading, of.page, len(row.lead), *context, dict(row.fields)])
 
 
-def _stored(body: str, about: list[Any], skip: int = 0) -> StoredPassage:
+def _stored(body: str, about: list[Any]) -> StoredPassage:
     id, doc_id, start, end, heading, page, lead, *context, fields = about
-    passage = Passage(id, doc_id, body[skip + lead + 1 :], start, end, heading, page, *context)
+    passage = Passage(id, doc_id, body[lead + 1 :], start, end, heading, page, *context)
     return StoredPassage(passage, str(fields.get("title", "")), fields)
 
 

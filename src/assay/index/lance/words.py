@@ -47,10 +47,11 @@ class WordBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordWeights:
-    """What a term is worth in each row of some blocks, before its rarity; the blocks come with their living rows."""
+    """What a term is worth in each row of some blocks, before its rarity."""
 
-    blocks: tuple[tuple[WordBlock, np.ndarray], ...]
+    blocks: tuple[WordBlock, ...]
     weights: tuple[np.ndarray, ...]  # one for each of `WordBlock.rows`
+    holders: tuple[np.ndarray, ...]  # how many living rows have each of `WordBlock.terms`
     rows: int  # alive
 
 
@@ -105,29 +106,42 @@ def word_weights(blocks: Sequence[tuple[WordBlock, np.ndarray]]) -> WordWeights:
         np.float32(K1 + 1) * each.counts / (each.counts + norm[each.rows])
         for (each, _), norm in zip(blocks, norms, strict=True)
     ]
-    return WordWeights(tuple(blocks), tuple(weights), rows)
+    holders = [
+        np.add.reduceat(alive[each.rows], each.starts[:-1], dtype=np.int64)
+        if len(each.terms)
+        else np.empty(0, np.int64)
+        for each, alive in blocks
+    ]
+    return WordWeights(tuple(each for each, _ in blocks), tuple(weights), tuple(holders), rows)
 
 
 def bm25(terms: np.ndarray, of: WordWeights) -> list[np.ndarray]:
     """The score of every row of every block; 0 for rows without any of the terms."""
-    scores = [np.zeros(len(each.lengths), np.float32) for each, _ in of.blocks]
-    places = [_places(each, terms) for each, _ in of.blocks]
-    for at in range(len(terms)):
-        rows = [each.rows[place[at]] for (each, _), place in zip(of.blocks, places, strict=True)]
-        holders = sum(int(np.count_nonzero(alive[own])) for (_, alive), own in zip(of.blocks, rows, strict=True))
-        rarity = np.float32(np.log(1 + (of.rows - holders + 0.5) / (holders + 0.5)))
-        for score, own, weights, place in zip(scores, rows, of.weights, places, strict=True):
-            score[own] += rarity * weights[place[at]]
-    return scores
+    places = [_places(each, terms) for each in of.blocks]
+    held = sum(
+        (np.append(held, 0)[place] for held, place in zip(of.holders, places, strict=True)), np.zeros(len(terms))
+    )
+    rarity = np.log(1 + (of.rows - held + 0.5) / (held + 0.5)).astype(np.float32)
+    return [_bm25(*each, rarity) for each in zip(of.blocks, of.weights, places, strict=True)]
 
 
-def _places(block: WordBlock, terms: np.ndarray) -> list[slice]:
-    """Where in `rows` each of these terms is."""
+def _bm25(block: WordBlock, weights: np.ndarray, places: np.ndarray, rarity: np.ndarray) -> np.ndarray:
+    found = np.flatnonzero(places < len(block.terms))
+    if not len(found):
+        return np.zeros(len(block.lengths))
+    places = places[found]
+    slices = list(map(slice, block.starts[places].tolist(), block.starts[places + 1].tolist()))
+    worth = [rare * weights[some] for rare, some in zip(rarity[found], slices, strict=True)]
+    rows = np.concatenate([block.rows[some] for some in slices])
+    return np.bincount(rows, np.concatenate(worth), len(block.lengths))
+
+
+def _places(block: WordBlock, terms: np.ndarray) -> np.ndarray:
+    """Where in the block's terms each of these is; behind the last one where it is not."""
     if not len(block.terms):
-        return [slice(0)] * len(terms)
-    at = np.minimum(np.searchsorted(block.terms, terms), len(block.terms) - 1)
-    ends = np.where(block.terms[at] == terms, block.starts[at + 1], block.starts[at])
-    return [slice(*place) for place in zip(block.starts[at].tolist(), ends.tolist(), strict=True)]
+        return np.zeros(len(terms), np.intp)
+    at = np.searchsorted(block.terms, terms)
+    return np.where(block.terms[np.minimum(at, len(block.terms) - 1)] == terms, at, len(block.terms))
 
 
 def _number(term: str) -> int:
