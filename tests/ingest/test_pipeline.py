@@ -10,6 +10,7 @@ import pytest
 
 from assay.core.errors import UserError
 from assay.index.filters import EVERYTHING
+from assay.ingest import pipeline
 from assay.ingest.engine import LocalWorkers
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.sources import SourceFile
@@ -204,6 +205,28 @@ def test_no_more_files_are_read_at_the_same_time_than_the_engine_allows(
     reader = Counting()
     report = add(opened, folder, reader=reader)
     assert reader.seen == most and set(outcomes(report).values()) == {"added"} and rows(opened) == 8
+
+
+def test_what_is_read_is_embedded_while_the_next_file_takes_its_time(
+    opened: Workspace, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pipeline, "MOMENT", 3600.0)
+    embedded = asyncio.Event()
+    sources = [SourceFile(f"{n:02}.txt", f"{n:02}.txt", data=f"Valve {n}.".encode()) for n in range(pipeline.ENOUGH)]
+
+    class Late(Plain):
+        async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+            if name == "late.txt":
+                await asyncio.wait_for(embedded.wait(), 20)
+            return await super().read(data, name)
+
+    def say(progress: pipeline.Progress) -> None:
+        if progress.passages == pipeline.ENOUGH:
+            embedded.set()
+
+    late = SourceFile("late.txt", "late.txt", data=b"The last valve.")
+    report = asyncio.run(opened.add_sources([*sources, late], reader=Late(), say=say))
+    assert report.passages == len(sources) + 1
 
 
 def test_a_file_that_was_moved_is_not_read_again(opened: Workspace, folder: Path):

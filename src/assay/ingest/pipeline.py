@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 PARSER = "3"  # incremented when the same file would now give a different text, or other tables
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 BYTES_AT_ONCE = 128_000_000  # of files that are read at the same time; a larger file is read alone
-MOMENT = 1.0  # seconds that a batch may take to fill up
+ENOUGH = 32  # passages that are embedded at once; with fewer, embedding each takes longer
+MOMENT = 1.0  # seconds to wait for so many
 OPTIMISE_EVERY = 20  # batches
 TAKEN_OVER = (
     "Only those on its access list may read it: a removed document with the same content had that list. "
@@ -423,8 +424,8 @@ async def _index_all(intake: IngestContext, done: asyncio.Queue[_Embedded | None
 
 
 async def _batches(queue: asyncio.Queue[_Ready | None], size: int) -> AsyncIterator[list[_Ready]]:
-    """Batches of about one batch of text, or of what arrives within a moment: small files are more efficient together, and the
-    first reports should not take long.
+    """Batches of what is there, up to about one batch of text. If that is little, a moment is spent to collect more: a few
+    passages take the embedder and the index nearly as long as many, but an idle embedder is worse.
     """
     while (first := await queue.get()) is not None:
         batch = [first]
@@ -432,8 +433,11 @@ async def _batches(queue: asyncio.Queue[_Ready | None], size: int) -> AsyncItera
         last = False
         until = time.monotonic() + MOMENT
         while characters < size * 600:
+            left = 0.0 if sum(len(each.pieces) for each in batch) >= ENOUGH else until - time.monotonic()
+            if queue.empty() and left <= 0:
+                break
             try:
-                following = await asyncio.wait_for(queue.get(), max(0.0, until - time.monotonic()))
+                following = queue.get_nowait() if not queue.empty() else await asyncio.wait_for(queue.get(), left)
             except TimeoutError:
                 break
             if following is None:

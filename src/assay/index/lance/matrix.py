@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -143,8 +143,7 @@ class RankedRows(NamedTuple):
     texts: Sequence[bytes | None]
 
     def take(self, places: Sequence[int]) -> RankedRows:
-        columns: Sequence[Sequence[Any]] = self
-        return RankedRows(*([each[place] for place in places] for each in columns))
+        return RankedRows._make([each[place] for place in places] for each in self)
 
 
 NO_ROWS = RankedRows((), (), (), (), ())
@@ -308,7 +307,7 @@ def _ranked(block: VectorBlock, rows: np.ndarray, scores: np.ndarray, k: int) ->
 def _merge(found: Sequence[RankedRows], k: int) -> RankedRows:
     if len(found) == 1:
         return found[0]
-    rows = RankedRows(*(list(chain.from_iterable(column)) for column in zip(*found, strict=True))) if found else NO_ROWS
+    rows = RankedRows._make(list(chain.from_iterable(each)) for each in zip(*found, strict=True)) if found else NO_ROWS
     return rows.take(sorted(range(len(rows.ids)), key=lambda at: (-rows.scores[at], rows.ids[at]))[:k])
 
 
