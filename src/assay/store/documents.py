@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import (
     JSON,
+    Column,
     ColumnElement,
     Connection,
-    Row,
     RowMapping,
     Select,
     Text,
@@ -111,33 +111,36 @@ def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
 
 
 # Built once: every step of a run looks documents up.
-_WANTED = (
-    documents.c.id.in_(bindparam("wanted", expanding=True))
-    & (documents.c.state == READY)
-    & documents.c.base.in_(bindparam("bases", expanding=True))
-    & documents.c.label.in_(bindparam("labels", expanding=True))
+_READABLE = and_(
+    one_of(documents.c.base, bindparam("bases", type_=Text)), one_of(documents.c.label, bindparam("labels", type_=Text))
 )
-_ENTRIES = select(*LINE).where(_WANTED).order_by(documents.c.uri)
-_TITLES = select(documents.c.id, documents.c.title).where(_WANTED)
-_IDENTITIES = select(documents.c.id, documents.c.title, documents.c.uri, documents.c.meta).where(_WANTED)
+_WANTED = and_(one_of(documents.c.id, bindparam("wanted", type_=Text)), documents.c.state == READY, _READABLE)
+_ENTRIES = Prepared(select(*LINE).where(_WANTED).order_by(documents.c.uri))
+_TITLES = Prepared(select(documents.c.id, documents.c.title).where(_WANTED))
+_IDENTITIES = Prepared(select(documents.c.id, documents.c.title, documents.c.uri, documents.c.meta).where(_WANTED))
+_STATE = Prepared(select(func.count(), func.max(documents.c.added)).where(_READABLE, documents.c.state == READY))
 
 
-def _found(store: Store, statement: Select[*tuple[Any, ...]], ids: Iterable[str], scope: Scope) -> Iterator[Row[Any]]:
+def _readable(scope: Scope) -> dict[str, str]:
+    """The values of `_READABLE`."""
+    return {"bases": dumps([base.id for base in scope.bases]), "labels": dumps(sorted(scope.labels))}
+
+
+def _found(store: Store, statement: Prepared, ids: Iterable[str], scope: Scope) -> list[tuple[Any, ...]]:
     """Those of these documents that the user may read now and that are searchable."""
-    may = {"bases": [base.id for base in scope.bases], "labels": sorted(scope.labels)}
     with store.read() as connection:
-        for part in _parts(sorted(set(ids))):
-            yield from connection.execute(statement, {"wanted": part, **may})
+        return statement.all(connection, wanted=dumps(sorted(set(ids))), **_readable(scope))
 
 
 def entries(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, Entry]:
     """The entries of those of these documents that the user may read now and that are searchable."""
-    return {row.id: entry_of(row._mapping) for row in _found(store, _ENTRIES, ids, scope)}
+    found = (entry_of(_values(LINE, row)) for row in _found(store, _ENTRIES, ids, scope))
+    return {entry.id: entry for entry in found}
 
 
 def titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """Their titles."""
-    return {row.id: row.title for row in _found(store, _TITLES, ids, scope)}
+    return dict(_found(store, _TITLES, ids, scope))
 
 
 def quoted_pages(store: Store, evidence: Sequence[Evidence], scope: Scope) -> dict[str, int]:
@@ -162,7 +165,7 @@ def quoted_pages(store: Store, evidence: Sequence[Evidence], scope: Scope) -> di
 def identified_titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """The same, with file name, organisation, kind and period: for prompts and checks."""
     rows = _found(store, _IDENTITIES, ids, scope)
-    return {row.id: identified_title(row.title, row.uri, row.meta) for row in rows}
+    return {id: identified_title(title, uri, _value(documents.c.meta, meta)) for id, title, uri, meta in rows}
 
 
 def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
@@ -177,9 +180,7 @@ def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
 def state_of(store: Store, scope: Scope) -> tuple[int, str]:
     """A value that changes when searchable documents are added, replaced or removed, or access to one changes."""
     with store.read() as connection:
-        count, newest = connection.execute(
-            select(func.count(), func.max(documents.c.added)).where(within(scope), documents.c.state == READY)
-        ).one()
+        [(count, newest)] = _STATE.all(connection, **_readable(scope))
     return count, newest or ""
 
 
@@ -222,26 +223,19 @@ _ONE = Prepared(
     select(*_ONE_COLUMNS)
     .join(texts, texts.c.document == documents.c.id)
     .outerjoin(tables, tables.c.document == documents.c.id)
-    .where(
-        documents.c.id == bindparam("document"),
-        one_of(documents.c.base, bindparam("bases", type_=Text)),
-        one_of(documents.c.label, bindparam("labels", type_=Text)),
-    )
+    .where(documents.c.id == bindparam("document"), _READABLE)
 )
 
 
 def get(store: Store, document: str, scope: Scope) -> Document | None:
     """A document with its text, including replaced versions, so that old citations still resolve."""
     with store.read() as connection:
-        row = _ONE.first(
-            connection,
-            document=document,
-            bases=dumps([base.id for base in scope.bases]),
-            labels=dumps(sorted(scope.labels)),
-        )
-    if row is None:
-        return None
-    return _document({of.name: _value(of, each) for of, each in zip(_ONE_COLUMNS, row, strict=True)})
+        row = _ONE.first(connection, document=document, **_readable(scope))
+    return None if row is None else _document(_values(_ONE_COLUMNS, row))
+
+
+def _values(columns: Sequence[Column[Any]], row: Sequence[Any]) -> dict[str, Any]:
+    return {of.name: _value(of, each) for of, each in zip(columns, row, strict=True)}
 
 
 def _value(column: ColumnElement[Any], value: Any) -> Any:
