@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from assay.core.types import Hit
+from assay.index.hit_list import HitList, hit_list, picked
 
 NO_PRIORS: Mapping[str, float] = {}
 RANK_OFFSET = 60  # of reciprocal-rank fusion: a larger value flattens the first ranks
@@ -41,7 +42,7 @@ class Ranking:
 class Pool:
     """Every hit of every channel once, ordered by passage id, with its score in each channel."""
 
-    hits: tuple[Hit, ...]
+    hits: HitList
     vectors: np.ndarray  # one unit row per hit
     cosine: np.ndarray  # known for all hits, because they carry their vectors
     meaning: np.ndarray  # the same, with the sentences of the query counted
@@ -55,14 +56,14 @@ def fuse(
     ranking: Ranking,
     priors: Mapping[str, float] = NO_PRIORS,
     sentences: Sequence[np.ndarray] = (),
-) -> list[Hit]:
+) -> Sequence[Hit]:
     """One list, best first, each passage once; ties break on passage id. Adds the score channel `fused`.
 
     priors: added to the scores of a document's passages, by document, in units of the spread of the scores
     sentences: the vectors of the sentences of a query that has several
     """
     pool = pooled(channels, query_vector, sentences)
-    if not pool.hits:
+    if not len(pool.hits):
         return []
     match ranking.by:
         case "scores":
@@ -76,8 +77,9 @@ def fuse(
         case "ranks":
             scores = reciprocal(pool.lexical, pool.found["lexical"]) + reciprocal(pool.meaning, pool.found["dense"])
             scores = with_priors(pool, scores, priors)
-    order = np.argsort(-scores, kind="stable")  # the pool is ordered by id, so ties break on id
-    return [_scored(pool, int(place), float(scores[place])) for place in order]
+    order = np.argsort(-scores, kind="stable").tolist()  # the pool is ordered by id, so ties break on id
+    best, fused = pool.hits.take(order), scores[order].tolist()
+    return HitList(best.ids, best.doc_ids, best.vectors, fused, lambda at: _scored(pool, order[at], fused[at]))
 
 
 def pooled(
@@ -88,16 +90,17 @@ def pooled(
     A query of several sentences has one that asks and others that instruct or define. A passage is as close as it is to
     the whole and to the nearest sentence, on average.
     """
-    by_id = {hit.passage.id: hit for hits in channels.values() for hit in hits}
-    hits = tuple(by_id[id] for id in sorted(by_id))
-    place = {hit.passage.id: at for at, hit in enumerate(hits)}
-    found = {name: np.zeros(len(hits), bool) for name in ("dense", "lexical")}
-    for name in found:
-        found[name][[place[hit.passage.id] for hit in channels.get(name, ())]] = True
+    lists = {name: hit_list(channels.get(name, ()), name) for name in ("dense", "lexical")}
+    by_id = {id: (hits, at) for hits in lists.values() for at, id in enumerate(hits.ids)}
+    hits = picked([by_id[id] for id in sorted(by_id)])
+    place = {id: at for at, id in enumerate(hits.ids)}
+    places = {name: [place[id] for id in own.ids] for name, own in lists.items()}
+    found = {name: np.zeros(len(hits), bool) for name in lists}
+    for name, own in places.items():
+        found[name][own] = True
     lexical = np.zeros(len(hits), np.float32)
-    for hit in channels.get("lexical", ()):
-        lexical[place[hit.passage.id]] = hit.scores["lexical"]
-    vectors = np.stack([hit.vector for hit in hits]) if hits else np.zeros((0, query_vector.size), np.float32)
+    lexical[places["lexical"]] = lists["lexical"].scores
+    vectors = np.stack(list(hits.vectors)) if len(hits) else np.zeros((0, query_vector.size), np.float32)
     cosine = vectors @ query_vector
     nearest = (vectors @ np.stack(sentences).T).max(axis=1) if len(sentences) else cosine
     return Pool(hits, vectors, cosine, (cosine + nearest) / 2, lexical, found)
@@ -120,7 +123,7 @@ def with_priors(pool: Pool, scores: np.ndarray, priors: Mapping[str, float]) -> 
     if not priors:
         return scores
     unit = float(scores.max() - np.median(scores))
-    return scores + unit * np.array([priors.get(hit.passage.doc_id, 0.0) for hit in pool.hits])
+    return scores + unit * np.array([priors.get(doc_id, 0.0) for doc_id in pool.hits.doc_ids])
 
 
 def refined(pool: Pool, scores: np.ndarray, query_vector: np.ndarray, ranking: Ranking) -> np.ndarray:
@@ -172,20 +175,25 @@ def diverse(hits: Sequence[Hit], k: int, amount: float) -> list[Hit]:
     return [hits[place] for place in picked]
 
 
-def capped(hits: Sequence[Hit], most: int, named: Collection[str] = ()) -> list[Hit]:
+def capped(hits: Sequence[Hit], most: int, named: Collection[str] = ()) -> Sequence[Hit]:
     """In the same order, at most `most` hits per document; 0 is no limit, and there is none for `named` documents."""
+    if not most:
+        return hits
     counts: dict[str, int] = {}
-    kept: list[Hit] = []
-    for hit in hits:
-        counts[hit.passage.doc_id] = counts.get(hit.passage.doc_id, 0) + 1
-        if not most or hit.passage.doc_id in named or counts[hit.passage.doc_id] <= most:
-            kept.append(hit)
-    return kept
+    kept: list[int] = []
+    listed = hit_list(hits)
+    for at, doc_id in enumerate(listed.doc_ids):
+        counts[doc_id] = counts.get(doc_id, 0) + 1
+        if doc_id in named or counts[doc_id] <= most:
+            kept.append(at)
+    return listed.take(kept)
 
 
-def spread(hits: Sequence[Hit], named: Collection[str]) -> list[Hit]:
+def spread(hits: Sequence[Hit], named: Collection[str]) -> Sequence[Hit]:
     """Among the passages of `named` documents, further ones of a page come after the first ones of other pages; passages
     of other documents keep their places."""
+    if not named:
+        return hits
     seen: set[tuple[str, int]] = set()
     first: list[Hit] = []
     later: list[Hit] = []
@@ -209,10 +217,11 @@ def _scored(pool: Pool, place: int, score: float) -> Hit:
 def _first_of_each_document(pool: Pool, scores: np.ndarray, most: int) -> list[int]:
     # Passages of one document overlap, so several of them are not independent evidence.
     places: dict[str, int] = {}
-    for place in np.argsort(-scores, kind="stable"):
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
+    for place in order:
         if len(places) >= most:
             break
-        places.setdefault(pool.hits[place].passage.doc_id, int(place))
+        places.setdefault(pool.hits.doc_ids[place], place)
     return list(places.values())
 
 

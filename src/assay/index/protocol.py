@@ -31,11 +31,11 @@ class Index(Protocol):
         """Set the access label of a document's rows and return their number."""
         ...
 
-    async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
+    async def dense(self, vector: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         """The k rows nearest by cosine, best first; ties break on passage id. Score channel `dense`."""
         ...
 
-    async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
+    async def lexical(self, query: str, k: int, where: Filter) -> Sequence[Hit]:
         """The k best rows by BM25 over lead and text, best first; the query is plain words, never syntax. Channel `lexical`."""
         ...
 

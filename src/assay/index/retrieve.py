@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from assay.core.access import Scope
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter, In, both
 from assay.index.fusion import Ranking, capped, diverse, fuse, spread
+from assay.index.hit_list import HitList, hit_list, picked
 from assay.index.named_documents import NameTable, name_table, named_document, weigh_named
 from assay.index.protocol import Index
 from assay.language.sentences import split_sentences
@@ -71,20 +72,19 @@ async def retrieve(
         only = both(allowed, In("doc", names.named))
         pools.append(_pool(indexes, query, [vector, *parts], only, NAMED_DEPTH * depth))
     found = await asyncio.gather(*pools)
-    channels = {name: _once(pool[name] for pool in found) for name in ("dense", "lexical")}
+    channels = {name: _once([pool[name] for pool in found], name) for name in ("dense", "lexical")}
     # Reports of one organisation are alike page by page: their best hits confirm each other without being better.
     ranking = (
         replace(search_context.ranking, feedback=0.0, lexical=NAMED_LEXICAL) if names.named else search_context.ranking
     )
-    fused = fuse(channels, vector, ranking, names.weights, parts)
-    fused = permitted(search_context.store, fused, scope)
+    fused: Sequence[Hit] = permitted(search_context.store, fuse(channels, vector, ranking, names.weights, parts), scope)
     if search_context.reranker is not None:
-        asked = (query, tuple(hit.passage.id for hit in fused))
+        asked = (query, tuple(hit_list(fused).ids))
         if asked not in search_context.reranked:
-            search_context.reranked[asked] = await search_context.reranker.rerank(query, fused)
+            search_context.reranked[asked] = await search_context.reranker.rerank(query, list(fused))
         fused = search_context.reranked[asked]
     if search_context.diversity:
-        fused = diverse(fused, depth, search_context.diversity)
+        fused = diverse(list(fused), depth, search_context.diversity)
     best = spread(capped(fused, search_context.per_document, names.named), names.named)[:k]
     return [replace(hit, rank=rank) for rank, hit in enumerate(best, 1)]
 
@@ -99,7 +99,7 @@ async def query_vectors(search_context: SearchContext, queries: Sequence[str]) -
 
 async def _pool(
     indexes: Sequence[Index], query: str, vectors: Sequence[np.ndarray], where: Filter, depth: int
-) -> dict[str, list[Hit]]:
+) -> dict[str, Sequence[Hit]]:
     """The hits of both channels. Lexical first: an engine may run it on its own threads while this one multiplies vectors."""
     lexical, *dense = await asyncio.gather(
         _channel([partial(index.lexical, query, depth, where) for index in indexes], "lexical", depth),
@@ -108,24 +108,27 @@ async def _pool(
             for vector in vectors
         ),
     )
-    return {"lexical": lexical, "dense": _once(dense)}
+    return {"lexical": lexical, "dense": _once(dense, "dense")}
 
 
-async def _channel(searches: Sequence[Callable[[], Awaitable[list[Hit]]]], name: str, depth: int) -> list[Hit]:
+async def _channel(searches: Sequence[Callable[[], Awaitable[Sequence[Hit]]]], name: str, depth: int) -> Sequence[Hit]:
     """One channel over all bases, best first."""
     if len(searches) == 1:
         return await searches[0]()
-    hits = [hit for found in await asyncio.gather(*(search() for search in searches)) for hit in found]
-    return sorted(hits, key=lambda hit: (-hit.scores[name], hit.passage.id))[:depth]
+    found = [hit_list(each, name) for each in await asyncio.gather(*(search() for search in searches))]
+    places = [(hits, at) for hits in found for at in range(len(hits))]
+    return picked(sorted(places, key=lambda place: (-place[0].scores[place[1]], place[0].ids[place[1]]))[:depth])
 
 
-def _once(channels: Iterable[Sequence[Hit]]) -> list[Hit]:
+def _once(searches: Sequence[Sequence[Hit]], name: str) -> Sequence[Hit]:
     """The hits of several searches of one channel, each once."""
-    found: dict[str, Hit] = {}
-    for hits in channels:
-        for hit in hits:
-            found.setdefault(hit.passage.id, hit)
-    return list(found.values())
+    if len(searches) == 1:
+        return searches[0]
+    first: dict[str, tuple[HitList, int]] = {}
+    for hits in (hit_list(each, name) for each in searches):
+        for at, id in enumerate(hits.ids):
+            first.setdefault(id, (hits, at))
+    return picked(list(first.values()))
 
 
 def query_sentences(query: str) -> list[str]:
@@ -155,12 +158,18 @@ def readable(scope: Scope) -> Filter:
     return both(In("base", tuple(base.id for base in scope.bases)), In("label", tuple(sorted(scope.labels))))
 
 
-def permitted(store: Store, hits: Sequence[Hit], scope: Scope) -> list[Hit]:
-    """The hits whose document may be read according to the current state of the store."""
-    titles = documents.titles(store, (hit.passage.doc_id for hit in hits), scope)
-    pairs = ((hit, titles.get(hit.passage.doc_id)) for hit in hits)
-    # The index nearly always has the same title, and two hundred copies would cost more than the query to the store.
-    return [hit if hit.title == title else replace(hit, title=title) for hit, title in pairs if title is not None]
+def permitted(store: Store, hits: Sequence[Hit], scope: Scope) -> HitList:
+    """The hits whose document may be read according to the current state of the store, with its title."""
+    listed = hit_list(hits)
+    titles = documents.titles(store, listed.doc_ids, scope)
+    kept = listed.take([at for at, doc_id in enumerate(listed.doc_ids) if doc_id in titles])
+
+    def titled(at: int) -> Hit:
+        hit = kept[at]
+        title = titles[hit.passage.doc_id]
+        return hit if hit.title == title else replace(hit, title=title)
+
+    return HitList(kept.ids, kept.doc_ids, kept.vectors, kept.scores, titled)
 
 
 async def fetch(search_context: SearchContext, ids: Sequence[str], scope: Scope) -> list[Hit]:
@@ -172,4 +181,4 @@ async def fetch(search_context: SearchContext, ids: Sequence[str], scope: Scope)
             if base.id in search_context.indexes
         )
     )
-    return permitted(search_context.store, [hit for hits in found for hit in hits], scope)
+    return list(permitted(search_context.store, [hit for hits in found for hit in hits], scope))

@@ -55,9 +55,8 @@ class Folder:
 
     async def files(self, table: str, part: str) -> list[str]:
         try:
-            with os.scandir(
-                f"{self.path}/{table}.lance/{part}"
-            ) as entries:  # joining paths would take as long as reading
+            # Not `Path / …`: joining would take as long as reading.
+            with os.scandir(f"{self.path}/{table}.lance/{part}") as entries:
                 return [entry.name for entry in entries]
         except FileNotFoundError:
             return []

@@ -34,6 +34,7 @@ from assay.index.lance.read import (
 from assay.index.lance.rows import (
     PAYLOAD,
     StoredPassage,
+    made_on_demand,
     take_rows,
     to_arrow,
     to_hits,
@@ -139,13 +140,13 @@ class LanceIndex:
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
+    async def dense(self, vector: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         query = query_vector(vector, self.dim)
         if k <= 0:
             return []
         return await self._read(lambda: self._dense(query, k, where))
 
-    async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
+    async def lexical(self, query: str, k: int, where: Filter) -> Sequence[Hit]:
         words = " ".join(list(dict.fromkeys(query.encode("utf-8", "ignore").decode().split()))[:QUERY_WORDS])
         if k <= 0 or not words:
             return []
@@ -186,13 +187,13 @@ class LanceIndex:
     async def _owes_erasure(self) -> bool:
         return await self.place.is_marked(self.name) or bool(await self.place.files(self.table.name, "_deletions"))
 
-    async def _dense(self, query: np.ndarray, k: int, where: Filter) -> list[Hit]:
+    async def _dense(self, query: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         found = await self._in_memory("dense", lambda snapshot: matrix.nearest(snapshot, query, k, where))
         return await approximate_neighbours(self.table, query, k, where) if found is None else found
 
     async def _in_memory(
         self, channel: str, search: Callable[[matrix.Snapshot], matrix.RankedRows]
-    ) -> list[Hit] | None:
+    ) -> Sequence[Hit] | None:
         """The hits of a search in memory; None if the table is too large for it."""
         for tries_left in (4, 3, 2, 1, 0):
             now = await self._fresh()
@@ -201,13 +202,17 @@ class LanceIndex:
                 return None
             at_once = snapshot.rows * self.dim <= AT_ONCE
             found = search(snapshot) if at_once else await asyncio.to_thread(search, snapshot)
+            if not found.ids:
+                return []
+            if snapshot.has_texts and "" not in found.doc_ids:
+                return made_on_demand(found, channel)
             hits = await self._hits(found, channel)
             if (len(hits) == len(found.ids) and await self._versions() == now.versions) or not tries_left:
                 return hits
             # A writer has moved or deleted rows since the snapshot: retry.
         raise AssertionError
 
-    async def _lexical(self, words: str, k: int, where: Filter) -> list[Hit]:
+    async def _lexical(self, words: str, k: int, where: Filter) -> Sequence[Hit]:
         terms = query_terms(words)
         found = await self._in_memory("lexical", lambda snapshot: matrix.best_by_words(snapshot, terms, k, where))
         return await self._lance_words(words, k, where) if found is None else found
@@ -236,7 +241,8 @@ class LanceIndex:
     ) -> list[Hit]:
         rows = sorted(zip(scores, row_ids, strict=True), key=lambda row: (-row[0], near[row[1]].id))[:k]
         ids, vectors, texts = zip(*(near[row_id] for _, row_id in rows), strict=True) if rows else ((), (), ())
-        found = matrix.RankedRows([row[0] for row in rows], ids, [row[1] for row in rows], vectors, texts)
+        unknown = [""] * len(rows)
+        found = matrix.RankedRows([row[0] for row in rows], ids, [row[1] for row in rows], unknown, vectors, texts)
         return await self._hits(found, "lexical")
 
     async def _hits(self, rows: matrix.RankedRows, channel: str) -> list[Hit]:

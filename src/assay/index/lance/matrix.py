@@ -16,6 +16,7 @@ import numpy as np
 
 from assay.core.types import Scalar
 from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range, matches
+from assay.index.hit_list import Vectors
 from assay.index.lance.words import WordBlock, WordWeights, bm25, joined, word_weights
 
 SPARSE = 0.25  # below this share of matching rows, gathering them is cheaper than multiplying all
@@ -38,6 +39,7 @@ class VectorBlock:
 
     row_ids: np.ndarray
     ids: np.ndarray
+    doc_ids: np.ndarray  # empty for a row without
     vectors: np.ndarray
     lengths: np.ndarray  # of the vectors, in double precision; infinite for a vector of zeros
     columns: Mapping[str, FieldColumn]
@@ -139,14 +141,15 @@ class RankedRows(NamedTuple):
     scores: Sequence[float]
     ids: Sequence[str]
     row_ids: Sequence[int]
-    vectors: Sequence[np.ndarray]
+    doc_ids: Sequence[str]  # empty for a row without
+    vectors: Vectors
     texts: Sequence[bytes | None]
 
     def take(self, places: Sequence[int]) -> RankedRows:
         return RankedRows._make([each[place] for place in places] for each in self)
 
 
-NO_ROWS = RankedRows((), (), (), (), ())
+NO_ROWS = RankedRows((), (), (), (), (), ())
 
 
 def column(values: Sequence[Scalar | None]) -> FieldColumn:
@@ -165,9 +168,15 @@ def block(
 ) -> VectorBlock:
     """A block of living rows, which come sorted by row id."""
     size = 0 if texts is None else sum(map(len, texts))
-    return VectorBlock(
-        row_ids, ids, vectors, _lengths(vectors), columns, np.ones(len(row_ids), bool), texts, size, words
-    )
+    alive = np.ones(len(row_ids), bool)
+    doc_ids = _doc_ids(columns.get("doc"), len(row_ids))
+    return VectorBlock(row_ids, ids, doc_ids, vectors, _lengths(vectors), columns, alive, texts, size, words)
+
+
+def _doc_ids(col: FieldColumn | None, rows: int) -> np.ndarray:
+    if col is None:
+        return np.full(rows, "", object)
+    return np.array([*map(str, col.values), ""], object)[col.codes]  # the last entry is what code −1 points to
 
 
 def _lengths(vectors: np.ndarray) -> np.ndarray:
@@ -210,8 +219,8 @@ def best_by_words(snapshot: Snapshot, terms: np.ndarray, k: int, where: Filter) 
     for each, score, (kept, wanted) in zip(snapshot.blocks, scores, snapshot.masks(where), strict=True):
         if wanted < len(kept):
             score *= kept
-        least = np.partition(score, len(score) - k)[len(score) - k] if k < len(score) else np.float32(0)
-        rows = np.flatnonzero(score >= least if least > 0 else score)
+        least = _kth_best(score, k) if k < len(score) else 0.0
+        rows = (score >= least if least > 0 else score).nonzero()[0]
         found.append(_ranked(each, rows, score[rows], k))
     return _merge(found, k)
 
@@ -278,30 +287,34 @@ def _nearest(block: VectorBlock, query: np.ndarray, k: int, mask: RowMask) -> Ra
         scores /= block.lengths.astype(np.float32)
         if wanted < len(kept):
             scores[~kept] = -np.inf
-    least = np.partition(scores, len(scores) - k)[len(scores) - k] if k < wanted else np.float32(-2)
-    close = np.flatnonzero(scores >= least - NARROW)
+    least = _kth_best(scores, k) if k < wanted else -2.0
+    close = (scores >= least - NARROW).nonzero()[0]
     rows = close if rows is None else rows[close]
     # Rounding depends on the position in the matrix, so equal vectors might not tie: score the few candidates again, exactly.
-    products = np.concatenate(
-        [
-            np.vecdot(block.vectors.take(some, 0).astype(np.float64), exact)
-            for some in np.split(rows, range(4096, len(rows), 4096))
-        ]
-    )
-    return _ranked(block, rows, products / (block.lengths[rows] * (length or np.inf)), k)
+    parts = (rows[start : start + 4096] for start in range(0, len(rows), 4096))
+    products = [np.vecdot(block.vectors.take(part, 0).astype(np.float64), exact) for part in parts]
+    product = products[0] if len(products) == 1 else np.concatenate([np.empty(0), *products])
+    return _ranked(block, rows, product / (block.lengths[rows] * (length or np.inf)), k)
+
+
+def _kth_best(scores: np.ndarray, k: int) -> float:
+    ordered = scores.copy()
+    ordered.partition(len(ordered) - k)
+    return float(ordered[len(ordered) - k])
 
 
 def _ranked(block: VectorBlock, rows: np.ndarray, scores: np.ndarray, k: int) -> RankedRows:
     """The k best of some rows, best first; ties break on passage id."""
-    order = np.argsort(-scores)
+    order = (-scores).argsort()
     ranked = scores[order]
     if (ranked[1:] == ranked[:-1]).any():
         by_id = np.array(sorted(range(len(rows)), key=block.ids[rows].tolist().__getitem__), np.intp)
         order = by_id[np.argsort(-scores[by_id], kind="stable")]
     order = order[:k]
     best = rows[order]
-    ids, row_ids, vectors = block.ids[best].tolist(), block.row_ids[best].tolist(), list(block.vectors.take(best, 0))
-    return RankedRows(ranked[:k].tolist(), ids, row_ids, vectors, _texts(block, best))
+    ids, row_ids = block.ids[best].tolist(), block.row_ids[best].tolist()
+    vectors, texts = block.vectors.take(best, 0), _texts(block, best)
+    return RankedRows(ranked[:k].tolist(), ids, row_ids, block.doc_ids[best].tolist(), vectors, texts)
 
 
 def _merge(found: Sequence[RankedRows], k: int) -> RankedRows:

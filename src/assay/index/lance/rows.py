@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from assay.core.errors import StoreError
 from assay.core.types import Hit, Passage, Row, Scalar
 from assay.index.encoding import row_vector
+from assay.index.hit_list import HitList, Vectors
 from assay.index.lance import matrix
 from assay.index.lance.sql import COLUMNS, exact, folded, has_column
 from assay.index.lance.words import WordBlock, pack_terms, word_block
@@ -130,8 +131,18 @@ def unpacked(payload: bytes) -> StoredPassage:
     return _stored(body.decode(), from_json(about))
 
 
+def made_on_demand(rows: matrix.RankedRows, channel: str) -> HitList:
+    """Rows whose texts are in memory as hits. They are of one version of the table, whatever happens to it."""
+
+    def make(at: int) -> Hit:
+        stored = unpacked(rows.texts[at] or b"")
+        return Hit(stored.passage, rows.vectors[at], {channel: rows.scores[at]}, at + 1, stored.title, stored.fields)
+
+    return HitList(rows.ids, rows.doc_ids, rows.vectors, rows.scores, make)
+
+
 def to_hits(
-    stored: Sequence[StoredPassage], vectors: Sequence[np.ndarray], channel: str = "", scores: Sequence[float] = ()
+    stored: Sequence[StoredPassage], vectors: Vectors, channel: str = "", scores: Sequence[float] = ()
 ) -> list[Hit]:
     """Hits in the given order, with the channel's scores if there is a channel."""
     kept = [{channel: score} for score in scores] if channel else [{} for _ in stored]

@@ -51,7 +51,7 @@ class WordWeights:
 
     blocks: tuple[WordBlock, ...]
     weights: tuple[np.ndarray, ...]  # one for each of `WordBlock.rows`
-    holders: tuple[np.ndarray, ...]  # how many living rows have each of `WordBlock.terms`
+    holders: tuple[np.ndarray, ...]  # how many living rows have each of `WordBlock.terms`, and 0 for any other term
     rows: int  # alive
 
 
@@ -112,15 +112,14 @@ def word_weights(blocks: Sequence[tuple[WordBlock, np.ndarray]]) -> WordWeights:
         else np.empty(0, np.int64)
         for each, alive in blocks
     ]
-    return WordWeights(tuple(each for each, _ in blocks), tuple(weights), tuple(holders), rows)
+    counted = (np.append(each, 0) for each in holders)
+    return WordWeights(tuple(each for each, _ in blocks), tuple(weights), tuple(counted), rows)
 
 
 def bm25(terms: np.ndarray, of: WordWeights) -> list[np.ndarray]:
     """The score of every row of every block; 0 for rows without any of the terms."""
     places = [_places(each, terms) for each in of.blocks]
-    held = sum(
-        (np.append(held, 0)[place] for held, place in zip(of.holders, places, strict=True)), np.zeros(len(terms))
-    )
+    held = sum((held[place] for held, place in zip(of.holders, places, strict=True)), np.zeros(len(terms)))
     rarity = np.log(1 + (of.rows - held + 0.5) / (held + 0.5)).astype(np.float32)
     return [_bm25(*each, rarity) for each in zip(of.blocks, of.weights, places, strict=True)]
 

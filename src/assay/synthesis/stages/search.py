@@ -98,7 +98,7 @@ async def _select_passages(
     reranker = _reranker(context, name)
     ranked = await reranker.rerank(question.text, hits) if reranker and hits else _by_fused_score(hits)
     most = brief.top * (READ_MORE if name == "llm" else 1)
-    return capped(ranked, OF_ONE if len(brief.documents) > 1 else 0)[:most]
+    return list(capped(ranked, OF_ONE if len(brief.documents) > 1 else 0)[:most])
 
 
 def _reranker(context: RunContext, name: str) -> Reranker | None:
