@@ -62,13 +62,6 @@ def _loosely(words: str, text: str, at: int) -> tuple[int, int] | None:
 
 def _folded(text: str, at: int) -> tuple[str, list[int]]:
     """Letters without white space or hyphens, each with its original offset."""
-    signs: list[str] = []
-    places: list[int] = []
-    for place in range(at, len(text)):
-        sign = text[place].translate(SAME)
-        if sign.isspace() or sign == "-":
-            continue
-        for each in sign.casefold():
-            signs.append(each)
-            places.append(place)
-    return "".join(signs), places
+    alike = enumerate(text[at:].translate(SAME), at)
+    letters = [(place, sign.casefold()) for place, sign in alike if not sign.isspace() and sign != "-"]
+    return "".join(sign for _, sign in letters), [place for place, sign in letters for _ in sign]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import signal
 import socket
@@ -24,6 +25,12 @@ SHUTDOWN_SECONDS = 3  # seconds for pending responses once runs are parked
 KEEP_ALIVE_SECONDS = (
     75  # longer than proxies keep a connection, so that none sends a request on one that is being closed
 )
+
+
+def collect_garbage_less_often() -> None:
+    """For a process that serves or works: it holds many objects and leaves few cycles, and looking for those as often as
+    Python does took a twentieth of its time."""
+    gc.set_threshold(50_000, 20, 100)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -169,10 +169,11 @@ def _run(
     access_log: bool,
 ) -> None:
     from assay.serve.app import make_app
-    from assay.serve.process import ServerProcess, listen, log_to_terminal
+    from assay.serve.process import ServerProcess, collect_garbage_less_often, listen, log_to_terminal
     from assay.serve.state import Server
 
     log_to_terminal(access=access_log)
+    collect_garbage_less_often()
     guards = check_guards(opened)
     listening = listen(host, port)
     named = f"[{host}]" if ":" in host else host

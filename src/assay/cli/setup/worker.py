@@ -35,7 +35,7 @@ def worker(
     from assay.cli.setup.serve import ONE_SERVER, auth_of, check_guards
     from assay.core.access import LOCAL
     from assay.core.errors import UserError
-    from assay.serve.process import log_to_terminal
+    from assay.serve.process import collect_garbage_less_often, log_to_terminal
     from assay.serve.state import ServeOptions, Server
     from assay.workspace.facade import open_workspace
 
@@ -44,6 +44,7 @@ def worker(
         auth=auth_of(auth, trust_header), user_header=trust_header, groups_header=trust_groups_header
     )
     log_to_terminal(access=False)
+    collect_garbage_less_often()
     with open_workspace(workspace, principal=LOCAL, **own) as opened:
         if not (opened.settings.state or with_server):
             raise UserError(ONE_SERVER)
