@@ -5,8 +5,9 @@
 Other libraries search the same texts and vectors, each in a process of its own, after ours.
 
 Passages are invented (Zipfian words from a made-up vocabulary, random unit vectors) and the same on every machine. Ours
-returns whole hits, with text, from a folder that other processes may write to; the limit returns row numbers. The floor
-is Lance's word search by itself, row numbers and scores: no hybrid search that uses it can be faster.
+searches a folder that other processes may write to, and returns a list that makes a hit, with text, when it is asked for;
+the limit returns row numbers. `retrieve` is a whole search: both channels, fusion, access and titles from the store, ten
+hits made. The floor is Lance's word search by itself, row numbers and scores: no hybrid search that uses it can be faster.
 """
 
 from __future__ import annotations

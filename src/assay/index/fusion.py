@@ -194,6 +194,7 @@ def spread(hits: Sequence[Hit], named: Collection[str]) -> Sequence[Hit]:
     of other documents keep their places."""
     if not named:
         return hits
+    hits = list(hits)
     seen: set[tuple[str, int]] = set()
     first: list[Hit] = []
     later: list[Hit] = []
