@@ -159,9 +159,9 @@ class Row:
     fields: Mapping[str, Scalar]  # base, doc, source, title, date, type, language, label
 
 
-@dataclass(slots=True, eq=False)  # not frozen: a search makes two hundred, and freezing them takes most of that time
+@dataclass(frozen=True, slots=True, eq=False)
 class Hit:
-    """A passage found by a search. `rank` is for display; `scores` are for fusion. Not to be changed."""
+    """A passage found by a search. `rank` is for display; `scores` are for fusion."""
 
     passage: Passage
     vector: np.ndarray
