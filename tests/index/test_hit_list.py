@@ -8,7 +8,7 @@ import pytest
 from assay.core.types import Hit, Passage
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, capped, fuse
-from assay.index.hit_list import HitList, hit_list, picked
+from assay.index.hit_list import HitList, hit_list, pick
 from assay.index.lance import rows
 from assay.ingest.sources import SourceFile
 from assay.testing.word_embedder import WordEmbedder
@@ -41,7 +41,7 @@ def test_a_list_with_columns_is_a_list():
 
 def test_columns_stay_with_their_hits():
     left, right = counted([hit("a", "x", 0.9), hit("b", "y", 0.5)], []), counted([hit("c", "z", 0.7)], [])
-    for listed in (picked([(left, 1), (right, 0), (left, 0)]), left.take([1, 0])):
+    for listed in (pick([(left, 1), (right, 0), (left, 0)]), left.take([1, 0])):
         assert [each.passage.id for each in listed] == list(listed.ids)
         assert [each.passage.doc_id for each in listed] == list(listed.doc_ids)
         assert [each.scores["dense"] for each in listed] == list(listed.scores)

@@ -178,7 +178,7 @@ async def test_a_reader_survives_a_writer_that_tidies_away_its_version(tmp_path)
 
 
 async def test_rows_that_move_between_the_look_and_the_reading_are_found_all_the_same(tmp_path, monkeypatch):
-    reader, writer = await opened(tmp_path, MemoryLimits(text_bytes=0)), await opened(tmp_path)
+    reader, writer = await opened(tmp_path), await opened(tmp_path)
     for i in range(3):
         await writer.upsert([row(f"{i}-{n}", doc=f"d{i}") for n in range(10)])
     look, moved = LanceIndex._fresh, []

@@ -6,13 +6,13 @@ docs/decisions/0003-ranking.md has the effect of each part, and what was tried a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from assay.core.types import Hit
-from assay.index.hit_list import HitList, hit_list, picked
+from assay.index.hit_list import HitList, hit_list, pick
 
 NO_PRIORS: Mapping[str, float] = {}
 RANK_OFFSET = 60  # of reciprocal-rank fusion: a larger value flattens the first ranks
@@ -63,7 +63,7 @@ def fuse(
     sentences: the vectors of the sentences of a query that has several
     """
     pool = pooled(channels, query_vector, sentences)
-    if not len(pool.hits):
+    if not pool.hits:
         return []
     match ranking.by:
         case "scores":
@@ -92,7 +92,7 @@ def pooled(
     """
     lists = {name: hit_list(channels.get(name, ()), name) for name in ("dense", "lexical")}
     by_id = {id: (hits, at) for hits in lists.values() for at, id in enumerate(hits.ids)}
-    hits = picked([by_id[id] for id in sorted(by_id)])
+    hits = pick([by_id[id] for id in sorted(by_id)])
     place = {id: at for at, id in enumerate(hits.ids)}
     places = {name: [place[id] for id in own.ids] for name, own in lists.items()}
     found = {name: np.zeros(len(hits), bool) for name in lists}
@@ -100,7 +100,7 @@ def pooled(
         found[name][own] = True
     lexical = np.zeros(len(hits), np.float32)
     lexical[places["lexical"]] = lists["lexical"].scores
-    vectors = np.stack(list(hits.vectors)) if len(hits) else np.zeros((0, query_vector.size), np.float32)
+    vectors = np.stack(list(hits.vectors)) if hits else np.zeros((0, query_vector.size), np.float32)
     cosine = vectors @ query_vector
     nearest = (vectors @ np.stack(sentences).T).max(axis=1) if len(sentences) else cosine
     return Pool(hits, vectors, cosine, (cosine + nearest) / 2, lexical, found)
@@ -212,7 +212,7 @@ def _scored(pool: Pool, place: int, score: float) -> Hit:
     scores = {**hit.scores, "dense": float(pool.cosine[place]), "fused": score}
     if pool.found["lexical"][place]:
         scores["lexical"] = float(pool.lexical[place])
-    return Hit(hit.passage, hit.vector, scores, hit.rank, hit.title, hit.fields)  # `replace` takes ten times as long
+    return replace(hit, scores=scores)
 
 
 def _first_of_each_document(pool: Pool, scores: np.ndarray, most: int) -> list[int]:

@@ -43,13 +43,7 @@ class HitList(Sequence[Hit]):
 
     def take(self, places: Sequence[int]) -> HitList:
         """The hits at these places, in this order."""
-        return HitList(
-            [self.ids[at] for at in places],
-            [self.doc_ids[at] for at in places],
-            [self.vectors[at] for at in places],
-            [self.scores[at] for at in places],
-            lambda at: self._make(places[at]),
-        )
+        return pick([(self, at) for at in places])
 
 
 def hit_list(hits: Sequence[Hit], channel: str = "") -> HitList:
@@ -65,7 +59,7 @@ def hit_list(hits: Sequence[Hit], channel: str = "") -> HitList:
     )
 
 
-def picked(places: Sequence[tuple[HitList, int]]) -> HitList:
+def pick(places: Sequence[tuple[HitList, int]]) -> HitList:
     """The hits at these places of several lists, in this order."""
     return HitList(
         [hits.ids[at] for hits, at in places],

@@ -18,7 +18,7 @@ from assay.core.access import Scope
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter, In, both
 from assay.index.fusion import Ranking, capped, diverse, fuse, spread
-from assay.index.hit_list import HitList, hit_list, picked
+from assay.index.hit_list import HitList, hit_list, pick
 from assay.index.named_documents import NameTable, name_table, named_document, weigh_named
 from assay.index.protocol import Index
 from assay.language.sentences import split_sentences
@@ -117,7 +117,7 @@ async def _channel(searches: Sequence[Callable[[], Awaitable[Sequence[Hit]]]], n
         return await searches[0]()
     found = [hit_list(each, name) for each in await asyncio.gather(*(search() for search in searches))]
     places = [(hits, at) for hits in found for at in range(len(hits))]
-    return picked(sorted(places, key=lambda place: (-place[0].scores[place[1]], place[0].ids[place[1]]))[:depth])
+    return pick(sorted(places, key=lambda place: (-place[0].scores[place[1]], place[0].ids[place[1]]))[:depth])
 
 
 def _once(searches: Sequence[Sequence[Hit]], name: str) -> Sequence[Hit]:
@@ -128,7 +128,7 @@ def _once(searches: Sequence[Sequence[Hit]], name: str) -> Sequence[Hit]:
     for hits in (hit_list(each, name) for each in searches):
         for at, id in enumerate(hits.ids):
             first.setdefault(id, (hits, at))
-    return picked(list(first.values()))
+    return pick(list(first.values()))
 
 
 def query_sentences(query: str) -> list[str]:

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 PARSER = "3"  # incremented when the same file would now give a different text, or other tables
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 BYTES_AT_ONCE = 128_000_000  # of files that are read at the same time; a larger file is read alone
-ENOUGH = 32  # passages that are embedded at once; with fewer, embedding each takes longer
-MOMENT = 1.0  # seconds to wait for so many
+ENOUGH = 32  # passages of which a batch does not wait for more
+MOMENT = 1.0  # seconds that a smaller batch waits
 OPTIMISE_EVERY = 20  # batches
 TAKEN_OVER = (
     "Only those on its access list may read it: a removed document with the same content had that list. "
@@ -429,11 +429,11 @@ async def _batches(queue: asyncio.Queue[_Ready | None], size: int) -> AsyncItera
     """
     while (first := await queue.get()) is not None:
         batch = [first]
-        characters = len(first.document.text)
+        characters, passages = len(first.document.text), len(first.pieces)
         last = False
         until = time.monotonic() + MOMENT
         while characters < size * 600:
-            left = 0.0 if sum(len(each.pieces) for each in batch) >= ENOUGH else until - time.monotonic()
+            left = 0.0 if passages >= ENOUGH else until - time.monotonic()
             if queue.empty() and left <= 0:
                 break
             try:
@@ -445,6 +445,7 @@ async def _batches(queue: asyncio.Queue[_Ready | None], size: int) -> AsyncItera
                 break
             batch.append(following)
             characters += len(following.document.text)
+            passages += len(following.pieces)
         yield batch
         if last:
             return

@@ -202,11 +202,8 @@ class LanceIndex:
                 return None
             at_once = snapshot.rows * self.dim <= AT_ONCE
             found = search(snapshot) if at_once else await asyncio.to_thread(search, snapshot)
-            if not found.ids:
-                return []
-            if snapshot.has_texts and "" not in found.doc_ids:
-                return made_on_demand(found, channel)
-            hits = await self._hits(found, channel)
+            in_memory = found.ids and snapshot.has_texts and "" not in found.doc_ids
+            hits = made_on_demand(found, channel) if in_memory else await self._hits(found, channel)
             if (len(hits) == len(found.ids) and await self._versions() == now.versions) or not tries_left:
                 return hits
             # A writer has moved or deleted rows since the snapshot: retry.

@@ -132,7 +132,7 @@ def unpacked(payload: bytes) -> StoredPassage:
 
 
 def made_on_demand(rows: matrix.RankedRows, channel: str) -> HitList:
-    """Rows whose texts are in memory as hits. They are of one version of the table, whatever happens to it."""
+    """Rows whose texts are in memory as hits."""
 
     def make(at: int) -> Hit:
         stored = unpacked(rows.texts[at] or b"")
