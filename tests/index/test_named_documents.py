@@ -10,8 +10,15 @@ import pytest
 from assay.core.identity import ORGANISATION, PERIOD
 from assay.core.types import Hit, Passage
 from assay.index.fusion import Ranking, capped, fuse, spread
-from assay.index.named_documents import NamedDocument, NameTable, name_table, named_document, weigh_named
-from assay.index.retrieve import _names, query_sentences
+from assay.index.named_documents import (
+    NamedDocument,
+    NameTable,
+    name_table,
+    named_document,
+    weigh_named,
+    words_of_names,
+)
+from assay.index.retrieve import _shelf, query_sentences, with_first
 from assay.ingest.sources import find_sources
 from assay.workspace.facade import open_workspace
 
@@ -50,6 +57,27 @@ def first(question: str, table: NameTable | None = None) -> str:
 def test_a_company_and_a_year_name_one_document(question: str, document: str):
     assert first(question) == document
     assert document in weigh_named(question, shelf()).named
+
+
+WATER = [report("WATER", "Sarrow Valley Water", year) for year in (2020, 2021)]
+
+
+def test_one_word_of_a_name_that_other_documents_have_names_nobody():
+    table = name_table([*shelf().documents, *WATER])
+    question = "Which households were told to boil water in 2021?"
+    assert words_of_names(question, table) == {"water": {"WATER2020", "WATER2021"}}
+    assert "WATER2021" in weigh_named(question, table).named
+    assert not weigh_named(question, table, {"water"}).named
+    assert "BOEING2021" in weigh_named("What did Boeing say about water in 2021?", table, {"water"}).named
+
+
+@pytest.mark.parametrize(
+    "question", ["What does Sarrow Valley Water supply?", "sarrow valley water supply", "SVW supply"]
+)
+def test_a_name_in_full_or_its_initials_count_whatever_its_words_are(question: str):
+    table = name_table([*shelf().documents, *WATER])
+    assert not words_of_names(question, table)
+    assert "WATER2021" in weigh_named(question, table, {"water", "valley", "sarrow"}).named
 
 
 def test_a_company_without_a_year_names_all_its_documents_alike():
@@ -133,6 +161,19 @@ def test_a_prior_moves_a_document_up_and_hides_no_other():
     assert [each.passage.id for each in weighted] == ["b", "a"]
 
 
+def test_what_comes_first_leaves_the_plain_hits_within_the_first_ten():
+    named, plain = [hit(f"n{at}", "named", 0.5) for at in range(20)], [hit(f"p{at}", "other", 0.9) for at in range(5)]
+    first, mixed = [hit("table", "named", 0.1)], [*named[:2], plain[0], *named[2:], *plain[1:]]
+    found = [each.passage.id for each in with_first(first, mixed, plain)]
+    assert found[:10] == ["table", "n0", "n1", "p0", "n2", "n3", "p1", "p2", "p3", "p4"]
+    assert len(found) == len(set(found)) == 26
+
+
+def test_hits_that_are_among_the_first_anyway_keep_their_places():
+    hits = [hit(str(at), "x", 0.9 - at / 100) for at in range(12)]
+    assert [each.passage.id for each in with_first([], hits, hits[3:8])] == [str(at) for at in range(12)]
+
+
 def test_the_nearest_sentence_of_a_query_counts():
     hits = [hit("a", "x", 0.8), hit("b", "y", 0.7)]
     query, sentence = np.array([1, 0], np.float32), np.array([0, 1], np.float32)
@@ -161,8 +202,8 @@ async def test_names_are_looked_up_again_when_documents_change(tmp_path: Path):
         files = find_sources([tmp_path / f"{name}.txt" for name in ("harbour", "orchard", "quarry")])
         await opened.add_sources(files, "b")
         scope = opened.scope(["b"])
-        assert len(_names(await opened.search_context(scope), scope).documents) == 3
+        assert len(_shelf(await opened.search_context(scope), scope).names.documents) == 3
         await opened.add_sources(find_sources([tmp_path / "harbour_2.txt"]), "b")
-        assert len(_names(await opened.search_context(scope), scope).documents) == 4
+        assert len(_shelf(await opened.search_context(scope), scope).names.documents) == 4
         first = await opened.search("What does Harbour say about fees?")
         assert Path(str(first[0].fields["source"])).stem.startswith("harbour")

@@ -149,6 +149,9 @@ class Settings(BaseModel):
         description="where the original bytes of documents are kept: empty for the folder `originals` of the workspace, a "
         "PATH, or s3://BUCKET/PREFIX",
     )
+    glossary: str = Field(
+        "", description="a TOML file with measures and names of your own, added to the glossary that comes with Assay"
+    )
     pool: int = Field(100, ge=10, le=1000, description="how many passages each channel contributes to a search")
     per_document: int = Field(
         3, ge=0, le=100, description="the most passages of one document in a result; 0 for no cap"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.core.identity import ORGANISATION, PERIOD, file_words
@@ -62,7 +62,8 @@ class NamedDocument:
     """What a document may be called in a question."""
 
     id: str
-    organisation: frozenset[str]  # words, and the whole written as one word
+    name: str  # of its organisation, written as one word
+    organisation: frozenset[str]  # the words of it
     aliases: frozenset[str]  # initials
     file: frozenset[str]  # words of the file name
     years: frozenset[int]
@@ -80,7 +81,8 @@ def named_document(id: str, uri: str, meta: Mapping[str, str]) -> NamedDocument:
     years = {int(own[1])} if own else set()
     return NamedDocument(
         id,
-        frozenset({*words, "".join(words)} - {""}),
+        "".join(words),
+        frozenset(words),
         frozenset(_initials(core)),
         frozenset(word for word in file if not YEARS.fullmatch(word)),
         frozenset(years | {int(year) for year in YEARS.findall(" ".join(file))}),
@@ -100,6 +102,7 @@ class NameTable:
     """The documents of a search by what they may be called."""
 
     documents: tuple[NamedDocument, ...] = ()
+    by_name: Mapping[str, frozenset[str]] = field(default_factory=dict)
     by_organisation: Mapping[str, frozenset[str]] = field(default_factory=dict)
     by_alias: Mapping[str, frozenset[str]] = field(default_factory=dict)
     by_file: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -109,6 +112,7 @@ def name_table(documents: Iterable[NamedDocument]) -> NameTable:
     listed = tuple(documents)
     return NameTable(
         listed,
+        _inverted((each.id, {each.name} - {""}) for each in listed),
         _inverted((each.id, each.organisation) for each in listed),
         _inverted((each.id, each.aliases) for each in listed),
         _inverted((each.id, each.file) for each in listed),
@@ -131,11 +135,23 @@ class NamedWeights:
     named: tuple[str, ...] = ()
 
 
-def weigh_named(question: str, table: NameTable) -> NamedWeights:
-    """The documents that a question names, with weights. Words that most documents share have none."""
+def words_of_names(question: str, table: NameTable) -> dict[str, frozenset[str]]:
+    """Words of the question that are part of the name of an organisation which the question does not name in full, with its
+    documents. Such a word is a name only if it is rare: see `weigh_named`."""
+    words = [word for word, _ in _words(question)]
+    in_full = frozenset().union(*(table.by_name.get(word, ()) for word in words))
+    found = {word: table.by_organisation[word] for word in words if word in table.by_organisation}
+    return {word: ids for word, ids in found.items() if not ids <= in_full}
+
+
+def weigh_named(question: str, table: NameTable, common: Collection[str] = ()) -> NamedWeights:
+    """The documents that a question names, with weights. Words that most documents share have none.
+
+    common: of `words_of_names`, those that other documents have, too: "water" does not mean Sarrow Valley Water
+    """
     if len(table.documents) < 2:
         return NamedWeights()
-    scores = _name_scores(question, table)
+    scores = _name_scores(question, table, common)
     best = max(scores.values(), default=0.0)
     strength = min(1.0, best)
     close = {id: (score / best) ** 2 for id, score in scores.items()}
@@ -156,7 +172,7 @@ def weigh_named(question: str, table: NameTable) -> NamedWeights:
     return NamedWeights(weights, tuple(named[:MOST_NAMED]))
 
 
-def _name_scores(question: str, table: NameTable) -> dict[str, float]:
+def _name_scores(question: str, table: NameTable, common: Collection[str]) -> dict[str, float]:
     """For each document, the weight of the words of the question that its names have."""
     scores: dict[str, float] = defaultdict(float)
     matched: dict[str, float] = defaultdict(float)
@@ -168,8 +184,11 @@ def _name_scores(question: str, table: NameTable) -> dict[str, float]:
             if len(word) >= 3 and shown.isupper() and not found:
                 begun = (ids for name, ids in table.by_organisation.items() if name.startswith(word))
                 found |= {id: ABBREVIATED for ids in begun for id in ids}
-        found |= dict.fromkeys(table.by_organisation.get(word, ()), 1.0)
-        shares = ORGANISATION_SHARES if word in table.by_organisation else FILE_SHARES
+        organisations = table.by_name.get(word, frozenset()) | (
+            frozenset() if word in common else table.by_organisation.get(word, frozenset())
+        )
+        found |= dict.fromkeys(organisations, 1.0)
+        shares = ORGANISATION_SHARES if organisations else FILE_SHARES
         selective = _selectivity(len(found), len(table.documents), shares)
         for id, strength in found.items():
             scores[id] += selective * strength
@@ -178,12 +197,12 @@ def _name_scores(question: str, table: NameTable) -> dict[str, float]:
 
 
 def _words(question: str) -> Iterator[tuple[str, str]]:
-    """Words of the question that may name a document, folded and as written; two or three together also as one word."""
+    """Words of the question that may name a document, folded and as written; up to five together also as one word."""
     shown = [re.sub(r"['’]s?$", "", word) for word in WORD.findall(question)]
     folded = [re.sub(r"[&.'’-]", "", fold_case(word)) for word in shown]
     seen: set[str] = set()
     ignored = stop_words() | LEGAL_WORDS | KIND_WORDS
-    for size in (1, 2, 3):
+    for size in range(1, 6):
         for first in range(len(shown) - size + 1):
             word = "".join(folded[first : first + size])
             phrase = " ".join(shown[first : first + size])

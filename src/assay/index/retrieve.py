@@ -15,12 +15,14 @@ from functools import partial
 import numpy as np
 
 from assay.core.access import Scope
-from assay.core.types import Hit
-from assay.index.filters import EVERYTHING, Filter, In, both
+from assay.core.types import Hit, Passage
+from assay.index.filters import EVERYTHING, Filter, In, Not, both
 from assay.index.fusion import Ranking, capped, diverse, fuse, spread
 from assay.index.hit_list import HitList, hit_list, pick
-from assay.index.named_documents import NameTable, name_table, named_document, weigh_named
+from assay.index.named_documents import NamedWeights, NameTable, name_table, named_document, weigh_named, words_of_names
 from assay.index.protocol import Index
+from assay.index.table_kinds import AskedTable, TableKinds, asked_tables, learn_kinds
+from assay.language.glossary import Glossary, load_glossary
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 from assay.models.answer_model import AnswerModel
@@ -31,8 +33,23 @@ from assay.store.database import Store
 
 NAMED_DEPTH = 4  # times the pool, inside the documents that a question names
 NAMED_LEXICAL = 0.1  # the weight of the lexical score there: the words of its name occur in all passages of a document
-NAME_TABLES = 8  # kept between runs
+SHELVES = 8  # kept between runs
+PLAIN, WITHIN = 5, 10  # so many of the best hits without any weights stay within the first ten
+MOST_TABLES = 4  # that come first
+SAME_WEIGHT = 0.9  # of the best named document: the tables of another one are asked for, too
+RARE_DOCUMENTS, RARE_SHARE = 2, 0.1  # a rare word is in no more documents than these beside those of the organisation
+RARE_HITS = 50  # passages that are looked at for it
+MOST_ASKED = 2  # documents whose tables are asked for
 MOST_SENTENCES = 6  # of a query, searched by meaning one by one
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What the documents that a scope may read are called, and the kinds of their tables once a search needed them."""
+
+    names: NameTable
+    kinds: TableKinds | None = None
+    common: dict[str, bool] = field(default_factory=dict)  # words of names: whether other documents have them, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +67,8 @@ class SearchContext:
     diversity: float = 0.0
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
     reranked: dict[tuple[str, tuple[str, ...]], list[Hit]] = field(default_factory=dict)
-    names: dict[Scope, NameTable] = field(default_factory=dict)
-    earlier_names: dict[object, NameTable] = field(
-        default_factory=dict
-    )  # of earlier runs, by scope and state of the store
+    glossary: Glossary = field(default_factory=load_glossary)
+    shelves: dict[object, Shelf] = field(default_factory=dict)  # by scope and state of the store; kept between runs
 
 
 async def retrieve(
@@ -66,7 +81,8 @@ async def retrieve(
     allowed = both(where, readable(scope))
     indexes = [search_context.indexes[base.id] for base in scope.bases if base.id in search_context.indexes]
     depth = max(search_context.pool, k)
-    names = weigh_named(query, _names(search_context, scope))
+    shelf = _shelf(search_context, scope)
+    names = weigh_named(query, shelf.names, await _common_words(indexes, query, shelf, readable(scope)))
     pools = [_pool(indexes, query, [vector, *parts], allowed, depth)]
     if names.named:  # on their own, and deeper: most passages of a long report have words of the question
         only = both(allowed, In("doc", names.named))
@@ -85,8 +101,62 @@ async def retrieve(
         fused = search_context.reranked[asked]
     if search_context.diversity:
         fused = diverse(list(fused), depth, search_context.diversity)
-    best = spread(capped(fused, search_context.per_document, names.named), names.named)[:k]
-    return [replace(hit, rank=rank) for rank, hit in enumerate(best, 1)]
+    best = spread(capped(fused, search_context.per_document, names.named), names.named)
+    if search_context.reranker is None:
+        first = hits_of_tables(_asked_tables(search_context, query, scope, shelf, names), fused)
+        if first or names.weights:
+            plain = permitted(search_context.store, fuse(found[0], vector, search_context.ranking, {}, parts), scope)
+            best = with_first(first, best, capped(plain, search_context.per_document)[:PLAIN])
+    return [replace(hit, rank=rank) for rank, hit in enumerate(best[:k], 1)]
+
+
+def with_first(first: Sequence[Hit], best: Sequence[Hit], plain: Sequence[Hit]) -> list[Hit]:
+    """`first`, then `best`, each hit once; but those of `plain` are within the first ten."""
+    ordered = {hit.passage.id: hit for hit in (*first, *best)}
+    own = {hit.passage.id: hit for hit in plain}
+    head = list(ordered)[:WITHIN]
+    others = [id for id in head if id not in own][: WITHIN - len(own)]
+    kept = [id for id in head if id in own or id in others]
+    return list(({id: ordered[id] for id in kept} | own | ordered).values())
+
+
+def hits_of_tables(asked: Sequence[AskedTable], hits: Sequence[Hit]) -> list[Hit]:
+    """For each table the hit that has most of the rows it is asked for; the better one among equals."""
+    listed = hit_list(hits)
+    found: dict[str, Hit] = {}
+    for table in asked:
+        places = (at for at, doc_id in enumerate(listed.doc_ids) if doc_id == table.document)
+        inside = [hit for hit in map(listed.__getitem__, places) if _overlaps(hit.passage, table)]
+        best = max(inside, key=lambda hit: _rows_in(hit.passage, table), default=None)
+        if best is not None and len(found) < MOST_TABLES:
+            found.setdefault(best.passage.id, best)
+    return list(found.values())
+
+
+def _overlaps(passage: Passage, table: AskedTable) -> bool:
+    return passage.start < table.end and table.start < passage.end
+
+
+def _rows_in(passage: Passage, table: AskedTable) -> int:
+    words = set(content_terms(passage.text))
+    return sum(any(spelling <= words for spelling in row.spellings) for row in table.rows)
+
+
+def _asked_tables(
+    search_context: SearchContext, query: str, scope: Scope, shelf: Shelf, names: NamedWeights
+) -> list[AskedTable]:
+    """The tables that a question asks for in the documents that it names, or in the only one."""
+    named = [id for id in names.named if names.weights[id] >= SAME_WEIGHT * names.weights[names.named[0]]]
+    if not names.weights and len(shelf.names.documents) == 1:
+        named = [shelf.names.documents[0].id]
+    if not named:
+        return []
+    store = search_context.store
+    if shelf.kinds is None:
+        shelf.kinds = learn_kinds(documents.labels_of_tables(store, scope).values())
+    tables = documents.labels_of_tables(store, scope, named[:MOST_ASKED])
+    in_order = {id: tables[id] for id in named if id in tables}
+    return asked_tables(query, shelf.kinds, in_order, search_context.glossary)
 
 
 async def query_vectors(search_context: SearchContext, queries: Sequence[str]) -> list[np.ndarray]:
@@ -139,18 +209,27 @@ def query_sentences(query: str) -> list[str]:
     return parts[:MOST_SENTENCES] if len(parts) > 1 else []
 
 
-def _names(search_context: SearchContext, scope: Scope) -> NameTable:
-    """What the documents that the scope may read are called. Looked up once per run, and built anew when they changed."""
-    if scope not in search_context.names:
-        store, earlier = search_context.store, search_context.earlier_names
-        state = (scope, documents.state_of(store, scope))
-        if state not in earlier:
-            found = documents.identities(store, scope)
-            while len(earlier) >= NAME_TABLES:
-                earlier.pop(next(iter(earlier)))
-            earlier[state] = name_table(named_document(id, uri, meta) for id, (uri, meta) in found.items())
-        search_context.names[scope] = earlier[state]
-    return search_context.names[scope]
+def _shelf(search_context: SearchContext, scope: Scope) -> Shelf:
+    """What the documents that the scope may read are called. Built anew when they changed."""
+    store, shelves = search_context.store, search_context.shelves
+    state = (scope, documents.state_of(store, scope))
+    if state not in shelves:
+        found = documents.identities(store, scope)
+        while len(shelves) >= SHELVES:
+            shelves.pop(next(iter(shelves)))
+        shelves[state] = Shelf(name_table(named_document(id, uri, meta) for id, (uri, meta) in found.items()))
+    return shelves[state]
+
+
+async def _common_words(indexes: Sequence[Index], query: str, shelf: Shelf, may_read: Filter) -> list[str]:
+    """Words of organisations' names in a query that other documents have, too: they name nobody."""
+    words = words_of_names(query, shelf.names)
+    for word in words.keys() - shelf.common.keys():
+        others = both(may_read, Not(In("doc", tuple(sorted(words[word])))))
+        found = await _channel([partial(index.lexical, word, RARE_HITS, others) for index in indexes], "", RARE_HITS)
+        elsewhere = len(set(hit_list(found).doc_ids))
+        shelf.common[word] = elsewhere > max(RARE_DOCUMENTS, RARE_SHARE * len(shelf.names.documents))
+    return [word for word in words if shelf.common[word]]
 
 
 def readable(scope: Scope) -> Filter:

@@ -32,6 +32,7 @@ from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
 from assay.core.tables import passage_context
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
+from assay.language.table_labels import TableLabels, table_labels
 from assay.store import place_lists
 from assay.store.database import Store
 from assay.store.dialect import insert_new, one_of
@@ -191,6 +192,25 @@ def identities(store: Store, scope: Scope) -> dict[str, tuple[str, Mapping[str, 
             select(documents.c.id, documents.c.uri, documents.c.meta).where(within(scope), documents.c.state == READY)
         )
         return {row.id: (row.uri, row.meta) for row in rows}
+
+
+def labels_of_tables(
+    store: Store, scope: Scope, only: Sequence[str] | None = None, most: int = 1000
+) -> dict[str, list[TableLabels]]:
+    """What the tables of searchable documents that the user may read now are known by: of `only` these, or of up to `most`."""
+    query = (
+        select(tables.c.document, tables.c.labels)
+        .join(documents, documents.c.id == tables.c.document)
+        .where(within(scope), documents.c.state == READY, tables.c.labels.is_not(None))
+        .order_by(documents.c.id)
+        .limit(most)
+    )
+    with store.read() as connection:
+        rows = connection.execute(query if only is None else query.where(documents.c.id.in_(only))).all()
+    return {
+        document: [TableLabels(start, end, caption, tuple(labels)) for start, end, caption, labels in listed]
+        for document, listed in rows
+    }
 
 
 def _parts(values: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
@@ -385,7 +405,8 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
             body = [
                 (each.start, each.end, each.columns, each.caption, each.units, each.layout) for each in document.tables
             ]
-            connection.execute(insert(tables).values(document=document.id, body=body))
+            labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
+            connection.execute(insert(tables).values(document=document.id, body=body, labels=labels))
     return listed
 
 

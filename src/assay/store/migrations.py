@@ -234,6 +234,10 @@ def _add_requests_and_leases_of_jobs(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE underway ADD COLUMN stop BOOLEAN DEFAULT FALSE NOT NULL")
 
 
+def _add_labels_of_tables(connection: Connection) -> None:
+    connection.exec_driver_sql("ALTER TABLE tables ADD COLUMN labels JSON")
+
+
 # source version → migration to the next
 MIGRATIONS: Mapping[int, Migration] = {
     1: _add_spending,
@@ -246,4 +250,5 @@ MIGRATIONS: Mapping[int, Migration] = {
     8: _add_acceptances,
     9: _add_leases,
     10: _add_requests_and_leases_of_jobs,
+    11: _add_labels_of_tables,
 }

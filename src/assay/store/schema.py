@@ -20,7 +20,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION = 11  # of the whole workspace; raise it when an older Assay could no longer read the state
+VERSION = 12  # of the whole workspace; raise it when an older Assay could no longer read the state
 
 Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 bits may not hold
 
@@ -119,6 +119,7 @@ tables = Table(  # the tables of documents that have any: offsets into the text,
     schema,
     Column("document", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("body", JSON, nullable=False),
+    Column("labels", JSON),  # the words of captions and row labels (`language/table_labels.py`)
 )
 
 leftovers = Table(  # documents whose rows must still be removed from the index

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from assay.core.settings import Settings
     from assay.core.types import Document
-    from assay.index.named_documents import NameTable
     from assay.index.protocol import Index, IndexEngine
-    from assay.index.retrieve import SearchContext
+    from assay.index.retrieve import SearchContext, Shelf
     from assay.models.answer_model import AnswerModel
     from assay.models.embedder import Embedder
     from assay.store.database import Store
@@ -43,7 +42,7 @@ class SharedParts:
     answer_model: AnswerModel | None = None
     index_engine: IndexEngine | None = None
     indexes: dict[str, Index] = field(default_factory=dict)  # by base id
-    names: dict[object, NameTable] = field(default_factory=dict)  # see `index/retrieve.py`
+    shelves: dict[object, Shelf] = field(default_factory=dict)  # see `index/retrieve.py`
 
 
 @dataclass
@@ -238,6 +237,7 @@ class WorkspaceContext:
         """What a search needs, for the bases in `scope`."""
         from assay.index.fusion import Ranking
         from assay.index.retrieve import SearchContext
+        from assay.language.glossary import load_glossary
         from assay.models.factory import reranker_for
         from assay.models.local.bundled import BundledEmbedder
 
@@ -254,5 +254,6 @@ class WorkspaceContext:
             pool=self.settings.pool,
             per_document=self.settings.per_document,
             diversity=self.settings.diversity,
-            earlier_names=self.parts.names,
+            glossary=load_glossary(Path(self.settings.glossary) if self.settings.glossary else None),
+            shelves=self.parts.shelves,
         )
