@@ -29,7 +29,7 @@ from assay.index.fusion import Ranking, fuse
 from assay.index.lance.folder import Folder
 from assay.index.lance.lance_index import LanceIndex, open_index
 from assay.ingest.pipeline import passage_context
-from assay.ingest.split import split_passages
+from assay.ingest.split import OVERLAP, SIZE, split_passages
 from assay.models.local.bundled import MODELS, BundledEmbedder
 from assay.models.reranker import LateInteraction
 
@@ -80,13 +80,20 @@ def sets(folders: Sequence[Path]) -> Iterator[Path]:
         )
 
 
-def split(documents: Sequence[BeirDocument], embedder: BundledEmbedder) -> list[tuple[Passage, str]]:
+def split(
+    documents: Sequence[BeirDocument], embedder: BundledEmbedder, size: int = SIZE, overlap: int = OVERLAP
+) -> list[tuple[Passage, str]]:
     """Every passage with its lead, split as documents are."""
     found: list[tuple[Passage, str]] = []
     for item in documents:
         document = Document(item.id, "bench", item.id, "", item.title, item.text)
-        found += [(piece, passage_context(document, piece)) for piece in split_passages(document, embedder.tokens)]
+        pieces = split_passages(document, embedder.tokens, size, overlap)
+        found += [(piece, passage_context(document, piece)) for piece in pieces]
     return found
+
+
+def embedded_text(piece: Passage, above: str) -> str:
+    return f"{above}\n{piece.text}" if above else piece.text
 
 
 def embedded(texts: Sequence[str], embedder: BundledEmbedder, cache: Path | None) -> np.ndarray:
@@ -114,11 +121,18 @@ async def filled(folder: Path, pieces: Sequence[tuple[Passage, str]], vectors: n
     return index
 
 
-async def searched(folder: Path, embedder: BundledEmbedder, limit: int, cache: Path | None) -> tuple[list[Case], float]:
+async def searched(
+    folder: Path,
+    embedder: BundledEmbedder,
+    limit: int,
+    cache: Path | None,
+    size: int = SIZE,
+    overlap: int = OVERLAP,
+) -> tuple[list[Case], float]:
     """Every query's channels, and the milliseconds that finding them took."""
     collection = load(folder)
-    pieces = split(collection.documents, embedder)
-    vectors = embedded([f"{above}\n{piece.text}" if above else piece.text for piece, above in pieces], embedder, cache)
+    pieces = split(collection.documents, embedder, size, overlap)
+    vectors = embedded([embedded_text(*each) for each in pieces], embedder, cache)
     asked = list(collection.queries.items())[: limit or None]
     queries = embedded([text for _, text in asked], embedder, cache)
     titles = {item.id: item.title for item in collection.documents}

@@ -165,7 +165,7 @@ def test_files_that_are_there_cost_nothing_and_new_ones_are_counted(folder: Path
         new = SourceFile(uri="notes/new", name="new.txt", data=b"word " * 4_000)
         found = workspace.forecast_files([*sources(), new], "default")
         assert found.foreseen.counts["files"] == 4 and found.foreseen.counts["new"] == 1
-        assert 20 < found.foreseen.counts["passages"] < 60
+        assert 10 < found.foreseen.counts["passages"] < 30
         assert workspace.forecast_files(sources(), "default").foreseen.seconds.high == 0
         report = asyncio.run(workspace.add_sources([new], reader=Plain()))
         workspace.record_added(found, report)

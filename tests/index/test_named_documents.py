@@ -207,3 +207,19 @@ async def test_names_are_looked_up_again_when_documents_change(tmp_path: Path):
         assert len(_shelf(await opened.search_context(scope), scope).names.documents) == 4
         first = await opened.search("What does Harbour say about fees?")
         assert Path(str(first[0].fields["source"])).stem.startswith("harbour")
+
+
+@pytest.mark.long
+async def test_a_word_of_the_owners_name_does_not_hide_the_passage_that_answers(tmp_path: Path, corpus: Path):
+    """The samples are of Sarrow Valley Water, and speak of water on every page."""
+    with open_workspace(tmp_path / "w", create=True, embedder="gte-small") as opened:
+        names = (
+            "monthly-report-2025-04.md",
+            "incident-report-pellam.pdf",
+            "alarm-handling-procedure.docx",
+            "reservoirs.html",
+        )
+        others = ("board-minutes-2025-06-17.txt", "brown-water-lock-lane.eml", "capital-programme-2025-2028.pptx")
+        await opened.add_sources(find_sources([corpus / name for name in (*names, *others)]))
+        found = await opened.search("households received notice to boil April 2025")
+        assert any("boil" in hit.passage.text and "households" in hit.passage.text for hit in found[:3])

@@ -19,6 +19,7 @@ from assay.core.events import Event, ModelReplied, Narrowed, Withheld
 from assay.core.run import Run
 from assay.core.types import Answer, Document
 from assay.evidence.assess import Assessor, BatchLimits
+from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
 from assay.models.llm import Role
 from assay.models.meter import Meter, NoReply
@@ -97,6 +98,7 @@ class RunContext:
     hops: HopSettings = field(default_factory=HopSettings)
     meter: Meter | None = None
     judge: Judge = JUDGE
+    glossary: Glossary = field(default_factory=load_glossary)
     tools: Mapping[str, Tool] = field(default_factory=lambda: TOOLS)
     width: BatchLimits = field(default_factory=BatchLimits)
     cutoff: float = 3.0

@@ -120,6 +120,7 @@ def build_prompt(
     *,
     objections: Sequence[Claim] = (),
     calculations: bool = True,
+    definitions: str = "",
     today: str = "",
 ) -> dict[str, str]:
     """The values of the prompt `write`, in at most `room` tokens: the question first, then as much evidence as fits."""
@@ -130,6 +131,7 @@ def build_prompt(
     notes += _note("Not found so far:", "missing", [fit_to_tokens(each, 30) for each in missing[:4]], mark)
     failed = [f"{fit_to_tokens(claim.words, 60)} — {fit_to_tokens(claim.why, 60)}" for claim in objections]
     notes += _note("An earlier draft said this, and it did not hold:", "objections", failed, mark)
+    notes += f"Usual definitions: {definitions}.\n" if definitions else ""
     notes = notes if estimate_tokens(notes) <= max(room // 6, 8) else ""  # a truncated fence would not be closed
     shape = SHAPE_HINTS[shape_of(question)]
     how = calculation_note(room) if calculations else ""

@@ -30,10 +30,22 @@ def describe(meta: Mapping[str, str]) -> str:
     return ", ".join(value for key in (ORGANISATION, KIND, PERIOD) if (value := meta.get(key, "")))
 
 
+def unsaid_identity(title: str, meta: Mapping[str, str]) -> str:
+    """Organisation, kind and period as far as the title does not have their words."""
+    known = set(_words(title))
+    return ", ".join(
+        each for key in (ORGANISATION, KIND, PERIOD) if not known.issuperset(_words(each := meta.get(key, "")))
+    )
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in re.findall(r"[^\W_]+", text)]
+
+
 def searched_identity(title: str, uri: str, meta: Mapping[str, str]) -> str:
     """The words of an identity that the title does not have: searched with every passage of the document."""
     words = re.findall(r"[^\W_]+(?:[.&'’-][^\W_]+)*", describe(meta)) + file_words(uri)
-    known = {word.casefold() for word in re.findall(r"[^\W_]+", title)}
+    known = set(_words(title))
     return " ".join(word for word in words if not (word.casefold() in known or known.add(word.casefold())))
 
 

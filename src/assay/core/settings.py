@@ -131,8 +131,8 @@ class Settings(BaseModel):
     )
     evidence_cutoff: float = Field(3.0, ge=0, le=10, description="passages that a model scores below this are dropped")
 
-    passage_tokens: int = Field(200, ge=32, le=2000, description="the size of a passage, in the embedder's tokens")
-    passage_overlap: int = Field(40, ge=0, le=500, description="how many tokens neighbouring passages share, at most")
+    passage_tokens: int = Field(400, ge=32, le=2000, description="the size of a passage, in the embedder's tokens")
+    passage_overlap: int = Field(0, ge=0, le=500, description="how many tokens neighbouring passages share, at most")
 
     state: SecretStr = Field(
         SecretStr(""),

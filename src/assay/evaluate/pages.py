@@ -46,7 +46,7 @@ def _question(item: Mapping[str, Any]) -> PageQuestion:
 async def measure(
     folder: Path, workspace: Path, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, Any]:
-    """Share of questions with a gold page among those of the first passages, and with a gold document first."""
+    """Share of questions with a gold page, and with all, among those of the first passages; and with a gold document first."""
     questions = load(folder)[: limit or None]
     with open_workspace(workspace, create=True, state="", **flags) as opened:
         await _add(opened, folder / "pdfs", report)
@@ -56,6 +56,7 @@ async def measure(
 
 def _hits(question: PageQuestion, ranking: Sequence[frozenset[Page]]) -> dict[str, float]:
     found = {f"page@{k}": float(bool(question.pages & touched(ranking[:k]))) for k in (1, 5, 10)}
+    found["all_pages@10"] = float(question.pages <= touched(ranking[:10]))
     first = {name for name, _ in touched(ranking[:1])}
     return {**found, "document@1": float(bool(first & question.documents))}
 

@@ -35,7 +35,7 @@ class Ranking:
     feedback: float = 0.8
     feedback_hits: int = 5
     feedback_spread: float = 0.05
-    cohesion: tuple[float, float] = (0.7, 1.1)
+    cohesion: tuple[float, float] = (0.9, 1.3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import numpy as np
 
 from assay.core.access import Base
 from assay.core.codec import digest
-from assay.core.identity import searched_identity
+from assay.core.identity import searched_identity, unsaid_identity
 from assay.core.types import STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
@@ -452,10 +452,10 @@ async def _batches(queue: asyncio.Queue[_Ready | None], size: int) -> AsyncItera
 
 
 def passage_context(document: Document, piece: Passage) -> str:
-    """Text that is searched with a passage but is not part of it: the document's title, the section's heading, and
-    caption and header of a table that began before the passage."""
+    """Text that is searched with a passage but is not part of it: whose document it is and of when, its title, the section's
+    heading, and caption and header of a table that began before the passage."""
     below = piece.heading.removeprefix(document.title).removeprefix(" › ")
-    above = f"{document.title} › {below}" if below else document.title
+    above = " › ".join(filter(None, (unsaid_identity(document.title, document.meta), document.title, below)))
     return f"{above}\n{piece.context}" if piece.context else above
 
 

@@ -20,8 +20,8 @@ from assay.language.sentences import split_sentences
 Span = tuple[int, int]
 Tokens = Callable[[str], int]
 
-SIZE = 200
-OVERLAP = 40
+SIZE = 400
+OVERLAP = 0
 
 
 def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap: int = OVERLAP) -> list[Passage]:

@@ -1,6 +1,6 @@
 """A glossary of measures: what a figure is computed from, and what tables call its rows. Data in `data/glossary.toml`.
 
-Search looks for the rows of a measure that a question names, planning is told its expression. Pure, but for reading it.
+Search looks for the rows of a measure that a question names; planner, writer and judge are told its expression.
 """
 
 from __future__ import annotations
@@ -76,6 +76,11 @@ def asked_measures(question: str, glossary: Glossary) -> list[Measure]:
         if name in glossary.measures and not any(gram < longer for longer in found):
             found[gram] = glossary.measures[name]
     return list(dict.fromkeys(found.values()))
+
+
+def describe_measures(text: str, glossary: Glossary) -> str:
+    """The usual definitions of the measures that a text names, in one line."""
+    return "; ".join(f"{each.name} = {each.expression}" for each in asked_measures(text, glossary))
 
 
 def asked_rows(question: str, glossary: Glossary) -> list[AskedRow]:

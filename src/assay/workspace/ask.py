@@ -237,6 +237,7 @@ async def run_context_for(
         marks_disagreement=settings.judges_differ == "mark",
         tools=_tools(context, tool_context, tools) if roles else TOOLS,
         cutoff=settings.evidence_cutoff,
+        glossary=context.glossary,
         reranks=settings.reranker == "llm",
         general=settings.llm_general,
         assess=assess,

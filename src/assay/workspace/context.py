@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.core.types import Document
     from assay.index.protocol import Index, IndexEngine
     from assay.index.retrieve import SearchContext, Shelf
+    from assay.language.glossary import Glossary
     from assay.models.answer_model import AnswerModel
     from assay.models.embedder import Embedder
     from assay.store.database import Store
@@ -233,11 +234,17 @@ class WorkspaceContext:
         self.parts.indexes.pop(base.id, None)
         await self.index_engine.drop(base.id)
 
+    @property
+    def glossary(self) -> Glossary:
+        """Measures and names of rows, with the team's own."""
+        from assay.language.glossary import load_glossary
+
+        return load_glossary(Path(self.settings.glossary) if self.settings.glossary else None)
+
     async def search_context(self, scope: Scope) -> SearchContext:
         """What a search needs, for the bases in `scope`."""
         from assay.index.fusion import Ranking
         from assay.index.retrieve import SearchContext
-        from assay.language.glossary import load_glossary
         from assay.models.factory import reranker_for
         from assay.models.local.bundled import BundledEmbedder
 
@@ -254,6 +261,6 @@ class WorkspaceContext:
             pool=self.settings.pool,
             per_document=self.settings.per_document,
             diversity=self.settings.diversity,
-            glossary=load_glossary(Path(self.settings.glossary) if self.settings.glossary else None),
+            glossary=self.glossary,
             shelves=self.parts.shelves,
         )

@@ -174,6 +174,7 @@ async def _judge(run: Run, context: RunContext, group: Placed, accepted: Sequenc
         frozenset(index for index, (place, _) in enumerate(group) if place in opinions),
         frozenset(index for index, (place, _) in enumerate(group) if place in headings),
         run.asked.today,
+        context.glossary,
         _read_whole(run, context) if last else (),
     )
     first = await _ask(run, context, request, Role.check)
@@ -215,4 +216,5 @@ def _reversed(request: JudgeRequest) -> JudgeRequest:
         opinions=frozenset(last - index for index in request.opinions),
         headings=frozenset(last - index for index in request.headings),
         today=request.today,
+        glossary=request.glossary,
     )

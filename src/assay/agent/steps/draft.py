@@ -31,6 +31,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Derivation, Quote, Shape, Verdict
 from assay.language import dates
+from assay.language.glossary import describe_measures
 from assay.lookup import catalogue
 from assay.lookup.tables import look_up
 from assay.models.llm import Role
@@ -78,6 +79,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             missing,
             objections=run.objections,
             calculations=not small,
+            definitions=describe_measures(run.question, context.glossary),
             today=run.asked.today,
         ),
         schema=drafting.schema([each.key for each in run.evidence], calculations=not small),

@@ -19,6 +19,7 @@ from assay.core.run import Run
 from assay.core.types import Plan, PlanStep
 from assay.index.search_filter import filter_for
 from assay.language import dates
+from assay.language.glossary import describe_measures
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
@@ -102,12 +103,14 @@ def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room:
         )
         before += f"Evidence so far:\n{found}\n"
     question = run.question if len(run.readings) != 1 else run.readings[0]
+    defined = describe_measures(question, context.glossary)
     listed = fence(mark(run), "documents", "\n".join(f"- {each}" for each in shown.values()))
     listed = f"Documents that may hold the answer:\n{listed}" if shown else ""
     return {
         "bases": prompt_window.render_bases(run),
         "documents": listed if estimate_tokens(listed) <= room // 3 else "",
         "so_far": before,
+        "measures": f"Usual definitions: {defined}.\n" if defined else "",
         "question": question,
         "today": dates.with_weekday(run.asked.today),
     }

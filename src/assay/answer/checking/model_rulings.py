@@ -17,6 +17,7 @@ from assay.core.types import Claim, Evidence, Quote, Verdict
 from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
 from assay.language.dates import with_weekday
+from assay.language.glossary import Glossary, describe_measures
 from assay.language.injection import TAINT_REASON, is_tainted
 from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
@@ -66,6 +67,7 @@ class JudgeRequest:
     opinions: frozenset[int] = frozenset()  # indexes
     headings: frozenset[int] = frozenset()  # indexes
     today: str = ""
+    glossary: Glossary | None = None
     read_whole: tuple[str, ...] = ()  # titles of documents that were read to their end, for a question about a set
 
 
@@ -150,6 +152,8 @@ def _claim_lines(number: int, request: JudgeRequest) -> str:
     if work := claim.working:
         read = "; ".join(f"“{_flat(each.words)}” from {each.cite}" for each in work.operands)
         lines.append(f"  computed by code: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
+        if request.glossary and (defined := describe_measures(claim.text, request.glossary)):
+            lines.append(f"  usual definition: {defined}")
     if claim.hints:
         lines.append(f"  noticed by rules, which may err: {_flat('; '.join(claim.hints))}")
     if argument := request.arguments.get(number - 1):

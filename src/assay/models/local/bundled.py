@@ -65,7 +65,7 @@ def gte_small_file() -> tuple[Path, str]:
 
 GTE_SMALL_DIGEST = "55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff"
 GTE_SMALL = BundledModel(
-    "gte-small/centred mean/512", "gte-small", 512, 0.2, gte_small_file, weights_file.read_safetensors
+    "gte-small/centred mean/512", "gte-small", 512, 0.15, gte_small_file, weights_file.read_safetensors
 )
 MINILM = BundledModel("all-MiniLM-L6-v2/mean/256", "minilm", 256, 0.25, minilm_file, read_int8_bert)
 MODELS = {model.setting: model for model in (GTE_SMALL, MINILM)}
