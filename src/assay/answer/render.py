@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from assay.answer.claim_details import ShownWorking, basis
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
-from assay.core.tables import TableExcerpt, markdown_table, table_excerpt
+from assay.core.table_parts import TablePart, markdown_table, quoted_part
 from assay.core.types import Answer, Block, Claim, Document, Evidence, Examined, Outcome, Quote, Shape, file_name
 from assay.evidence.quotation import within
 from assay.ingest.metadata.authors import is_organisation
@@ -36,7 +36,7 @@ class Citation:
     page: int | None
     quote: Quote
     flagged: bool = False  # the passage reads like an instruction to a model
-    table: TableExcerpt | None = None  # the rows of a table that the quotation is from, with their header
+    table: TablePart | None = None  # the rows of a table that the quotation is from, with their header
     weighed: bool = True  # the quotation that was weighed as evidence, not words that a judge named
 
 
@@ -101,7 +101,7 @@ def citations(
                     source.page_at(quote.start),
                     quote,
                     by_key[key].flagged,
-                    table_excerpt(source, quote.start, quote.end),
+                    quoted_part(source, quote.start, quote.end),
                     quote == by_key[key].quote,
                 ),
             )

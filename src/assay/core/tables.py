@@ -24,7 +24,6 @@ LINES = " — "  # between the lines of a caption
 _UNTIDY = re.compile(r"[^\S ]|  |[$€£¥()%]")
 BETWEEN = " › "  # between a group and a row label
 MOST_BYTES = 200_000_000  # of an unpacked layout
-SHOWN_ROWS = 20  # of a quotation; a longer one is shown as text
 SHOWN_NAME = 160  # characters of a caption, or of a column name, where it stands for a table
 
 
@@ -243,45 +242,3 @@ def _title(table: Table) -> list[str]:
 
 def _short(words: str, most: int = SHOWN_NAME) -> str:
     return words if len(words) <= most else words[: most - 1].rstrip() + "…"
-
-
-@dataclass(frozen=True, slots=True)
-class TableExcerpt:
-    """The rows of a table that a quotation touches, with the header: a small table. `start:end` are those rows."""
-
-    caption: str
-    units: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    start: int
-    end: int
-
-
-def table_excerpt(document: Document, start: int, end: int) -> TableExcerpt | None:
-    """The small table that shows the quotation `text[start:end]`; None if it is not from the rows of one table."""
-    for table in tables_within(document.tables, start, end):
-        rows = table_rows(table, document.text, start, end)
-        if not 0 < len(rows) <= SHOWN_ROWS or start < table.start or end > table.end:
-            continue
-        shown = [(row.label, *(cell.text for cell in row.cells[1:])) for row in rows]
-        used = [place for place, name in enumerate(table.columns) if name or any(row[place] for row in shown)]
-        return TableExcerpt(
-            table.caption,
-            table.units if table.units not in table.caption else "",
-            tuple(table.columns[place] for place in used),
-            tuple(tuple(row[place] for place in used) for row in shown),
-            rows[0].start,
-            rows[-1].end,
-        )
-    return None
-
-
-def markdown_table(excerpt: TableExcerpt) -> list[str]:
-    """An excerpt as the lines of a Markdown table, with caption and units above it."""
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
-
-    above = LINES.join(filter(None, (excerpt.caption, excerpt.units)))
-    rows = [line(excerpt.columns), line(["---"] * len(excerpt.columns)), *map(line, excerpt.rows)]
-    return [above, *rows] if above else rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Path, Query, Response
@@ -14,9 +14,13 @@ from starlette.background import BackgroundTask
 from assay.core.access import Base
 from assay.core.errors import Missing
 from assay.core.formats import format_named
+from assay.core.reading import blocks_after, blocks_around, blocks_before
+from assay.core.table_parts import MOST_ROWS, Span, table_part
 from assay.core.tables import row_spans
+from assay.core.types import Document
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.serve.schemas.document_schemas import (
+    BlocksResponse,
     BoxesResponse,
     BoxView,
     CitingRunsResponse,
@@ -30,11 +34,12 @@ from assay.serve.schemas.document_schemas import (
     TextResponse,
     UpdateDocumentRequest,
 )
-from assay.serve.schemas.run_schemas import ErrorResponse, PageSize, error_responses
+from assay.serve.schemas.run_schemas import ErrorResponse, PageSize, TableView, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.uploading.ingest_job import check_unlocked
 from assay.serve.views.document_views import document_summary, hit_view
 from assay.serve.views.request_options import search_filters
+from assay.serve.views.table_views import blocks_view, table_view
 from assay.store import document_list
 from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry
@@ -53,7 +58,14 @@ search_router = APIRouter(
 )
 
 DocumentId = Annotated[str, Path(max_length=100)]
-Offset = Annotated[int, Query(ge=0, le=1_000_000_000)]
+
+
+def _counted(description: str = "") -> Any:
+    """A parameter that counts from 0: an offset, a row or a column."""
+    return Query(ge=0, le=1_000_000_000, description=description or None)
+
+
+Offset = Annotated[int, _counted()]
 MAX_TEXT = 200_000  # characters per response
 NO_SNIFFING = {
     "X-Content-Type-Options": "nosniff",
@@ -177,6 +189,65 @@ def text_of(
     text, whole = found
     start = min(start, whole)
     return TextResponse(document=document, start=start, end=start + len(text), characters=whole, text=text)
+
+
+QuoteStart = Annotated[int, _counted("Where the quotation begins whose cells are to be marked.")]
+QuoteEnd = Annotated[int, _counted("Where it ends.")]
+
+
+@router.get("/{document}/blocks", response_model=BlocksResponse)
+def blocks_of(
+    document: DocumentId,
+    workspace: CurrentWorkspace,
+    at: Annotated[int | None, _counted("The blocks around this offset.")] = None,
+    start: Annotated[int | None, _counted("The blocks from here on.")] = None,
+    before: Annotated[int | None, _counted("The blocks that end here.")] = None,
+    quote_start: QuoteStart = 0,
+    quote_end: QuoteEnd = 0,
+) -> BlocksResponse:
+    """A chapter or two of a document, text and tables in turn; of a long table the first or the cited rows."""
+    found = _readable(workspace, document)
+    quote = _quotation(quote_start, quote_end)
+    if before is not None:
+        end = min(before, len(found.text))
+        return blocks_view(found, blocks_before(found, end, quote), end)
+    if start is not None:
+        start = min(start, len(found.text))
+        return blocks_view(found, blocks_after(found, start, quote), start)
+    return blocks_view(found, blocks_around(found, at or 0, quote), 0)
+
+
+@router.get("/{document}/tables/{n}", response_model=TableView)
+def rows_of(
+    document: DocumentId,
+    n: Annotated[int, Path(ge=1, le=1_000_000)],
+    workspace: CurrentWorkspace,
+    first: Annotated[int | None, _counted("The first row, counted from 0.")] = None,
+    at: Annotated[int | None, _counted("The rows around this offset of the text.")] = None,
+    rows: Annotated[
+        int, Query(ge=1, le=MOST_ROWS, description="At most so many; fewer where there are many columns.")
+    ] = MOST_ROWS,
+    column: Annotated[int | None, _counted("The first column after the labels, counted from 0.")] = None,
+    quote_start: QuoteStart = 0,
+    quote_end: QuoteEnd = 0,
+) -> TableView | None:
+    """Rows of a table of a document."""
+    found = _readable(workspace, document)
+    if n > len(found.tables):
+        raise Missing(f"Document {document!r} has no table {n}.")
+    quote = _quotation(quote_start, quote_end)
+    return table_view(table_part(found.tables[n - 1], found.text, quote, at=at, first=first, most=rows, column=column))
+
+
+def _readable(workspace: Workspace, document: str) -> Document:
+    found = workspace.document(document)
+    if found is None:
+        raise document_missing(document)
+    return found
+
+
+def _quotation(start: int, end: int) -> Span | None:
+    return (start, end) if start < end else None
 
 
 @router.get(

@@ -19,6 +19,7 @@ from assay.serve.schemas.run_schemas import (
     ResponseModel,
     SearchLimits,
     StrictFlag,
+    TableView,
     require_number,
 )
 
@@ -125,6 +126,26 @@ class TextResponse(ResponseModel):
     end: int
     characters: int
     text: str
+
+
+class ReadingBlock(ResponseModel):
+    """`text[start:end]` of the document, as text, or as a part of the table with this number."""
+
+    start: int
+    end: int
+    text: str
+    number: int  # of the table, counted from 1; 0: text
+    table: TableView | None
+
+
+class BlocksResponse(ResponseModel):
+    """Text and tables in turn: a stretch of the document, which has `characters`."""
+
+    document: str
+    start: int
+    end: int
+    characters: int
+    blocks: tuple[ReadingBlock, ...]
 
 
 class BoxView(ResponseModel):

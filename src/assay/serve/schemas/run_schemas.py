@@ -196,13 +196,29 @@ class ApprovalView(ResponseModel):
     note: str
 
 
+class TableRowView(ResponseModel):
+    """`text[start:end]` of the document. Text between two rows that is in no cell is a row with one cell."""
+
+    start: int
+    end: int
+    level: int  # groups around it
+    cells: tuple[str, ...]  # the first is the label
+    cited: tuple[int, ...]  # places of the cells that the quotation covers
+
+
 class TableView(ResponseModel):
-    """The rows of a table that a quotation is from, with the header: the first cell of a row is its label."""
+    """Rows of a table: from row `first` of `total` on, in the first column and those from `column` of `width` on."""
 
     caption: str
     units: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[int, ...]  # places of columns with numbers
+    cited: tuple[int, ...]  # places of the column names that the quotation covers
+    rows: tuple[TableRowView, ...]
+    first: int
+    total: int
+    column: int
+    width: int
 
 
 class CitationView(ResponseModel):

@@ -9,7 +9,7 @@ from assay.answer import claim_details, render
 from assay.core.events import Mode
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
-from assay.core.tables import TableExcerpt, table_excerpt
+from assay.core.table_parts import quoted_part
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
 from assay.governance.review.visibility import progress_line
 from assay.serve.live import CANCELLED, run_state
@@ -31,10 +31,10 @@ from assay.serve.schemas.run_schemas import (
     RunSummary,
     RunView,
     SearchView,
-    TableView,
     UsageView,
     WorkingView,
 )
+from assay.serve.views.table_views import table_view
 from assay.store.runs import budgets, records, visibility
 from assay.store.runs.history import RunProgress
 from assay.workspace.facade import Workspace
@@ -254,14 +254,8 @@ def _citation(cited: render.Citation) -> CitationView:
         end=cited.quote.end,
         quote=cited.quote.text,
         flagged=cited.flagged,
-        table=_table(cited.table),
+        table=table_view(cited.table),
     )
-
-
-def _table(found: TableExcerpt | None) -> TableView | None:
-    if found is None:
-        return None
-    return TableView(caption=found.caption, units=found.units, columns=found.columns, rows=found.rows)
 
 
 def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceView, ...]:
@@ -286,7 +280,7 @@ def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Li
             passage_start=each.passage.start,
             context=each.passage.context,
             cited=each.key in cited,
-            table=_table(table_excerpt(source, each.quote.start, each.quote.end)),
+            table=table_view(quoted_part(source, each.quote.start, each.quote.end)),
         )
         for each in found
         if (source := library(each.passage.doc_id)) is not None

@@ -2,6 +2,7 @@
 
 import { el, fill, oneLine } from "../lib/dom.js";
 import { badge, button, icon } from "../lib/ui.js";
+import { tableBox } from "../documents/data_table.js";
 
 export const VERDICTS = {
   supported: { sign: "check", words: "Supported", kind: "good", means: "follows from the words shown" },
@@ -41,20 +42,7 @@ export function flaggedNote() {
 /** The words of a source: a quotation, or the rows of a table that it is from, with their header. */
 export function quotedWords(source, ...lead) {
   if (!source.table) return el("blockquote", { class: "quote" }, ...lead, `“${oneLine(source.quote)}”`);
-  const { caption, units, columns, rows } = source.table;
-  const cell = (tag) => (words) => el(tag, { dir: "auto" }, words);
-  return el(
-    "div",
-    { class: "table-quote table-wrap", tabindex: "0", role: "region", "aria-label": caption || "Rows of a table" },
-    ...lead,
-    el(
-      "table",
-      {},
-      caption || units ? el("caption", {}, [caption, units].filter(Boolean).join(" — ")) : null,
-      el("thead", {}, el("tr", {}, ...columns.map((name) => el("th", { scope: "col", dir: "auto" }, name)))),
-      el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map(cell("td"))))),
-    ),
-  );
+  return tableBox(source.table, { lead }).box;
 }
 
 /** The button of a citation. `open(source)` shows the document. */

@@ -1,92 +1,134 @@
-// A document's text, as much of it as one reads, with the cited words marked. Offsets count characters, as the server does.
+// A document as text and tables, as much of it as one reads, with the cited words and cells marked. Offsets count characters,
+// as the server does.
 
 import { get, query } from "../lib/api.js";
-import { clear, el } from "../lib/dom.js";
+import { clear, el, oneLine } from "../lib/dom.js";
 import { atTheEnd, failed, loading } from "../lib/ui.js";
+import { documentTable, steady } from "./data_table.js";
+import { pageAt } from "./page_images.js";
 
-const AT_ONCE = 60000; // characters; a chapter or two
+const MOST = 4; // stretches that are on the page at once
+const SECTIONS = 500; // that can be chosen from a menu
 
 export function textView(document_, path, place) {
   const box = el("div", { class: "reading", tabindex: "0", role: "region", "aria-label": "Text of the document" });
-  const controls = el("p", { class: "small muted clip viewer-name" }, document_.name);
-  let from = 0; // what is shown: text[from:to]
-  let to = 0;
+  const controls = el("div", { class: "reading-controls" }, el("p", { class: "small muted clip viewer-name" }, document_.name), sectionMenu());
+  const quote = place.start !== null && place.end !== null ? { quote_start: place.start, quote_end: place.end } : {};
+  let stretches = []; // {start, end, nodes, tables}: one after the other
   let busy = false;
   let closed = false;
   let before = null;
   let after = null;
 
-  async function stretch(start, end) {
-    const reply = await get(query(`${path}/text`, { start, end: Math.min(end, document_.characters) }));
-    return reply.text;
+  function sectionMenu() {
+    const sections = document_.sections.slice(0, SECTIONS);
+    if (sections.length < 2) return null;
+    const menu = el(
+      "select",
+      { "aria-label": "Go to a section", class: "section-menu" },
+      el("option", { value: "" }, document_.kind === "xlsx" ? "Sheets" : "Sections"),
+      ...sections.map((section) => el("option", { value: String(section.start) }, oneLine(section.title))),
+    );
+    menu.addEventListener("change", () => {
+      if (menu.value) go(Number(menu.value));
+      menu.value = "";
+    });
+    return menu;
+  }
+
+  async function stretch(wanted) {
+    const reply = await get(query(`${path}/blocks`, { ...wanted, ...quote }));
+    const made = { start: reply.start, end: reply.end, nodes: [], tables: [] };
+    let page = reply.start ? pageAt(document_, reply.start - 1) : 0;
+    let said = "";
+    for (const block of reply.blocks) {
+      for (const [start, node] of block.table ? [table(block, said, made)] : paragraphs(block)) {
+        const own = document_.page_starts.length > 1 ? pageAt(document_, start) : page;
+        if (own !== page) made.nodes.push(el("p", { class: "page-rule" }, `Page ${(page = own)}`));
+        made.nodes.push(node);
+      }
+      said = oneLine(block.text.slice(-600));
+    }
+    return made;
   }
 
   async function begin(offset = place.start ?? 0, marked = true) {
     stopped();
     clear(box).append(loading("Opening the text…"));
-    const start = document_.characters <= AT_ONCE ? 0 : startOf(document_, Math.max(0, offset - AT_ONCE / 4));
     try {
-      const text = await stretch(start, start + AT_ONCE);
+      const first = await stretch({ at: offset });
       if (closed) return;
-      from = start;
-      to = start + lengthOf(text);
+      stretches = [first];
       before = atTheEnd(earlier, box);
       after = atTheEnd(later, box);
-      clear(box).append(before, ...paragraphs(text, from), after);
-      const target = marked && place.start !== null ? box.querySelector("mark") : nodeAt(offset);
-      if (target) requestAnimationFrame(() => bring(target));
+      clear(box).append(before, ...first.nodes, after);
+      first.tables.forEach((each) => each.watch());
+      const mark = marked && place.start !== null ? box.querySelector("mark") : null;
+      requestAnimationFrame(() => (mark ? toMark(mark) : offset && toOffset(offset)));
     } catch (problem) {
       if (!closed && problem.status !== 401) clear(box).append(failed(problem, () => begin(offset, marked)));
     }
   }
 
-  async function earlier() {
-    if (busy || closed || from <= 0) return;
+  async function more(wanted, put) {
+    if (busy || closed) return;
     busy = true;
-    const start = Math.max(0, from - AT_ONCE);
-    const text = await stretch(start, from).catch(() => "");
-    if (!closed && text) {
-      const height = box.scrollHeight;
-      before.after(...paragraphs(text, start));
-      if (getComputedStyle(box).overflowAnchor === "none") box.scrollTop += box.scrollHeight - height;
-      from = start;
-    }
+    const found = await stretch(wanted).catch(() => null);
     busy = false;
+    if (closed || !found?.nodes.length) return;
+    put(found);
+    found.tables.forEach((each) => each.watch());
+    before.again();
+    after.again();
+  }
+
+  async function earlier() {
+    if (stretches[0].start <= 0) return;
+    await more({ before: stretches[0].start }, (found) => {
+      steady(box, stretches[0].nodes[0], () => before.after(...found.nodes));
+      stretches.unshift(found);
+      if (stretches.length > MOST) drop(stretches.pop());
+    });
   }
 
   async function later() {
-    if (busy || closed || to >= document_.characters) return;
-    busy = true;
-    const text = await stretch(to, to + AT_ONCE).catch(() => "");
-    if (!closed && text) {
-      after.before(...paragraphs(text, to));
-      to += lengthOf(text);
-    }
-    busy = false;
+    if (stretches.at(-1).end >= document_.characters) return;
+    await more({ start: stretches.at(-1).end }, (found) => {
+      after.before(...found.nodes);
+      stretches.push(found);
+      if (stretches.length > MOST) steady(box, found.nodes[0], () => drop(stretches.shift()));
+    });
   }
 
-  function paragraphs(text, start) {
+  function drop(gone) {
+    gone.tables.forEach((each) => each.close());
+    gone.nodes.forEach((node) => node.remove());
+  }
+
+  function table(block, said, made) {
+    const shown = documentTable(block.table, (wanted) => get(query(`${path}/tables/${block.number}`, { ...wanted, ...quote })), said);
+    shown.start = block.start;
+    shown.end = block.end;
+    shown.node.dataset.at = String(block.start);
+    made.tables.push(shown);
+    return [block.start, shown.node];
+  }
+
+  /** The paragraphs of a block: where each begins, and its element. */
+  function paragraphs(block) {
     const made = [];
-    const letters = /[\ud800-\udfff]/.test(text) ? Array.from(text) : text; // characters, not halves of them
+    const letters = /[\ud800-\udfff]/.test(block.text) ? Array.from(block.text) : block.text; // characters, not halves of them
     const cut = (a, b) => (typeof letters === "string" ? letters.slice(a, b) : letters.slice(a, b).join(""));
     const headings = new Map(document_.sections.map((section) => [section.start, section]));
-    const pages = document_.page_starts.length > 1 ? document_.page_starts : [];
-    let page = pages.findIndex((offset) => offset >= start);
-    const ends = breaks(typeof letters === "string" ? letters : letters.join(""), typeof letters === "string");
     let at = 0;
-    for (const end of [...ends, letters.length]) {
+    for (const end of [...breaks(block.text, typeof letters === "string"), letters.length]) {
       const words = cut(at, end);
       if (words.trim()) {
         const lead = lengthOf(words) - lengthOf(words.trimStart());
-        const own = start + at;
-        while (page >= 0 && page < pages.length && pages[page] <= own + lead) made.push(el(
-          "p",
-          { class: "page-rule" },
-          `Page ${(page += 1)}`,
-        ));
+        const own = block.start + at;
         const heading = headings.get(own + lead);
         const tag = heading && lengthOf(words.trim()) < 300 ? `h${Math.min(6, heading.level + 2)}` : "p";
-        made.push(el(tag, { dataset: { at: String(own) } }, ...marked(own, end - at, cut, at, start)));
+        made.push([own + lead, el(tag, { dataset: { at: String(own) } }, ...marked(own, end - at, cut, at, block.start))]);
       }
       at = end;
     }
@@ -98,7 +140,7 @@ export function textView(document_, path, place) {
     const a = Math.max(own, place.start ?? Infinity) - start;
     const b = Math.min(own + length, place.end ?? -Infinity) - start;
     const inside = cut(at, at + length).replace(/\s+$/, "");
-    if (!(a < b)) return [inside.replace(/^\n+/, "")];
+    if (!(a < b) || !cut(a, b).trim()) return [inside.replace(/^\n+/, "")];
     return [
       cut(at, a).replace(/^\n+/, ""),
       el("mark", {}, cut(a, b).replace(/\n\s*$/, "")),
@@ -106,39 +148,53 @@ export function textView(document_, path, place) {
     ];
   }
 
-  function nodeAt(offset) {
-    return [...box.querySelectorAll("[data-at]")].reverse().find((node) => Number(node.dataset.at) <= offset);
+  function toMark(mark) {
+    const own = tables().find((each) => each.node.contains(mark));
+    own?.toMark();
+    bring(own ? own.node : mark, own ? 0.08 : 0.3);
   }
 
-  function bring(target) {
+  async function toOffset(offset) {
+    const own = tables().find((each) => each.start < offset && offset < each.end);
+    await own?.go(offset);
+    bring(own?.node ?? nodeAt(offset) ?? box, own ? 0.08 : 0.3);
+  }
+
+  function tables() {
+    return stretches.flatMap((each) => each.tables);
+  }
+
+  function nodeAt(offset) {
+    const nodes = stretches.flatMap((each) => each.nodes).filter((node) => node.dataset.at);
+    return nodes.reverse().find((node) => Number(node.dataset.at) <= offset);
+  }
+
+  function bring(target, from) {
     const top = target.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop;
-    box.scrollTo({ top: Math.max(0, top - box.clientHeight * 0.3) });
+    box.scrollTo({ top: Math.max(0, top - box.clientHeight * from) });
+  }
+
+  function go(offset) {
+    if (stretches.length && offset >= stretches[0].start && offset < stretches.at(-1).end) toOffset(offset + 1);
+    else begin(offset, false);
   }
 
   function stopped() {
     before?.stop();
     after?.stop();
+    tables().forEach((each) => each.close());
   }
 
   return {
     node: box,
     controls,
     begin: () => begin(),
-    go: (offset) => {
-      if (offset >= from && offset < to) bring(nodeAt(offset + 1) ?? box);
-      else begin(offset, false);
-    },
+    go,
     close: () => {
       closed = true;
       stopped();
     },
   };
-}
-
-/** Where a stretch may begin without cutting a paragraph: at a section or a page. */
-function startOf(document_, offset) {
-  const places = [...document_.sections.map((section) => section.start), ...document_.page_starts];
-  return Math.max(0, ...places.filter((place) => place <= offset), offset - AT_ONCE / 4);
 }
 
 function lengthOf(text) {

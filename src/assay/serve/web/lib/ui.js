@@ -229,6 +229,7 @@ export function atTheEnd(more, root = null) {
   );
   watch.observe(mark);
   mark.stop = () => watch.disconnect();
+  mark.again = () => (watch.unobserve(mark), watch.observe(mark)); // still at the end after more has come
   return mark;
 }
 

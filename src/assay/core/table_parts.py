@@ -1,0 +1,258 @@
+"""Some rows of a table as a reader sees them, with the cells that a quotation covers. Pure.
+
+A spreadsheet may have a million cells: a part has as many as a page can show.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.core.tables import BETWEEN, LINES, row_spans, table_rows, tables_within
+from assay.core.types import Document, Table, TableCell, TableRow
+
+MOST_ROWS = 100
+MOST_COLUMNS = 100
+MOST_CELLS = 4_000  # in a part
+MOST_READ = 100_000  # cells that are read for a part, with those of columns that it leaves out
+LEAD = 5  # rows, or columns, before those that are looked for
+SAMPLE = 50  # rows that tell which columns are numeric
+QUOTED_ROWS = 20  # of a quotation; a longer one is shown as text
+
+_DASHES = ("-", "–", "—")
+_RANGE = re.compile(r"\d\s*[-–/:]\s*\d|\d\.\d+\.\d{4}$")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """A row. `level` counts the groups around it, `cited` are the places of the cells that the quotation covers.
+
+    Text between two rows that is in no cell is a row with one cell.
+    """
+
+    start: int
+    end: int
+    cells: tuple[str, ...]
+    level: int = 0
+    cited: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """Rows of a table: from row `first` of `total` on, in the first column and those from `column` of `width` on."""
+
+    caption: str
+    units: str  # empty if the caption states them
+    columns: tuple[str, ...]
+    rows: tuple[PartRow, ...]
+    numeric: tuple[int, ...] = ()  # places of columns
+    cited: tuple[int, ...] = ()  # column names that the quotation covers
+    first: int = 0
+    total: int = 0
+    column: int = 0
+    width: int = 0
+
+
+def table_part(
+    table: Table,
+    text: str,
+    quote: Span | None = None,
+    *,
+    at: int | None = None,
+    first: int | None = None,
+    most: int = MOST_ROWS,
+    column: int | None = None,
+) -> TablePart:
+    """The rows from `first` on, or those around the offset `at`; with many columns those from `column` on, or the cited."""
+    spans = row_spans(table)
+    shown = min(len(table.columns), MOST_COLUMNS)
+    rows = max(1, min(most, MOST_ROWS, MOST_CELLS // shown, MOST_READ // len(table.columns)))
+    if first is None:
+        first = max(0, min(row_at(spans, at) - LEAD, len(spans) - rows)) if at is not None else 0
+    taken = spans[first : first + rows]
+    found = table_rows(table, text, taken[0][0], taken[-1][1]) if taken else []
+    above = spans[first - 1][1] if first and taken else _names_end(table, text)
+    return _part(table, text, found, quote, above=above, first=first, total=len(spans), column=column)
+
+
+def row_at(spans: Sequence[Span], offset: int) -> int:
+    """The row at an offset, or the next one; the last, if there is none."""
+    return min(bisect_right(spans, offset, key=lambda span: span[1]), max(0, len(spans) - 1))
+
+
+def quoted_part(document: Document, start: int, end: int) -> TablePart | None:
+    """The rows that the quotation `text[start:end]` touches, each with the label of its group; None if it is not from few
+    rows of one table. A quotation of nothing less than these rows marks no cells in them."""
+    for table in tables_within(document.tables, start, end):
+        rows = table_rows(table, document.text, start, end)
+        if 0 < len(rows) <= QUOTED_ROWS and table.start <= start and end <= table.end:
+            return rows_part(table, document.text, rows, (start, end))
+    return None
+
+
+def rows_part(table: Table, text: str, rows: Sequence[TableRow], quote: Span | None = None) -> TablePart:
+    """These rows apart from the others: in columns that they use, with the groups in their labels."""
+    used = [place for place, name in enumerate(table.columns) if name or any(row.cells[place].text for row in rows)]
+    cited = [_covered(row, text, quote) for row in rows]
+    whole = all(place in of for row, of in zip(rows, cited, strict=True) for place in used if row.cells[place].text)
+    shown = tuple(
+        PartRow(
+            row.start,
+            row.end,
+            tuple(row.cells[place].text if place else row.label for place in used),
+            cited=() if whole else tuple(index for index, place in enumerate(used) if place in of),
+        )
+        for row, of in zip(rows, cited, strict=True)
+    )
+    total = len(row_spans(table))
+    return TablePart(
+        table.caption,
+        _units(table),
+        tuple(table.columns[place] for place in used),
+        shown,
+        _numeric(table, text, used),
+        first=row_at(row_spans(table), rows[0].start) if rows else 0,
+        total=total,
+        width=len(used),
+    )
+
+
+def _part(
+    table: Table,
+    text: str,
+    rows: Sequence[TableRow],
+    quote: Span | None,
+    *,
+    above: int,
+    first: int,
+    total: int,
+    column: int | None,
+) -> TablePart:
+    """These rows in their columns; `above` is where the row above them ends."""
+    cited = [_covered(row, text, quote) for row in rows]
+    width = len(table.columns)
+    if column is None:
+        leftmost = min((place for of in cited for place in of if place), default=0)
+        column = max(0, leftmost - LEAD) if leftmost >= MOST_COLUMNS else 0
+    places = [0, *(place for place in range(column, min(width, column + MOST_COLUMNS)) if place)]
+    shown: list[PartRow] = []
+    for row, of in zip(rows, cited, strict=True):
+        shown += _between(text, above, row.start)
+        cells = tuple(row.cells[place].text for place in places)
+        shown.append(
+            PartRow(row.start, row.end, cells, _level(row), tuple(i for i, place in enumerate(places) if place in of))
+        )
+        above = row.end
+    if first + len(rows) >= total:
+        shown += _between(text, above, table.end)
+    return TablePart(
+        table.caption,
+        _units(table),
+        tuple(table.columns[place] for place in places),
+        tuple(shown),
+        _numeric(table, text, places),
+        _cited_names(table, text, quote, places),
+        first,
+        total,
+        column,
+        width,
+    )
+
+
+def _between(text: str, start: int, end: int) -> list[PartRow]:
+    """What is written between two rows and belongs to none."""
+    words = " ".join(text[start:end].split()).strip(" |")
+    return [PartRow(start, end, (words,))] if words.strip("-:| ") else []
+
+
+def _names_end(table: Table, text: str) -> int:
+    """Where the header ends: at the first row, or where it begins, if it says more than the names of the columns."""
+    first = next(iter(row_spans(table)), (table.end, 0))[0]
+    said = set(" ".join((table.caption, table.units, *table.columns)).split())
+    return (
+        first if all(word in said or not word.isalnum() for word in text[table.start : first].split()) else table.start
+    )
+
+
+def _level(row: TableRow) -> int:
+    groups = row.label.removesuffix(row.cells[0].text).removesuffix(BETWEEN)
+    return groups.count(BETWEEN) + 1 if groups else 0
+
+
+def _units(table: Table) -> str:
+    return table.units if table.units not in table.caption else ""
+
+
+# --- what is cited ----------------------------------------------------------------------------------------------------
+
+
+def _covered(row: TableRow, text: str, quote: Span | None) -> frozenset[int]:
+    """The columns whose cells a quotation covers. What is in a row and in no cell belongs to its label, over two lines."""
+    start, end = (max(quote[0], row.start), min(quote[1], row.end)) if quote else (0, 0)
+    if start >= end or not text[start:end].strip():
+        return frozenset()
+    filled = [(place, cell) for place, cell in enumerate(row.cells) if cell.text and cell.start >= row.start]
+    starts = sorted(cell.start for _, cell in filled)
+    found = frozenset(
+        place for place, cell in filled if cell.start < end and start < _written_to(cell, text, starts, row.end)
+    )
+    return found or frozenset(place for place, _ in filled[:1])
+
+
+def _written_to(cell: TableCell, text: str, starts: Sequence[int], end: int) -> int:
+    """Where a cell ends. One of several pieces, as "$" and "12", has the offsets of its first: it ends before the next cell."""
+    if " ".join(text[cell.start : cell.end].split()) == cell.text:
+        return cell.end
+    return next((start for start in starts if start > cell.start), end)
+
+
+def _cited_names(table: Table, text: str, quote: Span | None, places: Sequence[int]) -> tuple[int, ...]:
+    """The column names that a quotation covers: those that are written in its part of the header."""
+    spans = row_spans(table)
+    if quote is None or not spans or quote[0] >= spans[0][0] or quote[1] <= table.start:
+        return ()
+    words = " ".join(text[max(table.start, quote[0]) : min(spans[0][0], quote[1])].split())
+    return tuple(index for index, place in enumerate(places) if table.columns[place] and table.columns[place] in words)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _numeric(table: Table, text: str, places: Sequence[int]) -> tuple[int, ...]:
+    """The places of columns with numbers: four of five cells at the beginning of the table are figures."""
+    spans = row_spans(table)[: max(1, min(SAMPLE, MOST_READ // len(table.columns)))]
+    rows = table_rows(table, text, spans[0][0], spans[-1][1]) if spans else []
+    found: list[int] = []
+    for index, place in enumerate(places):
+        filled = [row.cells[place].text for row in rows if row.cells[place].text]
+        figures = [cell for cell in filled if _is_figure(cell)]
+        if len(figures) > 0.8 * len(filled) and any(map(_has_digit, figures)):
+            found.append(index)
+    return tuple(found)
+
+
+def _is_figure(words: str) -> bool:
+    """Digits and signs without letters, or a dash, in any script; no date and no range."""
+    return not any(map(str.isalpha, words)) and not _RANGE.search(words) and (_has_digit(words) or words in _DASHES)
+
+
+def _has_digit(words: str) -> bool:
+    return any(map(str.isdigit, words))
+
+
+# --- as Markdown ------------------------------------------------------------------------------------------------------
+
+
+def markdown_table(part: TablePart) -> list[str]:
+    """A part as the lines of a Markdown table, with caption and units above it."""
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
+
+    above = LINES.join(filter(None, (part.caption, part.units)))
+    rows = [line(part.columns), line(["---"] * len(part.columns)), *(line(row.cells) for row in part.rows)]
+    return [above, *rows] if above else rows

@@ -1,0 +1,48 @@
+"""Response views of documents as text and tables. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.core.reading import Block
+from assay.core.table_parts import PartRow, TablePart
+from assay.core.types import Document
+from assay.serve.schemas.document_schemas import BlocksResponse, ReadingBlock
+from assay.serve.schemas.run_schemas import TableRowView, TableView
+
+
+def table_view(part: TablePart | None) -> TableView | None:
+    if part is None:
+        return None
+    return TableView(
+        caption=part.caption,
+        units=part.units,
+        columns=part.columns,
+        numeric=part.numeric,
+        cited=part.cited,
+        rows=tuple(map(_row, part.rows)),
+        first=part.first,
+        total=part.total,
+        column=part.column,
+        width=part.width,
+    )
+
+
+def _row(row: PartRow) -> TableRowView:
+    return TableRowView(start=row.start, end=row.end, level=row.level, cells=row.cells, cited=row.cited)
+
+
+def blocks_view(document: Document, blocks: Sequence[Block], at: int) -> BlocksResponse:
+    """`at` is where the blocks would be if there are none."""
+    return BlocksResponse(
+        document=document.id,
+        start=blocks[0].start if blocks else at,
+        end=blocks[-1].end if blocks else at,
+        characters=len(document.text),
+        blocks=tuple(
+            ReadingBlock(
+                start=each.start, end=each.end, text=each.text, number=each.number, table=table_view(each.table)
+            )
+            for each in blocks
+        ),
+    )
