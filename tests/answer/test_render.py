@@ -188,8 +188,8 @@ def test_what_it_cost_is_in_the_data_only():
 SHEET = "Sales\n\tQ1 <b>\nNorth | East\t12\nSouth\t7"
 
 
-def quoted_row() -> tuple[Answer, render.Cited]:
-    """An answer that cites one row of a table."""
+def quoted_row(words: str = "North | East\t12") -> tuple[Answer, render.Cited]:
+    """An answer that cites one row of a table, or words in it."""
     start = SHEET.index("North")
     rows = [
         RowSpan(start, start + 15, ((0, start, start + 12), (1, start + 13, start + 15))),
@@ -197,7 +197,8 @@ def quoted_row() -> tuple[Answer, render.Cited]:
     ]
     table = Table(6, len(SHEET), ("", "Q1 <b>"), "Sales", "in *tons*", pack_rows(rows, 6))
     document = Document("d1", "b", "/a.pdf", "0", "Report", SHEET, kind="pdf", tables=(table,))
-    found = Quote("d1", start, start + 15, SHEET[start : start + 15])
+    at = SHEET.index(words)
+    found = Quote("d1", at, at + len(words), words)
     evidence = (Evidence("k1", Passage("p1", "d1", SHEET, 0, len(SHEET)), found, 9.0, "q"),)
     answer = Answer("How much?", (Block((Claim("North sold 12.", ("k1",)),)),), Outcome.answered)
     return answer, render.citations(answer, evidence, lambda _: document)
@@ -216,15 +217,23 @@ def test_a_quotation_from_a_table_is_its_row_under_the_header():
 
 def test_a_table_is_escaped_in_every_file():
     page, text = render.as_html(*quoted_row()), render.as_markdown(*quoted_row())
-    assert "<th>Q1 &lt;b&gt;</th>" in page and "<td>North | East</td><td>12</td>" in page
+    assert (
+        '<th scope="col" class="figure">Q1 &lt;b&gt;</th>' in page
+        and '<td>North | East</td><td class="figure">12</td>' in page
+    )
     assert "    |  | Q1 \\<b\\> |\n    | --- | --- |\n    | North \\| East | 12 |" in text
     assert "(in \\*tons\\*)" in text
+
+
+def test_the_page_of_an_answer_marks_the_cell_that_is_cited_and_no_whole_row():
+    assert '<td>North | East</td><td class="figure"><mark>12</mark></td>' in render.as_html(*quoted_row("12"))
+    assert "<mark>" not in render.as_html(*quoted_row())
 
 
 def test_json_has_the_table_of_a_quotation():
     (citation,) = render.as_json(*quoted_row())["citations"]
     assert citation["table"]["columns"] == ["", "Q1 <b>"]
-    assert citation["table"]["rows"] == [["North | East", "12"]]
+    assert [row["cells"] for row in citation["table"]["rows"]] == [["North | East", "12"]]
     assert "table" not in render.as_json(*made())["citations"][0]
 
 

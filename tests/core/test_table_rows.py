@@ -1,4 +1,4 @@
-"""Tables: packed offsets, rows with labels, what a part of a table needs, and quotations as small tables."""
+"""Tables: packed offsets, rows with labels, and what a passage of a table needs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from assay.core.codec import dumps, from_json, to_json
 from assay.core.tables import (
     RowSpan,
     check_tables,
-    markdown_table,
     pack_rows,
     row_spans,
     table_context,
-    table_excerpt,
     table_rows,
     tables_within,
 )
@@ -81,30 +79,6 @@ def test_a_part_of_a_table_is_given_what_it_does_not_say():
     assert table_context(one, 0, len(TEXT), "") == ""
     assert table_context(one, 0, TEXT.index("Balance"), "") == ""
     assert table_context(one, TEXT.index("After"), len(TEXT), "") == ""
-
-
-def test_a_quotation_of_a_row_is_a_small_table():
-    start = TEXT.index("$ 12")
-    excerpt = table_excerpt(document(), start, start + 4)
-    assert excerpt is not None
-    assert excerpt.columns == ("", "2022", "2021")
-    assert excerpt.rows == (("Assets › Cash and equivalents", "$12", "$10"),)
-    assert markdown_table(excerpt) == [
-        "Balance sheet — in millions",
-        "|  | 2022 | 2021 |",
-        "| --- | --- | --- |",
-        "| Assets › Cash and equivalents | $12 | $10 |",
-    ]
-    assert table_excerpt(document(), 0, 10) is None
-    assert table_excerpt(document(), 0, start + 4) is None  # prose and table
-
-
-def test_a_bar_in_a_cell_does_not_add_a_column():
-    text = "a|b\t1"
-    table = Table(0, 5, ("", "n"), layout=pack_rows([RowSpan(0, 5, ((0, 0, 3), (1, 4, 5)))], 0))
-    excerpt = table_excerpt(Document("d", "b", "u", "", "t", text, tables=(table,)), 0, 5)
-    assert excerpt is not None
-    assert markdown_table(excerpt)[-1] == "| a\\|b | 1 |"
 
 
 def test_tables_are_found_by_offset():

@@ -75,7 +75,7 @@ def table_part(
         first = max(0, min(row_at(spans, at) - LEAD, len(spans) - rows)) if at is not None else 0
     taken = spans[first : first + rows]
     found = table_rows(table, text, taken[0][0], taken[-1][1]) if taken else []
-    above = spans[first - 1][1] if first and taken else _names_end(table, text)
+    above = spans[min(first, len(spans)) - 1][1] if first and spans else _names_end(table, text)
     return _part(table, text, found, quote, above=above, first=first, total=len(spans), column=column)
 
 
@@ -205,7 +205,7 @@ def _covered(row: TableRow, text: str, quote: Span | None) -> frozenset[int]:
 
 def _written_to(cell: TableCell, text: str, starts: Sequence[int], end: int) -> int:
     """Where a cell ends. One of several pieces, as "$" and "12", has the offsets of its first: it ends before the next cell."""
-    if " ".join(text[cell.start : cell.end].split()) == cell.text:
+    if "".join(text[cell.start : cell.end].split()) == "".join(cell.text.split()):
         return cell.end
     return next((start for start in starts if start > cell.start), end)
 

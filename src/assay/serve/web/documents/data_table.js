@@ -133,7 +133,7 @@ export function documentTable(part, load, said) {
     const all = box.getBoundingClientRect();
     const edge = cell.parentElement.cells[0].getBoundingClientRect();
     box.scrollTop += own.top - all.top - table.tHead.offsetHeight - (all.height - table.tHead.offsetHeight) * 0.25;
-    if (cell.cellIndex > 0) box.scrollLeft += own.left < edge.right ? own.left - edge.right : Math.max(0, own.right - all.right + 8);
+    if (cell.cellIndex) box.scrollLeft += Math.min(own.left - edge.right, Math.max(0, own.right - all.right + 8));
   }
 
   return {

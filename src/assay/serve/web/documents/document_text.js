@@ -19,6 +19,10 @@ export function textView(document_, path, place) {
   let closed = false;
   let before = null;
   let after = null;
+  let aim = null; // brings what was looked for into sight, until the reader goes elsewhere
+
+  const sized = new ResizeObserver(() => aim?.()); // what is around the document comes later than it
+  for (const moved of ["wheel", "touchmove", "pointerdown", "keydown"]) box.addEventListener(moved, () => (aim = null), { passive: true });
 
   function sectionMenu() {
     const sections = document_.sections.slice(0, SECTIONS);
@@ -64,7 +68,8 @@ export function textView(document_, path, place) {
       clear(box).append(before, ...first.nodes, after);
       first.tables.forEach((each) => each.watch());
       const mark = marked && place.start !== null ? box.querySelector("mark") : null;
-      requestAnimationFrame(() => (mark ? toMark(mark) : offset && toOffset(offset)));
+      aim = () => (mark ? toMark(mark) : offset && toOffset(offset));
+      requestAnimationFrame(() => aim?.());
     } catch (problem) {
       if (!closed && problem.status !== 401) clear(box).append(failed(problem, () => begin(offset, marked)));
     }
@@ -175,6 +180,7 @@ export function textView(document_, path, place) {
   }
 
   function go(offset) {
+    aim = null;
     if (stretches.length && offset >= stretches[0].start && offset < stretches.at(-1).end) toOffset(offset + 1);
     else begin(offset, false);
   }
@@ -188,10 +194,14 @@ export function textView(document_, path, place) {
   return {
     node: box,
     controls,
-    begin: () => begin(),
+    begin: () => {
+      sized.observe(box);
+      begin();
+    },
     go,
     close: () => {
       closed = true;
+      sized.disconnect();
       stopped();
     },
   };
