@@ -53,7 +53,7 @@ class TablePart:
     cited: tuple[int, ...] = ()  # column names that the quotation covers
     first: int = 0
     total: int = 0
-    column: int = 0
+    column: int = 1
     width: int = 0
 
 
@@ -137,8 +137,9 @@ def _part(
     width = len(table.columns)
     if column is None:
         leftmost = min((place for of in cited for place in of if place), default=0)
-        column = max(0, leftmost - LEAD) if leftmost >= MOST_COLUMNS else 0
-    places = [0, *(place for place in range(column, min(width, column + MOST_COLUMNS)) if place)]
+        column = leftmost - LEAD if leftmost >= MOST_COLUMNS else 1
+    column = max(1, min(column, width - MOST_COLUMNS + 1))
+    places = [0, *range(column, min(width, column + MOST_COLUMNS - 1))]
     shown: list[PartRow] = []
     for row, of in zip(rows, cited, strict=True):
         shown += _between(text, above, row.start)

@@ -227,7 +227,7 @@ def rows_of(
     rows: Annotated[
         int, Query(ge=1, le=MOST_ROWS, description="At most so many; fewer where there are many columns.")
     ] = MOST_ROWS,
-    column: Annotated[int | None, _counted("The first column after the labels, counted from 0.")] = None,
+    column: Annotated[int | None, _counted("The first column beside that of the labels, which is 0.")] = None,
     quote_start: QuoteStart = 0,
     quote_end: QuoteEnd = 0,
 ) -> TableView | None:

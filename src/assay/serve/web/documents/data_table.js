@@ -54,15 +54,14 @@ export function documentTable(part, load, said) {
     const first = parts[0].part.first;
     const last = endOf(parts.at(-1).part);
     const { column, columns, width, total } = parts[0].part;
-    const narrow = columns.length < width;
-    const to = column + columns.length - (column ? 1 : 0);
-    const turn = (name, from, on) => (on ? button(name, { kind: "small", on: () => show({ first, column: from }) }) : null);
+    const to = column + columns.length - 1;
+    const turn = (name, from) => button(name, { kind: "small", on: () => show({ first, column: from }) });
     fill(
       foot,
       last - first < total ? el("span", {}, `Rows ${count(first + 1)} to ${count(last)} of ${count(total)}`) : null,
-      narrow ? el("span", {}, `Columns ${count(Math.max(1, column) + (column ? 1 : 0))} to ${count(to)} of ${count(width)}`) : null,
-      narrow ? turn("Columns before", Math.max(0, column - columns.length + 1), column > 0) : null,
-      narrow ? turn("Next columns", to, to < width) : null,
+      columns.length < width ? el("span", {}, `Columns ${count(column + 1)} to ${count(to)} of ${count(width)}`) : null,
+      column > 1 ? turn("Columns before", Math.max(1, column - columns.length + 1)) : null,
+      to < width ? turn("Next columns", to) : null,
     );
     foot.hidden = !foot.childElementCount;
   }
@@ -219,5 +218,5 @@ function content(words, cited) {
 
 function columnOf(part, place) {
   if (part.columns.length === part.width) return null;
-  return String(place && part.column ? part.column + place : place + 1);
+  return String(place ? part.column + place : 1);
 }
