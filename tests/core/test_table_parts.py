@@ -12,6 +12,7 @@ from assay.core.table_parts import (
     markdown_table,
     quoted_part,
     table_part,
+    text_table,
 )
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Document, Table
@@ -167,3 +168,9 @@ def test_a_bar_in_a_cell_does_not_add_a_column():
     part = quoted_part(Document("d", "b", "u", "", "t", text, tables=(table,)), 0, 5)
     assert part is not None
     assert markdown_table(part)[-1] == "| a\\|b | 1 |"
+
+
+def test_columns_of_text_are_below_one_another():
+    part = quoted("Total assets\t40")
+    assert part is not None
+    assert text_table(part) == ["              2022  2021", "Total assets    40    38"]

@@ -43,6 +43,7 @@ def files(folder: Path) -> list[Path]:
     made = {
         "weir.html": HTML,
         f"<img src=x onerror={OWN.replace(' ', '')}>.md": f"# {TAGS}\n\n{LINKS}\n\n{OPENED}\n\n{TURNED} It is oiled in spring.",
+        "table.csv": f"{TAGS.replace(',', ';')},Opened\n{OPENED.replace(',', ';')},1\n{LONG},2\n",
         "long.txt": f"{STEERS}The pump house has a sign that says {LONG}, and nobody can read it.\n\n{OPENED} {SHUT}{STEERS}",
     }
     for name, words in made.items():
@@ -136,7 +137,7 @@ def test_on_every_screen_it_is_words_and_nothing_runs_or_is_fetched(
     expect(page.get_by_role("complementary", name="Evidence")).to_contain_text("is opened by hand.")
     harmless(reader)
     reader.goes("#/documents")
-    expect(page.get_by_role("list", name="Documents").get_by_role("listitem")).to_have_count(4)
+    expect(page.get_by_role("list", name="Documents").get_by_role("listitem")).to_have_count(5)
     expect(page.get_by_role("list", name="Documents")).to_contain_text("<img src=x onerror=window.__owned=1>.md")
     harmless(reader)
     reader.picture(f"hostile-documents-{width}")

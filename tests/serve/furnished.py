@@ -28,7 +28,7 @@ from assay.store.access import grants, members
 from assay.store.runs import records, reviews
 
 EVALUATION = "cases.csv"
-PDF = Path(__file__).parents[2] / "samples" / "corpus" / "incident-report-pellam.pdf"
+PDF = Path(__file__).parents[2] / "samples" / "corpus" / "nitrate-probe-drift-study.pdf"  # with a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ def furnish(client: httpx.Client, server: Server, who: Principal, base: str = "r
     files = [
         ("files", ("tower.txt", b"The tower of the lighthouse at Carrow Point is 31 metres tall. It leans a little.")),
         ("files", ("shore/lamp.txt", b"The lamp room at Carrow Point is painted with orpiment, which is poisonous.")),
-        ("files", ("pellam.pdf", PDF.read_bytes())),
+        ("files", ("drift.pdf", PDF.read_bytes())),
         ("files", ("noise.pdf", b"%PDF-1.7 and nothing that follows")),
     ]
     job = made(client.post(f"/api/bases/{base}/documents", files=files))["id"]
     until(lambda: client.get(f"/api/jobs/{job}").json()["state"] in {"done", "failed"}, 60)
     found = {each["name"]: each for each in client.get("/api/documents", params={"base": base}).json()["documents"]}
-    document, other, pdf = (found[name]["id"] for name in ("tower.txt", "lamp.txt", "pellam.pdf"))
+    document, other, pdf = (found[name]["id"] for name in ("tower.txt", "lamp.txt", "drift.pdf"))
     waiting = ask(client, checkpoints=["sources"])
     assert waiting["state"] == "waiting", waiting
     talked = ask(client, talk=True)

@@ -245,7 +245,18 @@ def _has_digit(words: str) -> bool:
     return any(map(str.isdigit, words))
 
 
-# --- as Markdown ------------------------------------------------------------------------------------------------------
+# --- as text ----------------------------------------------------------------------------------------------------------
+
+
+def text_table(part: TablePart) -> list[str]:
+    """A part as lines with the columns below one another; numbers end below one another."""
+    rows = [part.columns, *(row.cells for row in part.rows)] if any(part.columns) else [row.cells for row in part.rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    adjust = [str.rjust if place in part.numeric else str.ljust for place in range(len(widths))]
+    return [
+        "  ".join(fit(cell, width) for fit, cell, width in zip(adjust, row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def markdown_table(part: TablePart) -> list[str]:

@@ -25,7 +25,11 @@ from assay.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from assay.core.types import Hit
+    from collections.abc import Callable, Sequence
+
+    from assay.core.types import Document, Hit, Passage
+
+INDENT = 4
 
 
 def search(
@@ -49,9 +53,13 @@ def search(
     where = where_of(bases, sources, types, since, until, meta)
     with open_workspace(workspace) as opened:
         hits = wait_for(opened.search(whole(query), k, where))
-    if json:
-        print_json([as_json(hit) for hit in hits])
-        return
+        if json:
+            print_json([as_json(hit) for hit in hits])
+            return
+        show(hits, opened.document)
+
+
+def show(hits: Sequence[Hit], document: Callable[[str], Document | None]) -> None:
     out = console()
     if not hits:
         out.print("Nothing was found.")
@@ -62,7 +70,24 @@ def search(
         out.print(plain(f"    {PurePath(str(hit.fields.get('source', ''))).name}"), style="dim", markup=False)
         if hit.passage.context:
             out.print(plain("    " + " · ".join(hit.passage.context.splitlines())), style="dim", markup=False)
-        out.print(plain("    " + " ".join(hit.passage.text.split())), markup=False)
+        for line in passage_lines(hit.passage, document(hit.passage.doc_id), out.width - INDENT):
+            out.print(plain(" " * INDENT + line), markup=False)
+
+
+def passage_lines(passage: Passage, document: Document | None, width: int) -> list[str]:
+    """A passage as lines: rows of a table under its header, in columns if they fit; all else on one line."""
+    from assay.core.reading import blocks_within
+    from assay.core.table_parts import text_table
+
+    if document is None or not document.tables:
+        return [" ".join(passage.text.split())]
+    lines: list[str] = []
+    for block in blocks_within(document, passage.start, passage.end):
+        aligned = text_table(block.table) if block.table else []
+        if block.table and max(map(len, aligned)) > width:
+            aligned = [" ".join(document.text[row.start : row.end].split()) for row in block.table.rows]
+        lines += aligned or filter(None, [" ".join(block.text.split())])
+    return lines
 
 
 def as_json(hit: Hit) -> dict[str, Any]:
