@@ -41,9 +41,8 @@ The Ash is the longest of them.
 
 
 def workbook() -> bytes:
-    book = openpyxl.Workbook()
-    readings = book.active
-    readings.title = "Readings"
+    book = openpyxl.Workbook(write_only=True)
+    readings = book.create_sheet("Readings")
     readings.append(["Reading", "Place", *(f"Probe {n}" for n in range(8)), "Remark"])
     for n in range(ROWS):
         readings.append([f"R{n}", f"Pier {n % 7}", *(n * probe for probe in range(8)), "read" if n % 5 == 0 else None])

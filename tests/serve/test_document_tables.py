@@ -21,8 +21,7 @@ ROWS = 300
 
 def workbook() -> bytes:
     """Two sheets: a long one, and a short one with groups."""
-    book = openpyxl.Workbook()
-    book.remove(book.active)
+    book = openpyxl.Workbook(write_only=True)
     long, short = book.create_sheet("Readings"), book.create_sheet("Budget")
     long.append(["Reading", "Place", "Level", "Remark"])
     for n in range(ROWS):
