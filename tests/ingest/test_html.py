@@ -35,8 +35,68 @@ def test_headings_are_sections_and_lists_and_tables_are_text():
     )
     assert [(s.level, s.title) for s in parsed.sections] == [(1, "Rivers"), (2, "Names")]
     assert parsed.text == (
-        "Rivers\n\nTwo of them.\n\nNames\n\n- Rhine\n- Upper\n- Rhône\n\nRiver | km\nRhine | 1233\n\na\n  b"
+        "Rivers\n\nTwo of them.\n\nNames\n\n- Rhine\n  - Upper\n- Rhône\n\nRiver | km\nRhine | 1233\n\na\n  b"
     )
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "<h3><code>fs.readFile(path)</code><span><a class='mark' href='#x' id='x'>#</a></span><a id='old'></a></h3>",  # Node
+        "<section id='x'><h3><code>fs.readFile(path)</code><a class='headerlink' href='#x' title='Permalink'>¶</a></h3></section>",
+        "<h3 class='anchor' id='x'>fs.<wbr>readFile(path)<a class='hash-link' href='#x' aria-label='Direct link'>\u200b</a></h3>",
+        "<h3 id='x'>fs.readFile(path)<a class='headerlink' href='#x' title='Permanent link'>&para;</a></h3>",  # MkDocs
+        "<div><h3>fs.readFile(path)</h3><a class='anchor' href='#x'><svg></svg></a></div>",  # GitHub
+        "<h3 class='memtitle'><span class='permalink'><a href='#x'>&#9670;&#160;</a></span>fs.readFile(path)</h3>",  # Doxygen
+        "<h3><span id='x'>fs.readFile(path)</span><span class='mw-editsection'>[<a href='/w?action=edit'>edit</a>]</span></h3>",
+        "<div class='mw-heading'><h3 id='x'>fs.readFile(path)</h3><span class='mw-editsection'>[<a href='/w'>Bearbeiten</a>]</span></div>",
+        "<h3 id='x'>fs.readFile(path) <a href='#x'>Permalink</a></h3>",
+        "<h3 id='x'><a href='#x'>fs.readFile(path)</a></h3>",  # AsciiDoc
+        "<h3 id='x'><a class='anchor' href='#x'>§</a><a href='#x'>fs.readFile(path)</a></h3>",
+    ],
+)
+def test_a_permalink_is_no_part_of_its_heading(heading: str):
+    parsed = read(body(f"<h2>Files</h2>{heading}<p>{PROSE}</p>"))
+    assert [section.title for section in parsed.sections] == ["Files", "fs.readFile(path)"]
+    assert parsed.text == f"Files\n\nfs.readFile(path)\n\n{PROSE.strip()}"
+
+
+def test_a_link_to_another_place_stays_in_its_heading():
+    parsed = read(body(f"<h2 id='a'>Rivers, and <a href='#lakes'>lakes</a></h2><p>{PROSE}</p>"))
+    assert parsed.sections[0].title == "Rivers, and lakes"
+
+
+MENU = "<nav>" + "".join(f"<a href='/{n}'>Menu entry {n}</a> " for n in range(30)) + "</nav>"
+
+
+def test_code_in_a_heading_and_in_a_sentence_stays_there_in_an_article():
+    inside = "".join(
+        f"<h2><code>open_{n}()</code></h2><p>Call <code>open_{n}</code> first. {2 * PROSE}</p>" for n in range(4)
+    )
+    parsed = read(body(f"{MENU}<article><h1>Gates</h1>{inside}</article>"))
+    assert "Menu entry" not in parsed.text
+    assert [section.title for section in parsed.sections][-4:] == ["open_0()", "open_1()", "open_2()", "open_3()"]
+    assert "\n\nCall open_2 first. The river rose" in parsed.text
+
+
+def test_a_handbook_beside_a_menu_keeps_nested_lists_tables_and_descriptions():
+    inside = "".join(
+        f"<h2>Gate {n}</h2><p>{PROSE}</p><ul><li><code>level</code> <a href='/t'>&lt;number&gt;</a><ul><li>in metres {n}</li></ul></li>"
+        f"</ul><dl><dt>--lift</dt><dd>Lift gate {n}.</dd></dl><pre>lift  {n}\n  now</pre>"
+        for n in range(8)
+    )
+    parsed = read(body(f"{MENU}<div id='page'><h1>Gates</h1>{inside}</div><footer>Imprint</footer>"))
+    assert "Menu entry" not in parsed.text and "Imprint" not in parsed.text
+    assert "- level <number>\n  - in metres 3\n\n--lift\n    Lift gate 3.\n\nlift  3\n  now" in parsed.text
+
+
+def test_a_description_is_indented_below_its_term():
+    parsed = read(
+        body(
+            "<dl><dt>-v<a href='#v'>¶</a></dt><dd><p>Say more.</p><p>Or less.</p></dd><dt>-q</dt><dd>Be quiet.</dd></dl>"
+        )
+    )
+    assert parsed.text == "-v\n    Say more.\n    Or less.\n-q\n    Be quiet."
 
 
 def test_menus_and_footers_are_left_out_of_an_article():

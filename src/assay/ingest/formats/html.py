@@ -1,26 +1,27 @@
 """Web pages: the content that a reader sees, with headings as sections.
 
-Hidden text is removed from the tree first; trafilatura then selects the main content. The same code converts both the whole
-page and the selection to text.
+Hidden text is removed from the tree first; then the main content is selected. The same code converts both the whole page and
+the selection to text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.html_depth import limit_depth
 from assay.ingest.formats.html_hidden import remove_hidden
+from assay.ingest.formats.html_main import has_surroundings, main_content, main_element, remove_menus
+from assay.ingest.formats.html_permalinks import remove_permalinks
 from assay.ingest.formats.html_text import write_tree
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.metadata.file_fields import parse_authors, parse_date, plausible_title
 from assay.ingest.parsed import FileLimits, Parsed
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.I
@@ -30,8 +31,10 @@ _DEEP = 150  # levels; trafilatura recurses once per level
 _SHORT = 1500  # characters; a page this short has little beside its content
 _LONG = 2_000_000  # characters; no article is this long, and the selection would be slow
 _WHOLE = 0.95  # of the visible text
-_MENU = 0.7  # of the text of a table
-_LINKED = 0.1  # of the visible text; menus consist of links, prose does not
+_SECTIONS = (
+    6  # a page with as many headings is a handbook: an element that holds it is taken whole, lists and tables included
+)
+_MOSTLY = 0.8  # of the text outside menus
 
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
@@ -59,14 +62,12 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(limit_depth(source))
+    remove_permalinks(tree)
     facts = _facts(tree)
     pruned = remove_hidden(tree)
-    out = TextBuilder("html", limits)
-    if tree.body is not None:
-        write_tree(tree.body, out)
-    if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and _has_surroundings(tree, out.length):
-        _flatten_cells(tree)
-        out = _main(tree.html or "", out)
+    out = _written(tree.body, limits)
+    if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and has_surroundings(tree, out.length):
+        out = _main(tree, out)
     if pruned.words > 5:
         out.warn(f"{pruned.words} words that the page hides from its readers were left out.")
     return out.parsed(
@@ -80,63 +81,33 @@ def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(limit_depth(source))
+    remove_permalinks(tree)
     remove_hidden(tree)
     if tree.body is not None:
         write_tree(tree.body, out, below)
 
 
-def _has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
-    """Whether the page has anything beside its content: a report saved as HTML has no menus, and all of it counts."""
-    if tree.css_first("nav, aside, footer, form, [role=navigation], [role=contentinfo]") is not None:
-        return True
-    linked = sum(len(link.text()) for link in tree.css("a[href]:not([href^='#'])"))
-    return linked > _LINKED * length
-
-
-def _flatten_cells(tree: LexborHTMLParser) -> None:
-    """Leave only text in the cells of tables: the selection of the main content drops lists and boxes inside a cell. Tables
-    of links are menus, and stay as they are."""
-    for table in tree.css("table"):
-        linked = sum(len(link.text()) for link in table.css("a"))
-        if table.css_first("table table") is not None or linked > _MENU * len(table.text()):
-            continue
-        for cell in table.css("td, th"):
-            if cell.css_first("div, ul, ol, dl, p") is None:
-                continue
-            for item in cell.css("li + li, dd + dd"):
-                item.insert_before(", ")
-            for block in cell.css("div, p, br, ul, ol"):
-                block.insert_before(" ")
-            cell.inner_html = escape(" ".join(cell.text().split()).replace(" ,", ","))
-
-
-def _main(source: str, shown: TextBuilder) -> TextBuilder:
+def _main(tree: LexborHTMLParser, shown: TextBuilder) -> TextBuilder:
     """The main content, or `shown` (everything) if none stands out or nearly everything is content."""
-    from selectolax.lexbor import LexborHTMLParser
-
-    region = _main_region(source)
-    body = LexborHTMLParser(region).body if region else None
-    if body is None:
+    content = main_content(tree)
+    if content is None:
         return shown
-    main = TextBuilder("html", shown.limits)
-    write_tree(body, main)
-    # The page itself keeps more of its structure than the selection does.
-    return main if 0 < main.length < _WHOLE * shown.length else shown
+    main = _written(content.body, shown.limits)
+    if not 0 < main.length < _WHOLE * shown.length:
+        return shown  # the page itself keeps more of its structure than the selection does
+    remove_menus(tree)
+    element = main_element(tree, content)
+    if element is None or len(content.css("h2, h3, h4, h5, h6")) < _SECTIONS:
+        return main
+    handbook = _written(element, shown.limits)
+    return handbook if handbook.length > _MOSTLY * _written(tree.body, shown.limits).length else main
 
 
-def _main_region(source: str) -> str | None:
-    """The main content as HTML, by trafilatura. It gets only the page's characters, never a URL."""
-    import logging
-
-    from trafilatura import extract
-
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    try:
-        return extract(source, output_format="html", include_formatting=True, include_comments=False)
-    except MemoryError:
-        raise
-    except Exception:  # if the selection fails in any way, the visible text remains
-        return None
+def _written(node: LexborNode | None, limits: FileLimits) -> TextBuilder:
+    out = TextBuilder("html", limits)
+    if node is not None:
+        write_tree(node, out)
+    return out
 
 
 # --- metadata of the page -------------------------------------------------------------------------------------------

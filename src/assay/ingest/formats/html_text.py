@@ -32,6 +32,8 @@ _SKIPPED = frozenset(
         button annotation annotation-xml rp""",
     )
 )
+_INDENTS = {"li": 2, "dd": 4}  # so that what belongs to an item or a term is seen to be below it
+_WIDEST = 24
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 
 
@@ -62,7 +64,8 @@ class _HtmlWriter:
     spans: list[tuple[int, int, bool]] = field(default_factory=list)  # per cell: columns, rows, whether it is a header
     table: BarTable | None = None  # the open data table
     lists: int = 0
-    items: list[str] = field(default_factory=list)  # the marker of a list item that has no text yet
+    item: bool = False  # a list item is open that has no text yet
+    indents: list[int] = field(default_factory=list)  # per open list item or description
     gap: str = "\n\n"
     pre: int = 0
 
@@ -127,8 +130,9 @@ class _HtmlWriter:
             self.gap = "\n" if self.lists else "\n\n"
         elif tag == "pre":
             self.pre = max(0, self.pre - 1)
-        elif tag == "li":
-            self.items.clear()
+        elif tag in _INDENTS:
+            self.item = False
+            self.indents.pop()
             self.gap = "\n"
 
     def flush(self) -> None:
@@ -139,9 +143,13 @@ class _HtmlWriter:
             return
         text = self._taken()
         if text:
-            mark = self.items.pop() if self.items else ""
-            self.items.clear()
-            self.out.block(mark + text, self.gap)
+            indent = " " * min(sum(self.indents), _WIDEST)
+            lines = text.replace("\n", "\n" + indent)
+            if self.item:
+                self.out.block("- " + lines, self.gap + indent[2:])
+            else:
+                self.out.block(lines, self.gap + indent)
+            self.item = False
             self.gap = "\n" if self.lists else "\n\n"
 
     def _open(self, tag: str, node: LexborNode) -> None:
@@ -154,8 +162,9 @@ class _HtmlWriter:
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:
             self.lists += 1
-        elif tag == "li":
-            self.items[:] = ["- "]
+        elif tag in _INDENTS:
+            self.item = tag == "li"
+            self.indents.append(_INDENTS[tag])
         elif tag == "pre":
             self.pre += 1
         elif tag == "p" and not self.lists:
