@@ -1,4 +1,4 @@
-"""Selects the main content of a page: without menus, advertisements and footers. By trafilatura, whose result becomes HTML again."""
+"""Selects the main content of a page, without menus, advertisements and footers: by trafilatura."""
 
 from __future__ import annotations
 
