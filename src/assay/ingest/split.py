@@ -1,4 +1,4 @@
-"""Splits a document into passages: whole sentences up to a size, within one section, with exact offsets into the text.
+"""Splits a document into passages: whole blocks, else whole sentences, up to a size, within one section, with exact offsets.
 
 Tokens are counted once per sentence and once per finished passage, never per candidate.
 """
@@ -10,9 +10,10 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
+from assay.core.blocks import Block, BlockKind, block_at, find_blocks, subjects
 from assay.core.tables import passage_context, row_spans
 from assay.core.types import Document, Passage, Section
 from assay.language.sentences import split_sentences
@@ -27,7 +28,10 @@ OVERLAP = 0
 def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap: int = OVERLAP) -> list[Passage]:
     """The document's passages in order. The same document, size and overlap give the same ids."""
     rows = [span for table in document.tables for span in row_spans(table)]
-    spans = split_text(document.text, document.sections, document.pages, tokens, size, overlap, rows, document.seams)
+    blocks = find_blocks(document.text, document.sections, document.tables)
+    spans = split_text(
+        document.text, document.sections, document.pages, tokens, size, overlap, rows, document.seams, blocks
+    )
     headings = _headings(document.sections, [start for start, _ in spans])
     return [
         Passage(
@@ -38,10 +42,21 @@ def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap
             end=end,
             heading=heading,
             page=document.page_at(start),
-            context=passage_context(document, start, end, heading),
+            context="\n".join(
+                filter(
+                    None, (_subject(document, blocks, start, heading), passage_context(document, start, end, heading))
+                )
+            ),
         )
         for (start, end), heading in zip(spans, headings, strict=True)
     ]
+
+
+def _subject(document: Document, blocks: Sequence[Block], start: int, heading: str) -> str:
+    """What the first block of a passage stands under, as far as neither the passage nor its heading says it."""
+    first = block_at(blocks, start)
+    found = subjects(document.text, first, start) if first is not None and first.kind is not BlockKind.row else []
+    return "\n".join(dict.fromkeys(line for line in found if line not in heading))
 
 
 def passage_id(doc_id: str, start: int, end: int) -> str:
@@ -57,15 +72,17 @@ def split_text(
     overlap: int = OVERLAP,
     rows: Sequence[Span] = (),
     seams: Sequence[int] = (),
+    blocks: Sequence[Block] = (),
 ) -> list[Span]:
     """Spans without surrounding white space that together cover all of `text`, none over `size` tokens. `rows` are the
-    rows of tables: text is cut between them, and inside a row only if it is too long. No span crosses one of the `seams`.
+    rows of tables, and `blocks` what belongs together: text is cut between them, and inside one only if it is too long. No
+    span crosses one of the `seams`.
 
     The end of a page is not a boundary: sentences continue across it. A heading stays with what follows it.
     """
     size = max(1, size)
     overlap = max(0, min(overlap, size // 2))
-    units = _units(text, sections, tokens, size, rows, seams)
+    units = _units(text, sections, tokens, size, rows, seams, blocks)
     spans: list[Span] = []
     for region in _regions(units, size // 4):
         for first, last in _packed(region, size, overlap):
@@ -98,6 +115,9 @@ class _Unit:
     border: bool = False  # a top-level section begins here
     soft: bool = False  # a lower-level section begins here
     seam: bool = False  # no passage begins before this and goes on after it
+    opens: bool = False  # a block begins here
+    inside: bool = False  # the block that this continues fits into a passage
+    tail: bool = False  # means nothing without the beginning of its block
 
 
 def _units(
@@ -107,12 +127,24 @@ def _units(
     size: int,
     rows: Sequence[Span] = (),
     seams: Sequence[int] = (),
+    blocks: Sequence[Block] = (),
 ) -> list[_Unit]:
     top = _top_level(sections)
     begins = {section.start: section for section in sections}
     ends = {match.end() for section in sections if (match := _BLANKS.match(text, section.end))}
     sentences = _outside_rows(_sentence_starts(text, sorted({*begins, *seams})), rows)
-    edges = sorted({0, len(text), *begins, *ends, *sentences, *seams, *(start for start, _ in rows)})
+    edges = sorted(
+        {
+            0,
+            len(text),
+            *begins,
+            *ends,
+            *sentences,
+            *seams,
+            *(start for start, _ in rows),
+            *(each.start for each in blocks),
+        }
+    )
     units: list[_Unit] = []
     lead = 0  # tokens of the headings directly above
     for start, end in pairwise(edges):
@@ -136,7 +168,36 @@ def _units(
                 )
             )
         lead = lead + count if section else 0
-    return units
+    return _in_blocks(units, blocks, size)
+
+
+def _in_blocks(units: Sequence[_Unit], blocks: Sequence[Block], size: int) -> list[_Unit]:
+    """The units with their place in the blocks; a block begins where a unit does."""
+    placed: list[_Unit] = []
+    lead = at = 0
+    for block in blocks:
+        while units[at].start < block.start:
+            placed.append(units[at])
+            at += 1
+        first = at
+        while at < len(units) and units[at].start < block.end:
+            at += 1
+        held = sum(unit.tokens for unit in units[first:at])
+        heading = block.kind is BlockKind.heading
+        fits = held + (lead if lead <= size // 2 else 0) <= size
+        for unit in units[first:at]:
+            begins = unit.start == block.start
+            placed.append(
+                replace(
+                    unit,
+                    heading=unit.heading or heading,
+                    opens=begins,
+                    inside=fits and not begins and not unit.seam,
+                    tail=not begins and block.kind is not BlockKind.paragraph,
+                )
+            )
+        lead = lead + held if heading else 0
+    return [*placed, *units[at:]]
 
 
 def _outside_rows(starts: Sequence[int], rows: Sequence[Span]) -> list[int]:
@@ -272,9 +333,11 @@ def _reach(units: Sequence[_Unit], before: Sequence[int], first: int, fresh: int
     last = fresh + 1
     while last < len(units) and before[last + 1] - before[first] <= size:
         held, rest = before[last] - before[first], before[-1] - before[last]
-        if held >= aim or ((units[last].soft or units[last].border) and held >= size // 2 and rest >= tiny):
+        ample = held >= aim or ((units[last].soft or units[last].border) and held >= size // 2 and rest >= tiny)
+        if ample and not units[last].inside:
             break
         last += 1
+    last = _block_border(units, before, first, fresh, last, size)
     # A heading goes with what follows, unless the passage would be empty.
     back = last
     while last < len(units) and back - 1 > fresh and units[back - 1].heading:
@@ -282,16 +345,38 @@ def _reach(units: Sequence[_Unit], before: Sequence[int], first: int, fresh: int
     return back
 
 
+def _block_border(units: Sequence[_Unit], before: Sequence[int], first: int, fresh: int, last: int, size: int) -> int:
+    """The end of a passage moved back to the border of a block: always from a block that fits into a passage, and from any
+    other if the passage stays half full."""
+    if last == len(units) or units[last].opens:
+        return last
+    border = last
+    while border > fresh and not units[border].opens:
+        border -= 1
+    ample = before[border] - before[first] >= size // 2
+    return border if border > fresh and (units[last].inside or (ample and units[border].opens)) else last
+
+
 def _overlapping(units: Sequence[_Unit], fresh: int, size: int, overlap: int) -> int:
     """The start of a passage so that it repeats the last whole sentences before `fresh`; a new section has no overlap."""
     if units[fresh].border or units[fresh].soft:
         return fresh
-    room = min(overlap, size - units[fresh].tokens)
+    room = min(overlap, size - _whole(units, fresh))
     first = fresh
     while first > 0 and units[first - 1].tokens <= room and not units[first - 1].heading:
         first -= 1
         room -= units[first].tokens
+    while units[fresh].opens and first < fresh and units[first].tail:
+        first += 1  # the end of a description would be read with the next term
     return first
+
+
+def _whole(units: Sequence[_Unit], at: int) -> int:
+    """The tokens from here to the end of the block, if it fits into a passage; else those of the unit alone."""
+    end = at + 1
+    while end < len(units) and units[end].inside:
+        end += 1
+    return sum(unit.tokens for unit in units[at:end])
 
 
 # --- locations ------------------------------------------------------------------------------------------------------
