@@ -199,3 +199,66 @@ def test_no_passage_crosses_a_seam() -> None:
     assert [(passage.start, passage.end) for passage in passages] == [(0, seam - 2), (seam, len(text))]
     assert all("uncertain" in passage.context for passage in passages)
     assert len(split_passages(replace(document, meta={}), lambda words: len(words.split()))) == 1
+
+
+# --- blocks ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_option_that_fits_is_never_cut():
+    options = [f"  --gate-{n}\n      {' '.join([PROSE] * (1 + n % 3)).strip()}" for n in range(30)]
+    passages = split_passages(document("\n".join(options)), words, size=70, overlap=10)
+    for option in options:
+        assert sum(option.strip() in passage.text for passage in passages) == 1
+
+
+def test_a_passage_does_not_begin_with_the_end_of_another_description():
+    options = [f"  --gate-{n}\n      {PROSE * 2}".rstrip() for n in range(12)]
+    passages = split_passages(document("\n".join(options)), words, size=60, overlap=20)
+    assert all(passage.text.startswith("--gate-") for passage in passages)
+
+
+def test_a_change_has_its_release_as_context():
+    changes = "\n".join(f"  * Gate {n} was painted green, and it took a week." for n in range(30))
+    passages = split_passages(document(f"gate (2.1-1) unstable; urgency=medium\n\n{changes}"), words, size=60)
+    assert passages[0].context == "" and len(passages) > 4
+    assert {passage.context for passage in passages[1:]} == {"gate (2.1-1) unstable; urgency=medium"}
+
+
+def test_a_continued_description_has_its_option_as_context():
+    lines = "\n".join(f"         It was so in year {n}, and nobody knew why it was. Nobody asked." for n in range(20))
+    passages = split_passages(document(f"OPTIONS\n    --lift=GATE\n{lines}"), words, size=60, overlap=10)
+    assert {passage.context for passage in passages[1:]} == {"OPTIONS\n--lift=GATE"}
+
+
+def test_an_item_has_the_line_that_introduces_its_list_as_context():
+    items = "\n".join(f"- rope number {n}, which is long enough for a gate" for n in range(20))
+    told = written(("Stores", 1), "Bring these to the river:", items)
+    passages = split_passages(told, words, size=50)
+    assert passages[0].context == ""
+    assert {(passage.heading, passage.context) for passage in passages[1:]} == {("Stores", "Bring these to the river:")}
+
+
+def test_a_line_that_only_introduces_goes_with_what_follows():
+    paragraph = (PROSE * 3).strip()
+    passages = split_passages(document(f"{paragraph}\n\nBring these:\n\n- a rope\n- a boat"), words, size=64, overlap=0)
+    assert [passage.text for passage in passages] == [paragraph, "Bring these:\n\n- a rope\n- a boat"]
+
+
+def test_a_paragraph_ends_a_passage_rather_than_a_sentence():
+    long = "Nobody had asked for it at all. " * 20
+    passages = split_passages(document(f"{PROSE * 2}\n\n{long}"), words, size=60, overlap=0)
+    assert passages[0].text == (PROSE * 2).strip()
+
+
+@pytest.mark.parametrize("length", [1_000, 4_000])
+def test_the_tokens_are_counted_in_proportion_to_the_blocks(length: int):
+    counted = 0
+
+    def counting(text: str) -> int:
+        nonlocal counted
+        counted += len(text)
+        return words(text)
+
+    text = "\n".join(f"  --gate-{n}\n      {PROSE}" for n in range(length // 100))
+    split_passages(document(text), counting)
+    assert counted < 4 * len(text)

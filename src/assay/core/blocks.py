@@ -125,8 +125,9 @@ class _Line:
 
     @property
     def open(self) -> bool:
-        """Whether it is short and no sentence ends with it, as a title, a term or an introduction does."""
-        return len(self.words) <= _TERM and not _END_OF_SENTENCE.search(self.words)
+        """Whether it is a short line of words and no sentence ends with it, as a title, a term or an introduction does."""
+        worded = "\t" not in self.words and sum(map(str.isalpha, self.words[:_TERM])) > 1
+        return worded and len(self.words) <= _TERM and not _END_OF_SENTENCE.search(self.words)
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[_Line]:
@@ -154,6 +155,10 @@ class _Open:
     body: float = -1  # the indent of its description
     lines: int = 1
     code: int = 0
+
+    @property
+    def is_line(self) -> bool:
+        return self.lines == 1 and len(self.last.words) <= _TERM
 
     def add(self, line: _Line) -> None:
         if self.body < 0 and line.indent > self.indent:
@@ -217,9 +222,12 @@ class _Outline:
             self._start(line, BlockKind.paragraph)
 
     def _describes(self, line: _Line) -> bool:
-        """Whether a line is in a description that has begun, whatever it opens with."""
+        """Whether a line goes on with a description or a paragraph, whatever it opens with."""
         held = self.open
-        return held is not None and not line.apart and held.kind is BlockKind.option and held.body == line.indent
+        if held is None or line.apart:
+            return False
+        wrapped = held.kind is BlockKind.paragraph and len(held.last.words) >= _WRAPPED
+        return (held.kind is BlockKind.option and held.body == line.indent) or (wrapped and held.indent == line.indent)
 
     def _goes_on(self, line: _Line) -> bool:
         """Add a line to the open block, if it belongs to it."""
@@ -246,7 +254,7 @@ class _Outline:
         known = self.lists.get(key)
         intro = self._introduction(line, known)
         self._close()
-        directly = not line.apart or self.since == len(self.blocks)
+        directly = self.since == len(self.blocks)
         if intro is None and known is not None and (directly or _numbered(self.text, known.intro[1])):
             intro = known.intro
             self._tie(known)
@@ -262,15 +270,17 @@ class _Outline:
         held = self.open
         if held is None or held.kind is not BlockKind.paragraph or held.indent > line.indent or not _opens(held):
             return None
+        if "\t" in line.words and held.last.words[-1] not in ":：":
+            return None  # columns: the line above may be another row
         span = (self._last_sentence(held), held.last.end)
         if known is not None and not _replaces(self.text, span, known.intro[1]):
             return None
-        if held.lines == 1:
-            held.kind = BlockKind.heading
+        held.kind = BlockKind.heading if held.is_line else held.kind
         return min(held.indent, line.indent - _STEP / 2), span
 
     def _last_sentence(self, held: _Open) -> int:
-        if held.lines <= _TERM_LINES:
+        """Where the sentence begins that introduces what follows; in a short paragraph, all of it does."""
+        if held.last.end - held.first.start <= SHOWN_SUBJECT:
             return held.first.start
         before = self.text.rfind(". ", held.first.start, held.last.end)
         return before + 2 if before >= 0 else held.last.start
@@ -285,7 +295,7 @@ class _Outline:
     def _start(self, line: _Line, kind: BlockKind, label: Span | None = None, intro: _Head | None = None) -> None:
         held = self.open
         if held is not None and held.kind is BlockKind.paragraph and line.indent > held.indent and _opens(held):
-            held.kind = BlockKind.heading if held.lines == 1 else held.kind
+            held.kind = BlockKind.heading if held.is_line else held.kind
             self.heads.append((held.indent, (self._last_sentence(held), held.last.end)))
         self._close()
         self._leave(line.indent - _STEP / 2)
@@ -305,7 +315,7 @@ class _Outline:
         if held is None:
             return
         if held.kind is BlockKind.paragraph and held.lines > 1 and _RULE.fullmatch(held.last.words):
-            held.kind = BlockKind.heading  # underlined: all that follows stands under it
+            held.kind, held.under = BlockKind.heading, ()  # underlined: all that follows stands under it
             self.heads, self.lists = [(-1, (held.first.start, held.title_end))], {}
         self.blocks.append(held.block())
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _SURROUNDINGS = "nav, aside, footer, form, [role=navigation], [role=contentinfo]"
 _MENU = 0.7  # of the text of a table
 _LINKED = 0.1  # of the visible text; menus consist of links, prose does not
+_ENTRIES, _LEADS = 5, 0.9  # links of a table of contents, and their share of its text
 _NEARLY_ALL = 0.97  # of the blocks of the main content
 _BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, pre, td, th, dt, dd, blockquote"
 _OPENING = 60  # characters by which a block is recognised
@@ -20,8 +21,17 @@ _TAGS = {"list": "ul", "item": "li", "code": "pre", "quote": "blockquote", "lb":
 
 
 def remove_menus(tree: LexborHTMLParser) -> None:
-    for menu in tree.css(_SURROUNDINGS):
+    """Remove menus, and lists that only lead to the parts of the page."""
+    contents = [node for node in tree.css("ul, ol") if _is_contents(node)]
+    for menu in (*tree.css(_SURROUNDINGS), *contents):
         menu.decompose(recursive=False)  # unlinked, not freed: there may be menus within menus
+
+
+def _is_contents(node: LexborNode) -> bool:
+    links = node.css("a[href^='#']")
+    return len(links) >= _ENTRIES and sum(len(link.text().strip()) for link in links) > _LEADS * len(
+        "".join(node.text().split())
+    )
 
 
 def has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
