@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.core.blocks import Block, BlockKind, block_at, find_blocks, subjects
+from assay.core.blocks import BlockKind, TextBlock, block_at, find_blocks, subjects
 from assay.core.types import Section
 from assay.ingest.formats import html
 from assay.ingest.formats.detect import read
@@ -248,7 +248,7 @@ LAYOUT = st.lists(
 def test_blocks_are_in_order_apart_and_cover_all_words(text: str, headings: list[tuple[int, int]]):
     spans = sorted((min(start, len(text)), min(start + length, len(text))) for start, length in headings)
     sections = tuple(Section(text[start:end], 1, start, end) for start, end in spans)
-    blocks: list[Block] = find_blocks(text, sections)
+    blocks: list[TextBlock] = find_blocks(text, sections)
     assert all(one.end <= other.start for one, other in pairwise(blocks))
     assert all(
         block.start < block.end and text[block.start : block.end].strip() == text[block.start : block.end]

@@ -32,6 +32,8 @@ def plain(top: str, kind: str = "text", **said: object) -> Parsed:
         ("HEDGE SOCIETY\nMinutes of the meeting of 3 May 2021", "HEDGE SOCIETY: Minutes of the meeting of 3 May 2021"),
         ("Clipper 4\nRelease notes for gardeners", "Clipper 4: Release notes for gardeners"),
         ("Report on hedges\nLower Town", "Report on hedges"),
+        ("The hedges of Lower Town, and who cuts them.", "The hedges of Lower Town, and who cuts them"),
+        ("Von den Hecken und ihrem Nutzen.", "Von den Hecken und ihrem Nutzen"),
     ],
 )
 def test_the_first_lines_of_a_plain_text_are_its_title(top: str, title: str) -> None:
@@ -51,6 +53,8 @@ def test_the_first_lines_of_a_plain_text_are_its_title(top: str, title: str) -> 
         "GARDEN SHOP\n4567 High Street\nLower Town\n3 May 2021",
         "The hedges were looked at\nand found in good order",
         '{\n"name": "Jane"',
+        "We went there. It was dark.",
+        "We went there and looked at every hedge in the county, and then we went home and wrote all of it down.",
     ],
 )
 def test_other_first_lines_are_not(top: str) -> None:

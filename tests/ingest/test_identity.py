@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.identity import KIND, ORGANISATION, PERIOD, file_words, identified_title, searched_identity
+from assay.core.identity import (
+    KIND,
+    ORGANISATION,
+    PERIOD,
+    file_words,
+    identified_title,
+    searched_identity,
+    title_by_identity,
+)
 from assay.ingest.metadata.document_date import find_date_in_file_name, find_document_date
 from assay.ingest.metadata.fill import fill_metadata
 from assay.ingest.metadata.front_matter import find_title_line
@@ -35,13 +43,32 @@ def identity(text: str, name: str, title: str = "", authors: tuple[str, ...] = (
     return fill_metadata(Parsed(text=text, kind="pdf", title=title, authors=authors), name)
 
 
-def test_the_cover_of_a_form_names_its_organisation_and_period_and_has_no_title():
+def test_the_cover_of_a_form_names_its_organisation_and_period_which_stand_for_a_title():
     found = identity(COVER.format(end="December 31, 2021", text=""), "HARROWTIDES_2021_10K.pdf", "UNITED STATES")
-    assert found.title == ""
+    assert found.title == "HARROW TIDES, INC. — annual report 2021"
     assert found.date is None
     assert found.meta == {
         ORGANISATION: "HARROW TIDES, INC.", KIND: "annual report", PERIOD: "FY2021 (year ended 2021-12-31)",
     }  # fmt: skip
+
+
+def test_a_name_in_capitals_is_spelled_as_in_the_text():
+    found = identity(
+        COVER.format(end="May 31, 2021", text="Harrow Tides, Inc. makes clocks."), "HARROWTIDES_2021_10K.pdf"
+    )
+    assert found.title == "Harrow Tides, Inc. — annual report FY2021"
+
+
+def test_no_title_is_made_if_a_part_of_the_identity_is_unknown():
+    assert identity("INVOICE\nHarrow Tides plc\n\nTwo clocks.", "x.pdf").title == ""
+    assert title_by_identity({ORGANISATION: "Harrow", KIND: "minutes"}) == ""
+    assert title_by_identity({ORGANISATION: "Harrow", KIND: "minutes", PERIOD: "2024-06"}) == "Harrow — minutes 2024-06"
+
+
+def test_a_title_made_from_the_identity_is_not_shown_twice():
+    meta = {ORGANISATION: "Harrow", KIND: "annual report", PERIOD: "FY2021 (year ended 2021-12-31)"}
+    shown = identified_title(title_by_identity(meta), "/a/harrow_10k.pdf", meta)
+    assert shown == "Harrow — annual report 2021 (harrow_10k.pdf; FY2021 (year ended 2021-12-31))"
 
 
 def test_a_year_is_called_what_the_document_calls_it():

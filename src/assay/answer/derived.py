@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from assay.core.identity import title_by_identity
 from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
 from assay.evidence.quotation import lies_in
 from assay.language.clean import clean_text
@@ -62,13 +63,19 @@ def _of_documents(rule: Derivation, sources: Sequence[Document]) -> str:
         case Derivation.documents:
             return _these(names)
         case Derivation.titled:
-            return "; ".join(f"The title of {file_name(each.uri)} is “{each.title}”" for each in sources)
+            return "; ".join(_title(each) for each in sources)
         case Derivation.date:
             return "; ".join(f"The date of {_name(each)} is {each.date or ''}" for each in sources)
         case Derivation.authors:
             return "; ".join(_authors(each) for each in sources)
         case _:
             return ""
+
+
+def _title(document: Document) -> str:
+    if document.title and document.title == title_by_identity(document.meta):
+        return f"{file_name(document.uri)} states no title; it is listed as “{document.title}”"
+    return f"The title of {file_name(document.uri)} is “{document.title}”"
 
 
 def _authors(document: Document) -> str:

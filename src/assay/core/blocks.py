@@ -28,7 +28,7 @@ class BlockKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """`text[start:end]`, without surrounding white space."""
 
     start: int
@@ -61,9 +61,9 @@ _RULE = re.compile(r"([=\-~*_#^\"])\1{2,}")
 _CODE = re.compile(r"[{};]$|^[\])}]|^(?:</|#include\b|//)|^\w+ ?= ?\S+$")
 
 
-def find_blocks(text: str, sections: Sequence[Section] = (), tables: Sequence[Table] = ()) -> list[Block]:
+def find_blocks(text: str, sections: Sequence[Section] = (), tables: Sequence[Table] = ()) -> list[TextBlock]:
     """The blocks of a text in order. They do not overlap, and outside them there is only white space."""
-    found: list[Block] = []
+    found: list[TextBlock] = []
     at = 0
     outline = _Outline(text)
     for start, end, kind in _given(sections, tables):
@@ -75,19 +75,19 @@ def find_blocks(text: str, sections: Sequence[Section] = (), tables: Sequence[Ta
             found += outline.finished()
             outline = _Outline(text)
         if (span := _trimmed(text, start, end)) is not None:
-            outline.blocks.append(Block(*span, kind))
+            outline.blocks.append(TextBlock(*span, kind))
         at = end
     outline.read(at, len(text))
     return [*found, *outline.finished()]
 
 
-def subjects(text: str, block: Block, start: int) -> list[str]:
+def subjects(text: str, block: TextBlock, start: int) -> list[str]:
     """What a block is about, as far as it is written above `start`: the lines that it stands under, and its own term."""
     spans = (*block.under, *((block.label,) if block.label else ()))
     return [_short(text[left:right]) for left, right in spans if left < start]
 
 
-def block_at(blocks: Sequence[Block], offset: int) -> Block | None:
+def block_at(blocks: Sequence[TextBlock], offset: int) -> TextBlock | None:
     """The block that holds an offset, or the next one."""
     index = bisect_right(blocks, offset, key=lambda block: block.end)
     return blocks[index] if index < len(blocks) else None
@@ -167,10 +167,10 @@ class _Open:
         self.lines += 1
         self.code += bool(_CODE.search(line.words))
 
-    def block(self) -> Block:
+    def block(self) -> TextBlock:
         plain = self.kind in {BlockKind.paragraph, BlockKind.option}
         kind = BlockKind.code if plain and self.lines > 1 and 2 * self.code > self.lines else self.kind
-        return Block(self.first.start, self.last.end, kind, self.label, self.under)
+        return TextBlock(self.first.start, self.last.end, kind, self.label, self.under)
 
 
 # --- outline --------------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class _Outline:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.blocks: list[Block] = []
+        self.blocks: list[TextBlock] = []
         self.heads: list[_Head] = []
         self.open: _Open | None = None
         self.lists: dict[tuple[float, str], _List] = {}
@@ -201,7 +201,7 @@ class _Outline:
             self._add(line, lines[place] if place < len(lines) else None)
         self._close()
 
-    def finished(self) -> list[Block]:
+    def finished(self) -> list[TextBlock]:
         self._close()
         return self.blocks
 

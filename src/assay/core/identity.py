@@ -42,6 +42,18 @@ def _words(text: str) -> list[str]:
     return [word.casefold() for word in re.findall(r"[^\W_]+", text)]
 
 
+def title_by_identity(meta: Mapping[str, str]) -> str:
+    """`Harrow Tides plc — annual report 2021`, to list a document by that states no title; empty unless all of it is known."""
+    organisation, kind, period = (meta.get(key, "") for key in (ORGANISATION, KIND, PERIOD))
+    return f"{organisation} — {kind} {_short_period(period)}" if organisation and kind and period else ""
+
+
+def _short_period(period: str) -> str:
+    """`FY2023` of `FY2023 (year ended 2023-05-31)`; a year that ends with the calendar's needs no more than its number."""
+    calendar = re.fullmatch(rf"FY({_YEAR}) \(year ended \1-12-31\)", period)
+    return calendar[1] if calendar else re.sub(r" \([^()]*\)$", "", period)
+
+
 def searched_identity(title: str, uri: str, meta: Mapping[str, str]) -> str:
     """The words of an identity that the title does not have: searched with every passage of the document."""
     words = re.findall(r"[^\W_]+(?:[.&'’-][^\W_]+)*", describe(meta)) + file_words(uri)
@@ -53,5 +65,6 @@ def identified_title(title: str, uri: str, meta: Mapping[str, str]) -> str:
     """The title with what else identifies the document, for prompts and checks: `Results (acme_q2.pdf; Acme, minutes)`."""
     name = file_name(uri)
     plain = {re.sub(r"[-_\s]+", " ", each).casefold() for each in (title, PurePath(name).stem)}
-    beside = "; ".join(part for part in (name if len(plain) > 1 and file_words(uri) else "", describe(meta)) if part)
+    known = meta.get(PERIOD, "") if title == title_by_identity(meta) else describe(meta)
+    beside = "; ".join(part for part in (name if len(plain) > 1 and file_words(uri) else "", known) if part)
     return f"{title} ({beside})" if beside else title

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from assay.core.blocks import Block, BlockKind, block_at, find_blocks, subjects
+from assay.core.blocks import BlockKind, TextBlock, block_at, find_blocks, subjects
 from assay.core.tables import passage_context, row_spans
 from assay.core.types import Document, Passage, Section
 from assay.language.sentences import split_sentences
@@ -52,7 +52,7 @@ def split_passages(document: Document, tokens: Tokens, size: int = SIZE, overlap
     ]
 
 
-def _subject(document: Document, blocks: Sequence[Block], start: int, heading: str) -> str:
+def _subject(document: Document, blocks: Sequence[TextBlock], start: int, heading: str) -> str:
     """What the first block of a passage stands under, as far as neither the passage nor its heading says it."""
     first = block_at(blocks, start)
     found = subjects(document.text, first, start) if first is not None and first.kind is not BlockKind.row else []
@@ -72,7 +72,7 @@ def split_text(
     overlap: int = OVERLAP,
     rows: Sequence[Span] = (),
     seams: Sequence[int] = (),
-    blocks: Sequence[Block] = (),
+    blocks: Sequence[TextBlock] = (),
 ) -> list[Span]:
     """Spans without surrounding white space that together cover all of `text`, none over `size` tokens. `rows` are the
     rows of tables, and `blocks` what belongs together: text is cut between them, and inside one only if it is too long. No
@@ -127,7 +127,7 @@ def _units(
     size: int,
     rows: Sequence[Span] = (),
     seams: Sequence[int] = (),
-    blocks: Sequence[Block] = (),
+    blocks: Sequence[TextBlock] = (),
 ) -> list[_Unit]:
     top = _top_level(sections)
     begins = {section.start: section for section in sections}
@@ -171,7 +171,7 @@ def _units(
     return _in_blocks(units, blocks, size)
 
 
-def _in_blocks(units: Sequence[_Unit], blocks: Sequence[Block], size: int) -> list[_Unit]:
+def _in_blocks(units: Sequence[_Unit], blocks: Sequence[TextBlock], size: int) -> list[_Unit]:
     """The units with their place in the blocks; a block begins where a unit does."""
     placed: list[_Unit] = []
     lead = at = 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from assay.core.formats import TitleSource, format_named
-from assay.core.identity import KIND, ORGANISATION, PERIOD
+from assay.core.identity import KIND, ORGANISATION, PERIOD, title_by_identity
 from assay.core.types import Section
 from assay.ingest.metadata import front_matter as top
 from assay.ingest.metadata.authors import AFFILIATION, DEGREES, find_people, is_name, is_organisation
@@ -129,7 +129,12 @@ def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
         date=(date or parsed.date if by_program else parsed.date or date) or find_date_in_file_name(name),
         abstract=abstract,
     )
-    return _identified(filled, name)
+    return _titled(_identified(filled, name))
+
+
+def _titled(parsed: Parsed) -> Parsed:
+    """With a title made from its identity, if it states none."""
+    return parsed if parsed.title else replace(parsed, title=title_by_identity(parsed.meta))
 
 
 def _identified(parsed: Parsed, name: str) -> Parsed:

@@ -85,6 +85,8 @@ def find_title_line(text: str) -> str:
     block, _, rest = text.lstrip("\n").partition("\n\n")
     lines = [line.strip() for line in block.split("\n") if line.strip() and not RULED_LINE.match(line.strip())]
     ruled = len(lines) < len([line for line in block.split("\n") if line.strip()])
+    if len(lines) == 1 and not ruled and _is_sentence_of_title(lines[0]):
+        lines = [lines[0].rstrip(".。")]
     if not 1 <= len(lines) <= LINES or len(rest) <= len(block) or not all(map(_fits, lines)):
         return ""
     first, *below = lines
@@ -93,6 +95,11 @@ def find_title_line(text: str) -> str:
     if not below:
         return first
     return _title_over(first, below, rest) if not ruled else first
+
+
+def _is_sentence_of_title(line: str) -> bool:
+    """Whether a line that ends in a full stop is short and has no other sentence in it, as many titles of old texts."""
+    return len(line) <= 90 and line.endswith((".", "。")) and not re.search(r"[!?。]|\w\w[.…] |\.\.", line[:-1])
 
 
 def _title_over(first: str, below: Sequence[str], rest: str) -> str:

@@ -12,6 +12,7 @@ from assay.ingest.metadata.authors import is_organisation, is_spelled_as_name
 from assay.ingest.metadata.document_date import ANY, find_date_in_file_name, to_iso
 
 NEAR = 4_000  # characters of the first page
+WITHIN = 200_000  # characters in which the spelling of a name is looked for
 LINES = 60
 
 # --- what is no title -----------------------------------------------------------------------------------------------
@@ -85,7 +86,16 @@ def find_organisation(text: str, title: str, authors: Sequence[str]) -> str:
         *(match["name"] for rule in (HEADLINE, OF_A_REPORT) if (match := rule.match(title))),
         *(match[1] for match in LISTED.finditer(page)),
     )
-    return next((name for each in found if (name := _tidy(each))), "")
+    return _as_written(next((name for each in found if (name := _tidy(each))), ""), text)
+
+
+def _as_written(name: str, text: str) -> str:
+    """A name in capitals as the running text spells it; unchanged if that never names it."""
+    if not name.isupper():
+        return name
+    found = Counter(match[0] for match in re.finditer(re.escape(name), text[:WITHIN], re.IGNORECASE))
+    spelled = [each for each, _ in found.most_common() if not each.isupper() and not each.islower()]
+    return spelled[0] if spelled else name
 
 
 def _labelled(page: str) -> Iterator[str]:
