@@ -178,6 +178,21 @@ def test_every_format_and_every_refusal_is_one_line_in_a_table() -> None:
         ("ab", None),
         ("", None),
         ("foo bar baz qux quux corge grault garply waldo", None),
+        (
+            "Name, Role, Site\nAnders Aas, Operator, Ås\nOla V. Dahl, Operator, Nes\nIda Z. Gran, Engineer, Å i Lofoten",
+            None,
+        ),
+        ("A. Novak\nV. Svoboda\nS. Dvorak\nZ. Cerny\nO. Prochazka", None),
+        ("María de la Cruz\nJuan de los Ríos\nAna del Valle\nPedro de la Torre", None),
+        ("Jan van de Berg\nPiet van der Meer\nEls de Vries\nKees in 't Veld", None),
+        ("Write to ann@example.com, bo@example.com, or see www.example.com and docs.example.com", "en"),
+        ("This is the first paragraph.", "en"),
+        ("Porten ble åpnet ved middagstid, og vannet rant ned i det nederste bassenget av seg selv.", "no"),
+        ("Porten blev åbnet ved middagstid, og vandet løb ned i det nederste bassin af sig selv.", "da"),
+        ("Brána se otevřela v poledne a voda tekla do dolní nádrže po tři hodiny, jako by byla živá.", "cs"),
+        ("Poarta a fost deschisă la prânz și apa a curs în bazinul de jos timp de trei ore.", "ro"),
+        ("Pintu air dibuka pada tengah hari dan air mengalir ke kolam di bawah untuk tiga jam.", "id"),
+        ("THE GATE WAS OPENED AT NOON, AND THE WATER RAN INTO THE LOWER BASIN FOR THREE HOURS.", "en"),
     ],
 )
 def test_a_language_is_told_by_its_script_and_small_words(text: str, code: str | None) -> None:

@@ -10,6 +10,8 @@ from assay.language.words import data_lines
 
 SAMPLE = 4_000  # characters, from the beginning, the middle and the end
 MIN_LETTERS = 12  # below this, any result would be a guess
+MOST_DISTINCT = 7  # function words that a long text must have; a short one has fewer
+MIN_OTHERS = 0.15  # of all words: in small letters and no function words
 
 SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),  # before Chinese: Japanese uses its characters too
@@ -27,7 +29,8 @@ DISTINCT_LETTERS = (  # within a script, letters that only one of its languages 
     ("ru", re.compile("[ђћљњџ]"), "sr"),
     ("ar", re.compile("[پچژگ]"), "fa"),
 )
-WORD = re.compile(r"[^\W\d_]+")
+WORD = re.compile(r"(?<![\w@./-])[^\W\d_]+(?![\w@/:]|\.\w)")  # no part of an address, and no label
+FIRST = re.compile(r"(?:^|[.!?] )[^\W\d_]", re.MULTILINE)  # the capital of a sentence
 
 
 @cache
@@ -50,9 +53,20 @@ def identify_language(text: str) -> str | None:
                 (better for base, sign, better in DISTINCT_LETTERS if base == code and sign.search(sample.lower())),
                 code,
             )
-    counts = Counter(WORD.findall(sample.lower()))
-    total = counts.total()
-    scores = {code: sum(counts[word] for word in words) / max(total, 1) for code, words in _profiles().items()}
+    return _by_function_words(sample.lower() if sample.isupper() else sample)
+
+
+def _by_function_words(sample: str) -> str | None:
+    """The language whose function words lead, if this is running text: names have some of them, too, but few others in
+    small letters."""
+    words = WORD.findall(FIRST.sub(lambda first: first[0].lower(), sample))
+    counts = Counter(words)
+    total = max(len(words), 1)
+    scores = {code: sum(counts[word] for word in known) / total for code, known in _profiles().items()}
     best, second = sorted(scores, key=scores.__getitem__, reverse=True)[:2]
+    distinct = sum(word in counts for word in _profiles()[best] if len(word) > 1)
+    others = sum(word.islower() and word not in _profiles()[best] for word in WORD.findall(sample)) / total
+    if distinct < min(2 + total // 40, MOST_DISTINCT) or others < MIN_OTHERS:
+        return None
     # A quarter or more of running text is function words; lists and tables have fewer, but one language still leads.
     return best if scores[best] > 0.06 and scores[best] > 1.05 * scores[second] else None
