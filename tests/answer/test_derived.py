@@ -81,6 +81,11 @@ def test_the_catalogue_answers_in_sentences():
     )
     assert said(Derivation.authors, replace(source, authors=("Ann Lee",))).endswith("(ferries.csv) is Ann Lee.")
     assert said(Derivation.titled, source) == "The title of ferries.csv is “Ferries of the sound”."
+    report = {"organisation": "Sound Ferries", "kind_of_document": "annual report", "period": "2024"}
+    listed = replace(source, title="Sound Ferries — annual report 2024", meta=report)
+    assert said(Derivation.titled, listed) == (
+        "ferries.csv states no title; it is listed as “Sound Ferries — annual report 2024”."
+    )
     assert said(Derivation.documents, source) == "It is Ferries of the sound (ferries.csv)."
     assert said(Derivation.number, source) == "There is 1 document: Ferries of the sound (ferries.csv)."
 

@@ -85,6 +85,7 @@ def test_bibtex_has_one_entry_per_document():
         (("Agency for Health and Safety",), "{Agency for Health and Safety}"),
         (("Ada Lovelace", "Ministry of Food and Water"), "Ada Lovelace and {Ministry of Food and Water}"),
         (("Sarrow Valley Water Board",), "{Sarrow Valley Water Board}"),
+        (("Process Laboratory and Control Room",), "{Process Laboratory and Control Room}"),
         (("R&D And {Sons}",), "{R\\&D And Sons}"),
     ],
 )

@@ -81,6 +81,9 @@ def test_a_heading_over_a_whole_document_is_its_title() -> None:
     [
         ("Legal and Records Office, Lower Town", ("Legal and Records Office", "Lower Town")),
         ("Dams and Ditches Section", ("Dams and Ditches Section",)),
+        ("Process Laboratory and Control Room", ("Process Laboratory and Control Room",)),
+        ("Health and Safety Executive", ("Health and Safety Executive",)),
+        ("Department of Trade and Industry and Jane Doe", ("Department of Trade and Industry", "Jane Doe")),
         ("Research & Development Department", ("Research & Development Department",)),
         ("Ministry of Labour and Social Affairs", ("Ministry of Labour and Social Affairs",)),
         ("Smith & Sons", ("Smith & Sons",)),

@@ -81,6 +81,41 @@ def test_a_paper_is_described_from_its_first_page() -> None:
     assert [section.title for section in parsed.sections] == ["Abstract", "1 Introduction"]
 
 
+@pytest.mark.parametrize(
+    ("below", "authors"),
+    [
+        (["Jane Doe1, John Roe2 and Ann Lee1,2", "1University of Oslo 2NTNU"], ("Jane Doe", "John Roe", "Ann Lee")),
+        (["JANE DOE AND JOHN ROE", "University of Oslo"], ("JANE DOE", "JOHN ROE")),
+        (["Jane Doe, University of Oslo", "John Roe, University of Delft"], ("Jane Doe", "John Roe")),
+        (["Jane Doe (University of Oslo) and John Roe (MIT)"], ("Jane Doe", "John Roe")),
+        (["Jane Doe", "jane@example.org", "John Roe", "john@example.org"], ("Jane Doe", "John Roe")),
+        (["Jane Doe, John Roe", "{jane,john}@example.org"], ("Jane Doe", "John Roe")),
+        (["Jane Doe <jane@example.org>, John Roe <john@example.org>"], ("Jane Doe", "John Roe")),
+        (["Doe J., Roe K. and Lee A.", "University of Oslo"], ("Doe J.", "Roe K.", "Lee A.")),
+        (["Prof. Dr. Anna Maier, Dr. Karl Roth", "University of Graz"], ("Anna Maier", "Karl Roth")),
+        (
+            [
+                "Of evidence in long papers and short ones, and of those who weigh it day by day",
+                "Jane Doe",
+                "University of Oslo",
+            ],
+            ("Jane Doe",),
+        ),
+    ],
+)
+def test_names_below_a_title_are_authors_however_they_are_set(below: list[str], authors: tuple[str, ...]) -> None:
+    assert document(TITLE, *((line, "Helvetica", 11.0, True) for line in below), TEXT).authors == authors
+
+
+def test_a_filing_agent_in_the_files_fields_is_no_author() -> None:
+    for agent in (
+        "EDGAR Online, a division of Donnelley Financial Solutions",
+        "Filing Agent, a unit of Doe & Sons Company",
+    ):
+        assert document(TITLE, TEXT, author=agent).authors == ()
+    assert document(TITLE, TEXT, author="Jane Doe, John Roe").authors == ("Jane Doe", "John Roe")
+
+
 def test_a_title_over_two_lines_is_one_title() -> None:
     long = "A Rather Long Title That Does Not Fit on One Line of the Page It Stands on and So Takes Two Lines"
     parsed = document((long, "Helvetica-Bold", 18.0, True), TEXT)

@@ -10,7 +10,7 @@ from assay.language.words import data_lines
 
 SAMPLE = 4_000  # characters, from the beginning, the middle and the end
 MIN_LETTERS = 12  # below this, any result would be a guess
-MOST_DISTINCT = 7  # function words that a long text must have; a short one has fewer
+MOST_DISTINCT = 6  # function words that a long text must have; a short one has fewer
 MIN_OTHERS = 0.15  # of all words: in small letters and no function words
 
 SCRIPTS = (

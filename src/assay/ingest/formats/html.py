@@ -99,7 +99,10 @@ def _main(tree: LexborHTMLParser, shown: TextBuilder) -> TextBuilder:
     element = main_element(tree, content)
     if element is None or len(content.css("h2, h3, h4, h5, h6")) < _SECTIONS:
         return main
-    handbook = _written(element, shown.limits)
+    handbook = TextBuilder("html", shown.limits)
+    if element.css_first("h1") is None and (title := content.css_first("h1")) is not None:
+        handbook.heading(title.text(), 1)  # it stands above the element
+    write_tree(element, handbook)
     return handbook if handbook.length > _MOSTLY * _written(tree.body, shown.limits).length else main
 
 

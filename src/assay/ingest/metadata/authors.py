@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 AFFILIATION = re.compile(
     r"universit|institut|department|dept\b|laborator|\blabs?\b|school|college|faculty|cent(?:er|re)\b|academy|hospital"
@@ -14,7 +15,7 @@ AFFILIATION = re.compile(
 PARTICLES = frozenset(
     ("de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e").split()
 )
-NAME_PART = re.compile(r"(?:[A-ZÀ-ÞŁŠŽĆČĐŐ](?:[\w’'´`˘˚ˇ-]*\w)?\.?|[A-Z]\.(?:-?[A-Z]\.)*)")
+NAME_PART = re.compile(r"(?:[^\W\d_](?:[\w’'´`˘˚ˇ-]*\w)?\.?|[A-Z]\.(?:-?[A-Z]\.)*)")
 NO_NAME = frozenset(
     (
         "the a an of for and in on with by from new review article paper letter report original open access "
@@ -28,6 +29,7 @@ MARKS = re.compile(
     r"(?<=\s)[˘˚ˇ´`¨ˆ˜¸](?=\s|$)|[∗*†‡§¶‖#✉⋆◦]+|(?<=[^\W\d_])\d+(?:,\d+)*|\(\s*[\w ]?\s*\)"
     r"|\b\d+\b|\[[\d, ]+\]|[\u2070-\u209f²³¹]+"
 )
+TITLES = re.compile(r"\b(?:Prof|Dr)\b\.?\s+(?=[^\W\d_a-z])")
 DEGREES = re.compile(r"(?:,|(?<!\s))\s*+\b(?:Ph\.?D|M\.?D|M\.?Sc|B\.?Sc|MBA|FRCP|Jr|Sr|Prof|Dr)\b\.?", re.IGNORECASE)
 # Words with which an organisation or a unit of one names itself.
 BODY = (
@@ -47,9 +49,9 @@ def is_name(words: str) -> bool:
     parts = words.replace("\xa0", " ").strip(" .:–-").split()
     if not 2 <= len(parts) <= 5 or len(words) > 60 or AFFILIATION.search(words):
         return False
-    if any(part.lower().strip(".") in NO_NAME for part in parts):
+    if any(part.lower().strip(".") in NO_NAME for part in parts if len(part.strip(".")) > 1):
         return False
-    proper = [part for part in parts if NAME_PART.fullmatch(part)]
+    proper = [part for part in parts if part[0].isupper() and NAME_PART.fullmatch(part)]
     longer = [part for part in proper if len(part.strip(".")) > 1]
     return len(longer) >= 1 and all(part in proper or part.lower() in PARTICLES for part in parts) and len(proper) >= 2
 
@@ -60,29 +62,55 @@ def is_organisation(words: str) -> bool:
     if not 2 <= len(parts) <= 9 or len(words) > 90 or any(map(str.isdigit, words)) or not parts[0][:1].isupper():
         return False
     spelled = all(part[:1].isupper() or part.lower() in SMALL for part in parts)
-    return spelled and bool(NAMED_LAST.search(words) or NAMED_FIRST.search(words))
+    return spelled and bool(any(map(NAMED_LAST.search, AND.split(words))) or NAMED_FIRST.search(words))
 
 
 def split_and(words: str) -> list[str]:
     """`A and B` as two names, unless the "and" is part of one organisation's name: then unchanged."""
-    pieces = AND.split(words)
-    if len(pieces) != 2 or "," in pieces[0]:
-        return pieces  # a list that ends in "and": the last comma and the "and" are equivalent
-    first, second = (piece.split(",")[0].strip() for piece in pieces)
-    whole = NAMED_FIRST.search(second + " ") or second.lower().startswith("the ")  # the second is a complete name
-    shared = NAMED_LAST.search(second) and not NAMED_LAST.search(first) and not whole
-    within = NAMED_FIRST.search(first + " ") and not NAMED_LAST.search(second) and not whole
-    firm = "&" in words and " " not in first and " " not in second  # a firm named after two surnames
-    return [words] if shared or within or firm else pieces
+    found = [words]
+    for match in reversed([*AND.finditer(words)]):
+        first, second = found[0][: match.start()], found[0][match.end() :]
+        if not _is_one_name(first, second.partition(",")[0].strip()):
+            found[:1] = [first, second]
+    return found
+
+
+def _is_one_name(before: str, second: str) -> bool:
+    """Whether the "and" between these is inside one name. People and complete organisations have names of their own."""
+    listed, first = "," in before, before.rpartition(",")[2].strip()
+    if NAMED_FIRST.search(second + " ") or second.lower().startswith("the ") or (listed and is_name(first)):
+        return False
+    if not listed and (" " not in first or " " not in second):
+        return True  # `Health and Safety Executive`, or a firm named after two people
+    if NAMED_LAST.search(first):
+        return not NAMED_LAST.search(second)  # `Process Laboratory and Control Room`
+    within = NAMED_FIRST.search(first + " ") and not (AND.search(first) and is_name(second))
+    return bool(NAMED_LAST.search(second) or within)
 
 
 def find_people(words: str) -> list[str]:
-    """The people named in a line, without the marks and degrees after their names."""
-    words = re.sub(r"(?<!\S)\S+@\S+|\{[^}]{0,300}\}\S*", ",", words)
-    words = DEGREES.sub("", MARKS.sub(",", words))
-    pieces = re.split(r"[,;·•|/\t\n]|(?<!\w)(?:and|und|et|&)(?!\w)|\s{3,}", words)
-    names = (re.sub(r"^(?:by|von|par|authors?:?)\s+", "", piece.strip(), flags=re.IGNORECASE) for piece in pieces)
-    return [re.sub(r"\s+", " ", name).strip(" .:–-") for name in names if is_name(name)]
+    """The people named in a line, without the marks, titles and degrees at their names."""
+    return [name for piece in _pieces(words) if (name := _name(piece))]
+
+
+def find_people_before_affiliation(words: str) -> list[str]:
+    """The people that a line names before it says where they work: `Jane Doe, University of Oslo`."""
+    names = map(_name, _pieces(re.sub(r"\([^()]{0,200}\)", "", words)))
+    return [*takewhile(bool, names)]
+
+
+def _pieces(words: str) -> list[str]:
+    words = re.sub(r"<?(?<!\S)<?\S+@\S+|\{[^}]{0,300}\}\S*", ",", words)
+    words = DEGREES.sub("", TITLES.sub("", MARKS.sub(",", words)))
+    pieces = re.split(r"[,;·•|/\t\n]|(?<!\w)(?:and|AND|und|UND|et|ET|&)(?!\w)|\s{3,}", words)
+    return [piece.strip() for piece in pieces if piece.strip(" .:–-")]
+
+
+def _name(piece: str) -> str:
+    """The person that a part of a line names; empty if it is something else."""
+    name = re.sub(r"^(?:by|von|par|authors?:?)\s+", "", piece, flags=re.IGNORECASE)
+    name = re.sub(r"\s+", " ", name).strip(" :–-")
+    return (name if re.search(r"(?:^|\W)\w\.$", name) else name.rstrip(".")) if is_name(name) else ""
 
 
 def parse_people(words: str) -> list[str]:

@@ -62,14 +62,13 @@ def _names(names: str) -> list[str]:
     if ";" in names:
         return names.split(";")
     parts = split_and(names)
-    # A comma separates people only if there is a full name on both sides of it.
-    return [
-        name
-        for part in parts
-        for name in (
-            part.split(",") if all(" " in side.strip() for side in part.split(",") if side.strip()) else [part]
-        )
-    ]
+    return [name for part in parts for name in (part.split(",") if _is_list(part) else [part])]
+
+
+def _is_list(names: str) -> bool:
+    """Whether commas separate names: only if there is a full one on both sides, and nothing like "a division of …"."""
+    sides = [side.strip() for side in names.split(",") if side.strip()]
+    return all(" " in side and not re.match(r"[a-z]+ [a-z]+ ", side) for side in sides)
 
 
 def parse_date(declared: str) -> str | None:

@@ -14,7 +14,14 @@ from assay.core.formats import TitleSource, format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, title_by_identity
 from assay.core.types import Section
 from assay.ingest.metadata import front_matter as top
-from assay.ingest.metadata.authors import AFFILIATION, DEGREES, find_people, is_name, is_organisation
+from assay.ingest.metadata.authors import (
+    AFFILIATION,
+    DEGREES,
+    find_people,
+    find_people_before_affiliation,
+    is_name,
+    is_organisation,
+)
 from assay.ingest.metadata.document_date import find_date, find_date_in_file_name, find_document_date
 from assay.ingest.metadata.file_fields import parse_authors, plausible_title
 from assay.ingest.metadata.front_matter import NEAR, NO_TITLE
@@ -84,8 +91,8 @@ def read_front_page(
     if authors and not count and abstract is None and not _vouched(upright, after):
         authors, after = (), 0
     if not authors:
-        names = parse_authors(claims.get("author", ""))
-        authors = tuple(name for name in names if is_name(name) or is_organisation(name))
+        names = parse_authors(claims.get("author", ""))  # programs and filing agents fill in their own
+        authors = names if all(is_name(name) or is_organisation(name) for name in names) else ()
     page = text[: max((place.end for place in front if place.page == 0), default=NEAR)][:8_000]
     return FrontPage(
         title=re.sub(r"\s+", " ", MARKS_AT_END.sub("", title)).strip(),
@@ -235,18 +242,20 @@ def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) 
     if not titled:
         return (), 0
     last = max(line.end for line in titled)
-    below = [line for line in lines if line.start >= last and line.y < 0.8][:25]
+    below = [line for line in lines if line.start >= last and line.y < 0.93][:25]
     style: tuple[float, bool] | None = None
     gathered = ""
-    end = 0
+    end = sentences = 0
     for line in below:
         words = line.text.strip()
         if ABSTRACT.match(words + "\n") or len(words) > 400 or OPENING.match(words):
             break
-        names = [] if AFFILIATION.search(DEGREES.sub("", words)) else find_people(words)
+        affiliated = AFFILIATION.search(DEGREES.sub("", words))
+        names = find_people_before_affiliation(words) if affiliated else find_people(words)
         if style is None:
             if not names:
-                if len(words.split()) > 12 or line.start - last > 600:
+                sentences += len(words.split()) > 12  # a subtitle may be long, but not as long as running text
+                if sentences > 2 or line.start - last > 600:
                     break
                 continue
             style = (line.size, line.bold)
@@ -254,14 +263,16 @@ def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) 
             if gathered.count(",") >= 2 or AFFILIATION.search(words) is None:
                 break  # a list of names ends at the first other text; names one per line may continue below
             continue
-        gathered += (" " if _goes_on(gathered, words) else ", ") + line.text if gathered else line.text
+        shown = ", ".join(names) if affiliated else line.text
+        gathered += (" " if _goes_on(gathered, words) else ", ") + shown if gathered else shown
         end = line.end
     return tuple(dict.fromkeys(find_people(gathered))), end
 
 
 OPENING = re.compile(r"(?:\d\.?|I\.)?\s{0,20}introduction\b", re.IGNORECASE)
 VOUCHES = re.compile(
-    r"universit|institut|department|laborator|school of|college|hospital|faculty|^(?:by|authors?)\b", re.IGNORECASE
+    r"universit|institut|department|laborator|school of|college|hospital|faculty|^(?:by|authors?)\b|@\w",
+    re.IGNORECASE,
 )
 
 

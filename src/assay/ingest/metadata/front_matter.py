@@ -106,7 +106,8 @@ def _title_over(first: str, below: Sequence[str], rest: str) -> str:
     """The title of a block of several lines: in capitals, or with a document type ("minutes", "report") in it or below it."""
     if any(CODE.search(ANY.sub("", line)) for line in below) or re.match(r"(?:dear|to)\b", rest.strip(), re.IGNORECASE):
         return ""  # the address at the top of a letter or a receipt
-    kind, below_kind = KIND_OF_DOCUMENT.search(first), KIND_OF_DOCUMENT.search(below[0])
+    kind = KIND_OF_DOCUMENT.search(first)
+    below_kind = KIND_OF_DOCUMENT.search(below[0]) if "@" not in below[0] else None
     loud = first.isupper() and sum(map(str.isalpha, first)) >= 4
     if below_kind and not kind and (loud or len(first) <= 60):
         return f"{first}: {below[0]}"  # "Minutes of the meeting" is a title only with the name of the body that met
