@@ -141,11 +141,11 @@ class Passage:
     end: int
     heading: str = ""
     page: int | None = None
-    context: str = omitted_when_empty("")  # caption, units and header of its table, as far as they are outside it
+    context: str = omitted_when_empty("")  # what it is about (release, option, table), as far as that is outside it
 
     @property
     def above(self) -> str:
-        """What stands above the passage: the headings, and the context of its table."""
+        """What stands above the passage: the headings, and its context."""
         return "\n".join(filter(None, (self.heading, self.context)))
 
 

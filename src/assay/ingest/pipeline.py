@@ -453,7 +453,7 @@ async def _batches(queue: asyncio.Queue[_Ready | None], size: int) -> AsyncItera
 
 def passage_context(document: Document, piece: Passage) -> str:
     """Text that is searched with a passage but is not part of it: whose document it is and of when, its title, the section's
-    heading, and caption and header of a table that began before the passage."""
+    heading, and what its first block stands under, or caption and header of a table that began before it."""
     below = piece.heading.removeprefix(document.title).removeprefix(" › ")
     above = " › ".join(filter(None, (unsaid_identity(document.title, document.meta), document.title, below)))
     return f"{above}\n{piece.context}" if piece.context else above
