@@ -12,7 +12,8 @@ from typing import Any
 from assay.language import facts
 from assay.language.dates import DATED, dates
 from assay.language.names import Name, find_names
-from assay.language.quantities import ORDINALS, UNIT, UNITS, numbers
+from assay.language.quantities import ORDINALS, UNIT, numbers
+from assay.language.units import UNITS
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
 
