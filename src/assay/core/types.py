@@ -80,6 +80,7 @@ class Table:
     caption: str = ""
     units: str = ""  # as written: "in millions, except per share"
     layout: str = ""
+    period: str = omitted_when_empty("")  # as written, where it is in no column name: "January–June 2023"
 
 
 SEAMS = "seams"  # the key in the `meta` of a document

@@ -6,11 +6,12 @@ Used by every format, PDF included. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Table
+from assay.language.units import find_units, only_declares
 
 SLIGHT = 0.5  # a difference of indent that only ranks groups: bold ones above others
 LONGEST_NAME = 300  # characters of a caption or of a column name
@@ -21,18 +22,6 @@ NUMERIC_CELL = re.compile(
 )
 YEAR = re.compile(r"(?:19|20)\d\d")
 
-_SCALE = (
-    r"(?:thousands?|millions?|billions?|trillions?|crores?|lakhs?|millionen|milliarden|tausend|mio\.?|mrd\.?|tsd\.?|mill?iers"
-    r"|millones|miles|milioni|migliaia|percent(?:ages?)?|per ?cent|prozent|%|[’'´]?000s?|[$€£¥]m|[$€£¥]k|[$€£¥]bn)"
-)
-_CURRENCY = r"(?:US\$|[$€£¥]|USD|EUR|GBP|JPY|CHF|CNY|RMB|INR|CAD|AUD|SEK|NOK|DKK|euros?|dollars?)"
-_UNITS = re.compile(rf"(?<!\w){_SCALE}(?!\w)|^(?:in\s+)?{_CURRENCY}$|^in\s+\S+$", re.IGNORECASE)
-_UNITS_LINE = re.compile(
-    rf"\W*(?:(?:all|the|u\.?s\.?|dollars?|euros?|amounts?|figures|numbers|values|shares|data|tabular|beträge|angaben|montants|[A-Z]{{3}}"
-    rf"|US\$|[$€£¥])\W+){{0,4}}(?:(?:are|is|expressed|stated|presented|shown)\s+)*(?:in|en)\s+(?:[\w.$€£¥]+\s+){{0,3}}?{_SCALE}(?!\w)",
-    re.IGNORECASE,
-)
-_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,120})[)\]]")
 CAPTION = re.compile(
     r"(?:table|tab\.|tabelle|tableau|tabla|tabella|exhibit|schedule|annex|appendix|figure)\s*[\dA-Z]", re.IGNORECASE
 )
@@ -69,7 +58,8 @@ def build_table(
         return None
     place = {key: index for index, key in enumerate(keys)}
     names = [_name(head, key, keys[0]) for key in keys]
-    units = find_units([caption, *above, *(cell.text for row in head for cell in row.cells)])
+    cells = [[(cell.text, cell.column, cell.column + cell.span - 1) for cell in row.cells] for row in head]
+    units = header_units(cells, keys) or find_units([*above, caption])  # what is nearer counts
     if units and find_units([names[0]]) == units:
         names[0] = ""
     start = min(row.start for row in (*head, *body))
@@ -150,29 +140,33 @@ def _ends_group(rows: Sequence[tuple[bool, float]], group: tuple[int, float], in
     return indent <= outer + SLIGHT and any(rows[at][1] > outer + SLIGHT for at in range(first + 1, index))
 
 
-def find_units(lines: Iterable[str]) -> str:
-    """The units that one of these lines states, as written: `in millions, except per share`; empty if none does."""
-    for line in lines:
-        if len(line) > LONGEST_NAME:
-            continue
-        for match in _BRACKETS.finditer(line):
-            if _UNITS.search(match[1].strip()) and not re.search(r"\d{2}", match[1]):
-                return " ".join(match[1].split())
-        if len(line) <= 120 and _UNITS_LINE.match(line):
-            return " ".join(line.split()).strip(" ()[]:*")
-    return ""
+def header_units(head: Sequence[Sequence[tuple[str, int, int]]], columns: Sequence[int] = ()) -> str:
+    """The units that a header states for the whole table: above the labels, above all other columns, or in each of them.
+    A header has rows of cells: words, first and last column. A unit above one column among others is only in its name."""
+    first, *others = columns or sorted({low for row in head for _, low, _ in row}) or [0]
+    found = [(units, low, high) for row in head for words, low, high in row if (units := find_units([words]))]
+    for units, low, high in found:
+        if low <= first or (others and low <= others[0] and others[-1] <= high):
+            return units
+    each = [{units for units, low, high in found if low <= column <= high} for column in others]
+    return each[0].pop() if each and each[0] and all(one == each[0] for one in each) else ""
 
 
 def caption_above(lines: Sequence[str]) -> str:
     """Of the lines directly above a table, nearest last, the one that is its title; empty if it has none."""
     for line in reversed(lines[-2:]):
         bare = " ".join(line.split())
-        if _UNITS_LINE.match(bare) or (find_units([bare]) and len(_BRACKETS.sub("", bare).strip(" :")) < 4):
+        if only_declares(bare):
             continue
         if CAPTION.match(bare) and len(bare) <= LONGEST_NAME:
             return bare
-        return bare if 2 < len(bare) <= 120 and bare[-1] not in ".;," and any(map(str.isalpha, bare)) else ""
+        return bare if is_title(bare) else ""
     return ""
+
+
+def is_title(line: str) -> bool:
+    """Whether a line may be a title: short, and no sentence."""
+    return 2 < len(line) <= 120 and line[-1] not in ".;," and any(map(str.isalpha, line))
 
 
 # --- which rows are the header --------------------------------------------------------------------------------------
