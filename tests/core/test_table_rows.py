@@ -14,12 +14,12 @@ from assay.core.tables import (
     markdown_table,
     pack_rows,
     row_spans,
-    table_context,
     table_excerpt,
     table_rows,
     tables_within,
 )
 from assay.core.types import Document, Passage, Table
+from assay.language.passage_context import passage_context
 
 LINES = [
     "Balance sheet (in millions)",
@@ -76,11 +76,11 @@ def test_a_table_survives_its_json_form_and_is_left_out_when_there_is_none():
 def test_a_part_of_a_table_is_given_what_it_does_not_say():
     one = document()
     start = TEXT.index("Cash and")
-    context = table_context(one, start, len(TEXT), "")
+    context = passage_context(one, start, len(TEXT), "")
     assert context == "Balance sheet — in millions\n2022 | 2021\nAssets"
-    assert table_context(one, 0, len(TEXT), "") == ""
-    assert table_context(one, 0, TEXT.index("Balance"), "") == ""
-    assert table_context(one, TEXT.index("After"), len(TEXT), "") == ""
+    assert passage_context(one, 0, len(TEXT), "") == ""
+    assert passage_context(one, 0, TEXT.index("Balance"), "") == ""
+    assert passage_context(one, TEXT.index("After"), len(TEXT), "") == ""
 
 
 def test_a_quotation_of_a_row_is_a_small_table():

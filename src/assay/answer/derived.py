@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
 from assay.evidence.quotation import lies_in
 from assay.language.clean import clean_text
+from assay.language.units import find_units
 from assay.lookup.table_question import Operation
 from assay.lookup.tables import TableAnswer, as_number
 
@@ -144,12 +145,13 @@ def _quote(document: Document, start: int, end: int) -> Quote:
 
 
 def _detail(found: TableAnswer) -> str:
-    """What the value is of: row, column and units, as far as neither the question nor the value says it."""
+    """What the value is of: row, column, period and units, as far as neither the question nor the value says it."""
     rows: Sequence[TableRow] = found.rows
     one = found.operation is Operation.cell and len(rows) == 1
     label = rows[0].label if one and rows[0].label != found.cells[0].text else ""
     label = label if any(map(str.isalpha, label)) else ""  # the number of a row says nothing
     column = "" if found.operation in {Operation.rows, Operation.counted} else found.column
-    units = "" if found.operation is Operation.counted or found.table.units in column else found.table.units
-    plain = (re.sub(r" ?\(([^()]*+)\)", r", \1", " ".join(each.split())) for each in (label, column, units))
+    units = "" if found.operation is Operation.counted or find_units([column]) else found.table.units
+    parts = (label, column, found.table.period, units)
+    plain = (re.sub(r" ?\(([^()]*+)\)", r", \1", " ".join(each.split())) for each in parts)
     return ", ".join(each for each in plain if each)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from assay.core.tables import passage_context, row_spans
+from assay.core.tables import row_spans
 from assay.core.types import Document, Passage, Section
+from assay.language.passage_context import passage_context
 from assay.language.sentences import split_sentences
 
 Span = tuple[int, int]

@@ -77,6 +77,7 @@ UNTRUSTED = {
     "context": "table",
     "heading": "heading",
     "name": "file name",
+    "period": "period",
     "quote": "quotation",
     "rows": "rows",
     "text": "text of a document",

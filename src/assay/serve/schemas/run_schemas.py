@@ -201,6 +201,7 @@ class TableView(ResponseModel):
 
     caption: str
     units: str
+    period: str = ""
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 

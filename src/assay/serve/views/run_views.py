@@ -261,7 +261,9 @@ def _citation(cited: render.Citation) -> CitationView:
 def _table(found: TableExcerpt | None) -> TableView | None:
     if found is None:
         return None
-    return TableView(caption=found.caption, units=found.units, columns=found.columns, rows=found.rows)
+    return TableView(
+        caption=found.caption, units=found.units, period=found.period, columns=found.columns, rows=found.rows
+    )
 
 
 def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceView, ...]:

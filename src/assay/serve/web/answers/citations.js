@@ -41,7 +41,8 @@ export function flaggedNote() {
 /** The words of a source: a quotation, or the rows of a table that it is from, with their header. */
 export function quotedWords(source, ...lead) {
   if (!source.table) return el("blockquote", { class: "quote" }, ...lead, `“${oneLine(source.quote)}”`);
-  const { caption, units, columns, rows } = source.table;
+  const { caption, units, period, columns, rows } = source.table;
+  const above = [caption, units, period].filter(Boolean).join(" — ");
   const cell = (tag) => (words) => el(tag, { dir: "auto" }, words);
   return el(
     "div",
@@ -50,7 +51,7 @@ export function quotedWords(source, ...lead) {
     el(
       "table",
       {},
-      caption || units ? el("caption", {}, [caption, units].filter(Boolean).join(" — ")) : null,
+      above ? el("caption", {}, above) : null,
       el("thead", {}, el("tr", {}, ...columns.map((name) => el("th", { scope: "col", dir: "auto" }, name)))),
       el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map(cell("td"))))),
     ),
