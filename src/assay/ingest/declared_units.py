@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from assay.core.types import Section, Table
 from assay.ingest.parsed import Parsed
 from assay.ingest.tables import CAPTION
-from assay.language.units import declares_amounts, find_units, only_declares
+from assay.language.units import declares_amounts, find_units, names_unit, only_declares
 
 _SERIES = re.compile(r"\W*([^\W\d_]{2,20})\s{0,3}(?:\d|[IVX]{1,5}\b|[A-Z]\b)|\W*(\d{1,3}(?:\.\d{1,3}){0,4})[.)\s]")
 _LINE = re.compile(r"\s*([^\n]{1,160})")
@@ -22,7 +22,9 @@ _PAGE_NUMBER = re.compile(r"\W*\d{0,4}\W*")
 _SIGNED = re.compile(r"(?:US\$|[$€£¥])\s?\(?\d")
 _NUMBER = re.compile(r"\d(?![\d.,]*\s?%)")
 _ABOVE_TABLE = 100  # characters between a declaration and the table that it is of
-_TABULAR = re.compile(r"\b(?:tabular|tables?)\b", re.IGNORECASE)  # "tabular amounts in millions" are not those of the text
+_TABULAR = re.compile(
+    r"\b(?:tabular|tables?)\b", re.IGNORECASE
+)  # "tabular amounts in millions" are not those of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def with_declared_units(parsed: Parsed) -> Parsed:
     shown = _SIGNED if signed else _NUMBER  # where tables have signs of currencies, one without has no amounts
 
     def units_of(table: Table) -> str:
-        lacks = not table.units and not find_units(table.columns)
+        lacks = not table.units and not any(map(names_unit, table.columns))
         amounts = lacks and shown.search(parsed.text, table.start, table.end)
         return units_at(table.start, of_table=True) if amounts else table.units
 
@@ -100,8 +102,9 @@ def _declared(parsed: Parsed, section: Section, following: Section | None, seen:
     own = series_of(section.title)
     heads = following is not None and _PAGE_NUMBER.fullmatch(parsed.text, end, following.start) is not None
     series = None
-    if (heads or own) and not CAPTION.match(section.title):
-        series = seen - {"", *([series_of(following.title)] if following and not own else [])}
+    flat = following is not None and following.level <= section.level
+    if flat and (heads or own) and not CAPTION.match(section.title):
+        series = seen - {"", "" if own else series_of(following.title)}
     return _Scope(units, section.level, series, (tabled and not heads) or bool(_TABULAR.search(units)))
 
 

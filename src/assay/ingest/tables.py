@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Table
-from assay.language.units import find_units, only_declares
+from assay.language.units import find_units, is_unit, only_declares
 
 SLIGHT = 0.5  # a difference of indent that only ranks groups: bold ones above others
 LONGEST_NAME = 300  # characters of a caption or of a column name
@@ -197,11 +197,20 @@ def find_header(rows: Sequence[Sequence[str]], *, pairs_named: bool = False) -> 
 
 
 def _header_end(rows: Sequence[Sequence[str]], last: int) -> int:
-    """The first row below the header: rows of names without a label still belong to it."""
+    """The first row below the header: rows of names without a label still belong to it, and a row of units."""
     end = last + 1
-    while end + 1 < len(rows) and rows[end] and not rows[end][0] and is_name([cell for cell in rows[end] if cell]):
+    while end + 1 < len(rows) and rows[end]:
+        unlabelled = not rows[end][0] and is_name([cell for cell in rows[end] if cell])
+        if not unlabelled and not _are_units(rows[end], rows[end + 1]):
+            break
         end += 1
     return end
+
+
+def _are_units(row: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether a row gives the units of the numbers below it."""
+    pairs = [(cell, number) for cell, number in zip(row[1:], below[1:], strict=False) if cell]
+    return bool(pairs) and all(is_unit(cell) and NUMERIC_CELL.fullmatch(number) for cell, number in pairs)
 
 
 def is_name(cells: Sequence[str]) -> bool:

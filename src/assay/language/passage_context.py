@@ -18,7 +18,9 @@ SHOWN_NAME = 160  # characters of a caption, or of a column name, where it stand
 
 def passage_context(document: Document, start: int, end: int, heading: str) -> str:
     """What `text[start:end]` and the heading above it do not say."""
-    tables = [table for table in tables_within(document.tables, start, end) if table_rows(table, document.text, start, end)]
+    tables = [
+        table for table in tables_within(document.tables, start, end) if table_rows(table, document.text, start, end)
+    ]
     shown = " ".join(document.text[start:end].split())
     doubtful = any(start - 4 < seam < end + 4 for seam in document.seams)
     lines = [line for table in tables for line in _table_lines(document, table, start, end, shown, heading)]

@@ -157,6 +157,18 @@ def find_units(lines: Iterable[str]) -> str:
     return ""
 
 
+def is_unit(words: str) -> bool:
+    """Whether words are a unit and nothing else: `mg/L`, `[m³/s]`, `kCHF`."""
+    bare = words.strip(" ()[]")
+    parts = re.split(r"[/·*\s]+", re.sub(r"[\d²³⁻¹^]", "", bare.lower()))
+    return bool(bare) and (all(part in UNITS for part in parts) or bool(find_units([f"({bare})"])))
+
+
+def names_unit(name: str) -> bool:
+    """Whether the name of a column gives a unit: `Weight (kg)`, `Sales in EUR million`."""
+    return bool(find_units([name])) or any(is_unit(match[1]) for match in _BRACKETS.finditer(name))
+
+
 def only_declares(line: str) -> bool:
     """Whether a line says nothing but units."""
     bare = " ".join(line.split())

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from assay.core.tables import LINES
 from assay.ingest.tables import LONGEST_NAME, YEAR, header_units, is_name, is_title
-from assay.language.units import find_units, only_declares
+from assay.language.units import find_units, names_unit, only_declares
 
 _YEAR = re.compile(rf"(?<!\d){YEAR.pattern}(?!\d)")
 _LONGEST_PERIOD = 40  # characters
@@ -95,8 +95,10 @@ class SheetHead:
     def describe(self, header: Header, titles: Sequence[str], sheet: str) -> tuple[str, str, str]:
         """Caption, units and period of a table with this header and these lines directly above it."""
         above = self._above(header, titles)
-        units = header.units or header_units([[(name, at, at) for at, name in enumerate(header.names)]]) or _units(above)
-        if not units and not any(find_units([name]) for name in header.names):
+        units = (
+            header.units or header_units([[(name, at, at) for at, name in enumerate(header.names)]]) or _units(above)
+        )
+        if not units and not any(map(names_unit, header.names)):
             units = _units(self.first)
         period = header.period or _period(above)
         if not period and not any(map(_YEAR.search, header.names)):
