@@ -47,7 +47,7 @@ def test_units_of_shares_are_not_those_of_amounts():
 
 def test_a_cell_may_be_a_unit_and_nothing_else():
     assert all(map(is_unit, ("mg/L", "[m³/s]", "kCHF", "°C", "%", "(in mm)")))
-    assert not any(map(is_unit, ("5", "Rhine", "mg of lead", "", "A")))
+    assert not any(map(is_unit, ("5", "$12", "3 kg", "Rhine", "mg of lead", "", "A")))
 
 
 @pytest.mark.parametrize(

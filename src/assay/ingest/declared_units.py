@@ -103,9 +103,9 @@ def _declared(parsed: Parsed, section: Section, following: Section | None, seen:
     heads = following is not None and _PAGE_NUMBER.fullmatch(parsed.text, end, following.start) is not None
     series = None
     flat = following is not None and following.level <= section.level
-    if flat and (heads or own) and not CAPTION.match(section.title):
+    if flat and (heads or own) and not tabled and not CAPTION.match(section.title):
         series = seen - {"", "" if own else series_of(following.title)}
-    return _Scope(units, section.level, series, (tabled and not heads) or bool(_TABULAR.search(units)))
+    return _Scope(units, section.level, series, tabled or bool(_TABULAR.search(units)))
 
 
 def series_of(title: str) -> str:

@@ -21,6 +21,7 @@ NUMERIC_CELL = re.compile(
     r"[-+–—(]?\s*+[$€£¥]?\s*+[-+–(]?\d[\d.,'’ \u202f]*+\s*+%?\s*+\)?\s*+%?|[-–—]+|\d{4}-\d\d-\d\d.*"
 )
 YEAR = re.compile(r"(?:19|20)\d\d")
+YEAR_IN = re.compile(rf"(?<!\d){YEAR.pattern}(?!\d)")
 
 CAPTION = re.compile(
     r"(?:table|tab\.|tabelle|tableau|tabla|tabella|exhibit|schedule|annex|appendix|figure)\s*[\dA-Z]", re.IGNORECASE
@@ -140,15 +141,21 @@ def _ends_group(rows: Sequence[tuple[bool, float]], group: tuple[int, float], in
     return indent <= outer + SLIGHT and any(rows[at][1] > outer + SLIGHT for at in range(first + 1, index))
 
 
-def header_units(head: Sequence[Sequence[tuple[str, int, int]]], columns: Sequence[int] = ()) -> str:
-    """The units that a header states for the whole table: above the labels, above all other columns, or in each of them.
-    A header has rows of cells: words, first and last column. A unit above one column among others is only in its name."""
-    first, *others = columns or sorted({low for row in head for _, low, _ in row}) or [0]
-    found = [(units, low, high) for row in head for words, low, high in row if (units := find_units([words]))]
+HeaderRow = Sequence[tuple[str, int, int]]  # cells: words, first and last column
+
+
+def header_units(head: Sequence[HeaderRow], columns: Sequence[int]) -> str:
+    """The units that a header states for the whole table: above the labels, alone in a row over several columns, or in each
+    of them. A unit above one column among others is only in its name."""
+    first, *others = columns
+    found = [(find_units([words]), low, high) for row in head for words, low, high in row]
+    alone = [(low, high) for row in head if len(row) == 1 for words, low, high in row if only_declares(words)]
+    alike = all(any(YEAR_IN.search(w) for row in head for w, low, high in row if low <= at <= high) for at in others)
     for units, low, high in found:
-        if low <= first or (others and low <= others[0] and others[-1] <= high):
+        over_all = bool(others) and low <= others[0] and others[-1] <= high
+        if units and (low <= first or over_all or ((low, high) in alone and (low < high or alike))):
             return units
-    each = [{units for units, low, high in found if low <= column <= high} for column in others]
+    each = [{units for units, low, high in found if units and low <= at <= high} for at in others]
     return each[0].pop() if each and each[0] and all(one == each[0] for one in each) else ""
 
 

@@ -113,7 +113,7 @@ BARE_MONEY = re.compile(  # without a scale of its own
 _OF = r"(?:of\s|de\s|d[’']\s?|von\s|di\s)"
 _SCALE = rf"(?:(?:{STATED_SCALE})\b\.?|(?<=en\s)miles\b|[’'´]?000s?\b)"
 _MONEY_SHORT = rf"{MONEY_WORD}\s?{_SHORT_SCALE}\b"
-_PERCENT = r"(?:%|per ?cent(?:ages?)?|prozent|pour ?cent)"
+_PERCENT = r"(?:%|per ?cent(?:ages?)?|prozent|pour ?cent)(?:\s+(?:of|von|de)\b.*)?"
 _KILO = _JOINED.replace("?P<joined>", "?:")
 _BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,160})[)\]]")
 _IN_BRACKETS = re.compile(
@@ -160,7 +160,7 @@ def find_units(lines: Iterable[str]) -> str:
 def is_unit(words: str) -> bool:
     """Whether words are a unit and nothing else: `mg/L`, `[m³/s]`, `kCHF`."""
     bare = words.strip(" ()[]")
-    parts = re.split(r"[/·*\s]+", re.sub(r"[\d²³⁻¹^]", "", bare.lower()))
+    parts = re.split(r"[/·*\s]+", re.sub(r"(?<=[^\W\d])[\d²³⁻¹^-]+", "", bare.lower()))
     return bool(bare) and (all(part in UNITS for part in parts) or bool(find_units([f"({bare})"])))
 
 

@@ -6,16 +6,14 @@ its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from assay.core.tables import LINES
-from assay.ingest.tables import LONGEST_NAME, YEAR, header_units, is_name, is_title
+from assay.ingest.tables import LONGEST_NAME, YEAR_IN, header_units, is_name, is_title
 from assay.language.units import find_units, names_unit, only_declares
 
-_YEAR = re.compile(rf"(?<!\d){YEAR.pattern}(?!\d)")
 _LONGEST_PERIOD = 40  # characters
 _TITLES = 3  # lines of a caption
 
@@ -74,7 +72,7 @@ def is_header(rows: Sequence[Sequence[str]]) -> bool:
 
 def is_period(words: str) -> bool:
     """Whether a short text names a year, and may so be the period of a table."""
-    return len(words) <= _LONGEST_PERIOD and _YEAR.search(words) is not None
+    return len(words) <= _LONGEST_PERIOD and YEAR_IN.search(words) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +93,15 @@ class SheetHead:
     def describe(self, header: Header, titles: Sequence[str], sheet: str) -> tuple[str, str, str]:
         """Caption, units and period of a table with this header and these lines directly above it."""
         above = self._above(header, titles)
-        units = (
-            header.units or header_units([[(name, at, at) for at, name in enumerate(header.names)]]) or _units(above)
-        )
+        named = [[(name, at, at) for at, name in enumerate(header.names) if name]]
+        units = header.units or header_units(named, range(max(1, len(header.names)))) or _units(above)
         if not units and not any(map(names_unit, header.names)):
             units = _units(self.first)
         period = header.period or _period(above)
-        if not period and not any(map(_YEAR.search, header.names)):
+        if not period and not any(map(YEAR_IN.search, header.names)):
             period = _period(self.first)
-        named = [line for line in above if not only_declares(line) and line != period]
-        return LINES.join(dict.fromkeys(named[-_TITLES:]))[:LONGEST_NAME] or sheet, units, period
+        titled = [line for line in above if not only_declares(line) and line != period]
+        return LINES.join(dict.fromkeys(titled[-_TITLES:]))[:LONGEST_NAME] or sheet, units, period
 
     def after(self, header: Header, titles: Sequence[str]) -> SheetHead:
         """After a table."""
