@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -149,3 +150,12 @@ def test_a_large_table_stays_compact():
     begun = time.perf_counter()
     assert len(table_rows(table, "x" * at, rows[50_000].start, rows[50_000].end)) == 1
     assert time.perf_counter() - begun < 0.5
+
+
+def test_a_long_caption_does_not_push_units_and_period_out_of_the_context():
+    table = replace(
+        balance_sheet(), caption="Balance sheet of " + "the company and its many branches " * 8, period="June 2023"
+    )
+    start = TEXT.index("Total assets")
+    context = passage_context(replace(document(), tables=(table,)), start, len(TEXT), "")
+    assert context.splitlines()[0].endswith("… — in millions — June 2023")

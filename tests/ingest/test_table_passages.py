@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.codec import from_json, to_json
@@ -71,6 +71,20 @@ def test_the_store_has_the_tables_and_loses_them_with_the_document(opened: Works
     documents.remove(opened.store, [passage.doc_id], scope.named("default"))
     with opened.store.read() as connection:
         assert connection.execute(select(tables)).all() == []
+
+
+def test_the_period_of_a_table_is_stored_and_older_tables_have_none(opened: Workspace):
+    document = opened.document(passage_of(opened, "Station 97 beside the weir").doc_id)
+    assert document is not None
+    with opened.store.write() as connection:
+        (body,) = connection.execute(select(tables.c.body)).one()
+        assert body[0][6] == document.tables[0].period == ""
+        connection.execute(update(tables).values(body=[[*body[0][:6], "June 2023"]]))
+    again = opened.document(document.id)
+    assert again is not None and again.tables == (replace(document.tables[0], period="June 2023"),)
+    with opened.store.write() as connection:
+        connection.execute(update(tables).values(body=[body[0][:6]]))
+    assert opened.document(document.id) == document
 
 
 def test_the_record_gets_the_context_back_from_the_document(opened: Workspace):

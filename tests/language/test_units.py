@@ -19,6 +19,7 @@ from assay.language.units import BARE_MONEY, declares_amounts, find_units, is_un
         ("en milliers d’euros", "en milliers d’euros", [3]),
         ("(en miles de euros)", "en miles de euros", [3]),
         ("In millions of CHF", "In millions of CHF", [6]),
+        ("in EUR", "in EUR", []),
         ("Balance sheet (£'000)", "£'000", [3]),
         ("(Millions, except per-share amounts)", "Millions, except per-share amounts", [6]),
         ("($ in billions)", "$ in billions", [9]),

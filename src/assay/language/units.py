@@ -135,7 +135,9 @@ _TAIL = re.compile(  # Turnover by region, thousand euros
     rf"|(?:[,;:–—|-]\s*|\s(?=in\s))(?P<short>(?:in\s+)?{_MONEY_SHORT})\W*$",
     re.I,
 )
-_ALONE = re.compile(rf"\W*(?:{MONEY_WORD}\s?{_SCALE}|{_SCALE}\s{_OF}?{MONEY_WORD}|{_MONEY_SHORT})\W*", re.I)
+_ALONE = re.compile(
+    rf"\W*(?:(?:in|en)\s+{MONEY_WORD}|{MONEY_WORD}\s?{_SCALE}|{_SCALE}\s{_OF}?{MONEY_WORD}|{_MONEY_SHORT})\W*", re.I
+)
 _OF_AMOUNTS = re.compile(rf"\W*(?:(?:{_AMOUNTS}|{_ARE})\W+)*(?:(?:in|en)\s+)?\W*(?:{_SCALE}|{_KILO})", re.I)
 _SENTENCE = re.compile(r"(?:in|en)\s(?:\S+\s+){5,}\S+[.]$", re.I)
 
