@@ -21,6 +21,7 @@ _LINE = re.compile(r"\s*([^\n]{1,160})")
 _PAGE_NUMBER = re.compile(r"\W*\d{0,4}\W*")
 _SIGNED = re.compile(r"(?:US\$|[$€£¥])\s?\(?\d")
 _NUMBER = re.compile(r"\d(?![\d.,]*\s?%)")
+_MOST_SERIES = 200  # of numbered headings
 _ABOVE_TABLE = 100  # characters between a declaration and the table that it is of
 _TABULAR = re.compile(
     r"\b(?:tabular|tables?)\b", re.IGNORECASE
@@ -83,13 +84,14 @@ def _scopes(parsed: Parsed, headings: Sequence[Section]) -> Iterator[tuple[_Scop
     for place, section in enumerate(headings):
         open_scopes = tuple(scope for scope in open_scopes if not scope.ends_at(section))
         following = headings[place + 1] if place + 1 < len(headings) else None
-        seen.add(series_of(section.title))
-        if scope := _declared(parsed, section, following, frozenset(seen)):
+        if len(seen) < _MOST_SERIES:
+            seen.add(series_of(section.title))
+        if scope := _declared(parsed, section, following, seen):
             open_scopes = (*(each for each in open_scopes if each.series is None or not scope.series), scope)
         yield open_scopes
 
 
-def _declared(parsed: Parsed, section: Section, following: Section | None, seen: frozenset[str]) -> _Scope | None:
+def _declared(parsed: Parsed, section: Section, following: Section | None, seen: set[str]) -> _Scope | None:
     """The declaration of a section, if it has one."""
     units, end = find_units([section.title]), section.end
     line = _LINE.match(parsed.text, section.end)
@@ -97,14 +99,14 @@ def _declared(parsed: Parsed, section: Section, following: Section | None, seen:
         units, end = find_units([line[1]]), line.end()
     if not units or not declares_amounts(units):
         return None
-    below = parsed.tables[bisect_right(parsed.tables, end - 1, key=lambda table: table.start) :][:1]
+    below = parsed.tables[(at := bisect_right(parsed.tables, end - 1, key=lambda table: table.start)) : at + 1]
     tabled = any(len(parsed.text[end : table.start].strip()) < _ABOVE_TABLE for table in below)
     own = series_of(section.title)
-    heads = following is not None and _PAGE_NUMBER.fullmatch(parsed.text, end, following.start) is not None
     series = None
-    flat = following is not None and following.level <= section.level
-    if flat and (heads or own) and not tabled and not CAPTION.match(section.title):
-        series = seen - {"", "" if own else series_of(following.title)}
+    if following is not None and following.level <= section.level and not tabled and not CAPTION.match(section.title):
+        heads = _PAGE_NUMBER.fullmatch(parsed.text, end, following.start) is not None
+        inner = "" if own else series_of(following.title)
+        series = frozenset(seen - {"", inner}) if heads or own else None
     return _Scope(units, section.level, series, tabled or bool(_TABULAR.search(units)))
 
 

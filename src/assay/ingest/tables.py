@@ -6,6 +6,7 @@ Used by every format, PDF included. Pure.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -148,15 +149,25 @@ def header_units(head: Sequence[HeaderRow], columns: Sequence[int]) -> str:
     """The units that a header states for the whole table: above the labels, alone in a row over several columns, or in each
     of them. A unit above one column among others is only in its name."""
     first, *others = columns
-    found = [(find_units([words]), low, high) for row in head for words, low, high in row]
-    alone = [(low, high) for row in head if len(row) == 1 for words, low, high in row if only_declares(words)]
-    alike = all(any(YEAR_IN.search(w) for row in head for w, low, high in row if low <= at <= high) for at in others)
-    for units, low, high in found:
+    found = [(units, low, high, len(row)) for row in head for words, low, high in row if (units := find_units([words]))]
+    for units, low, high, cells in found:
         over_all = bool(others) and low <= others[0] and others[-1] <= high
-        if units and (low <= first or over_all or ((low, high) in alone and (low < high or alike))):
+        if low <= first or over_all or (cells == 1 and (low < high or _all_years(head, others))):
             return units
-    each = [{units for units, low, high in found if units and low <= at <= high} for at in others]
-    return each[0].pop() if each and each[0] and all(one == each[0] for one in each) else ""
+    in_column: dict[int, set[str]] = {}
+    for units, low, high, _ in found:
+        for at in others[bisect_left(others, low) : bisect_right(others, high)]:
+            in_column.setdefault(at, set()).add(units)
+    common = set.union(*in_column.values()) if len(in_column) == len(others) > 0 else set[str]()
+    return common.pop() if len(common) == 1 else ""
+
+
+def _all_years(head: Sequence[HeaderRow], columns: Sequence[int]) -> bool:
+    """Whether each column has a year above it: then they are of one kind."""
+    spans = [(low, high) for row in head for words, low, high in row if YEAR_IN.search(words)]
+    return len(
+        {at for low, high in spans for at in columns[bisect_left(columns, low) : bisect_right(columns, high)]}
+    ) == len(columns)
 
 
 def caption_above(lines: Sequence[str]) -> str:
