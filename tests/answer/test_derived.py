@@ -46,6 +46,20 @@ def test_a_statement_says_what_its_value_is_of(question: str, said: str):
     assert table_claims(found, [evidence(source)], source)[0].claims[0].text == said
 
 
+def test_a_statement_gives_the_unit_of_its_row_and_the_period_of_its_table():
+    source = document(b"Water report\nin EUR\nJune 2023\nFee,Price\nMooring,12\nCrane,90\n", "fees.csv", "Fees")
+    found = look_up("What is the price of the crane?", [source])
+    assert found is not None
+    assert (
+        table_claims(found, [evidence(source)], source)[0].claims[0].text
+        == "It is 90 (Crane, Price, June 2023, in EUR)."
+    )
+    source = document(b"Substance,Unit,Limit\nNitrate,mg/L,50\nLead,\xc2\xb5g/L,10\n", "limits.csv", "Limits")
+    found = look_up("What is the limit of lead?", [source])
+    assert found is not None
+    assert table_claims(found, [evidence(source)], source)[0].claims[0].text == "It is 10 (Lead, Limit, µg/L)."
+
+
 def test_a_computed_statement_is_supported_and_a_changed_one_is_not():
     source = document()
     found = look_up("How many ferries are in Skelby?", [source])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -13,11 +14,11 @@ from assay.core.tables import (
     check_tables,
     pack_rows,
     row_spans,
-    table_context,
     table_rows,
     tables_within,
 )
 from assay.core.types import Document, Passage, Table
+from assay.language.passage_context import passage_context
 
 LINES = [
     "Balance sheet (in millions)",
@@ -74,11 +75,11 @@ def test_a_table_survives_its_json_form_and_is_left_out_when_there_is_none():
 def test_a_part_of_a_table_is_given_what_it_does_not_say():
     one = document()
     start = TEXT.index("Cash and")
-    context = table_context(one, start, len(TEXT), "")
+    context = passage_context(one, start, len(TEXT), "")
     assert context == "Balance sheet — in millions\n2022 | 2021\nAssets"
-    assert table_context(one, 0, len(TEXT), "") == ""
-    assert table_context(one, 0, TEXT.index("Balance"), "") == ""
-    assert table_context(one, TEXT.index("After"), len(TEXT), "") == ""
+    assert passage_context(one, 0, len(TEXT), "") == ""
+    assert passage_context(one, 0, TEXT.index("Balance"), "") == ""
+    assert passage_context(one, TEXT.index("After"), len(TEXT), "") == ""
 
 
 def test_tables_are_found_by_offset():
@@ -123,3 +124,12 @@ def test_a_large_table_stays_compact():
     begun = time.perf_counter()
     assert len(table_rows(table, "x" * at, rows[50_000].start, rows[50_000].end)) == 1
     assert time.perf_counter() - begun < 0.5
+
+
+def test_a_long_caption_does_not_push_units_and_period_out_of_the_context():
+    table = replace(
+        balance_sheet(), caption="Balance sheet of " + "the company and its many branches " * 8, period="June 2023"
+    )
+    start = TEXT.index("Total assets")
+    context = passage_context(replace(document(), tables=(table,)), start, len(TEXT), "")
+    assert context.splitlines()[0].endswith("… — in millions — June 2023")

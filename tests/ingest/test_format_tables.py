@@ -13,7 +13,8 @@ from assay.core.types import Table
 from assay.ingest.formats import delimited, html, plain
 from assay.ingest.formats.ooxml import docx, pptx, xlsx
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.ingest.tables import caption_above, find_units
+from assay.ingest.tables import caption_above
+from assay.language.units import find_units
 
 LIMITS = FileLimits()
 GRID = [
@@ -248,3 +249,12 @@ def test_units_are_found_as_they_are_written(line: str, units: str):
 )
 def test_the_line_above_a_table_is_its_caption_unless_it_is_a_sentence(lines: list[str], caption: str):
     assert caption_above(lines) == caption
+
+
+def test_a_unit_under_the_name_of_one_column_is_not_that_of_the_table():
+    rows = "<tr><td>Granted</td><td>12</td><td>10</td></tr><tr><td>Vested</td><td>7</td><td>6</td></tr>"
+    two = "<tr><th></th><th>Shares</th><th>Price</th></tr><tr><th></th><th>(in millions)</th><th></th></tr>"
+    (table,) = page(f"<table>{two}{rows}</table>").tables
+    assert (table.columns, table.units) == (("", "Shares (in millions)", "Price"), "")
+    over = "<tr><th></th><th colspan=2>(in millions)</th></tr><tr><th></th><th>North</th><th>South</th></tr>"
+    assert page(f"<table>{over}{rows}</table>").tables[0].units == "in millions"

@@ -221,3 +221,25 @@ def test_long_labels_beside_few_numbers_are_no_columns():
     (table,) = written.tables
     assert shown(written, table)[-3][1:] == ("9", "9")
     assert shown(written, table)[-3][0].endswith("any other year of the company")
+
+
+def test_units_in_the_sentence_above_a_title_are_those_of_the_table():
+    page = Page()
+    page.prose()
+    page.text("Our obligations at the end of the year were as follows (in thousands):")
+    page.text("Payments Due by Period", bold=True)
+    page.row("", "2022", "2021", "2020")
+    page.row("Leases", "12", "10", "9", sign="$")
+    page.row("Notes", "7", "6", "5", sign="$")
+    (table,) = page.read().tables
+    assert (table.caption, table.units) == ("Payments Due by Period", "in thousands")
+
+
+def test_units_alone_between_years_and_rows_are_those_of_the_table():
+    page = Page()
+    page.prose()
+    page.row("", "2022", "2021", "2020")
+    page.centred("(in millions)", RIGHT[1] - 15)
+    page.row("Sales", "12", "10", "9", sign="$")
+    page.row("Costs", "7", "6", "5", sign="$")
+    assert page.read().tables[0].units == "in millions"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.codec import from_json, to_json
@@ -73,6 +73,20 @@ def test_the_store_has_the_tables_and_loses_them_with_the_document(opened: Works
         assert connection.execute(select(tables)).all() == []
 
 
+def test_the_period_of_a_table_is_stored_and_older_tables_have_none(opened: Workspace):
+    document = opened.document(passage_of(opened, "Station 97 beside the weir").doc_id)
+    assert document is not None
+    with opened.store.write() as connection:
+        (body,) = connection.execute(select(tables.c.body)).one()
+        assert body[0][6] == document.tables[0].period == ""
+        connection.execute(update(tables).values(body=[[*body[0][:6], "June 2023"]]))
+    again = opened.document(document.id)
+    assert again is not None and again.tables == (replace(document.tables[0], period="June 2023"),)
+    with opened.store.write() as connection:
+        connection.execute(update(tables).values(body=[body[0][:6]]))
+    assert opened.document(document.id) == document
+
+
 def test_the_record_gets_the_context_back_from_the_document(opened: Workspace):
     passage = passage_of(opened, "Station 97 beside the weir")
     stored = json.loads(json.dumps(to_json(passage, words=False)))
@@ -86,7 +100,7 @@ def test_a_model_is_shown_the_header_of_a_row(opened: Workspace):
     quote = Quote(passage.doc_id, passage.start + start, passage.start + start + 26, passage.text[start : start + 26])
     evidence = Evidence("k1", passage, quote, 9.0, "q")
     shown, keys = quotations([evidence], Sources(), "mark", 2000)
-    assert keys == ("k1",) and "table: Discharge of the Sarrow" in shown and "Gauge | Snowmelt | Drought" in shown
+    assert keys == ("k1",) and "context: Discharge of the Sarrow" in shown and "Gauge | Snowmelt | Drought" in shown
     weighed = build_prompt("q", (), [Found(passage, 1, 1.0)], {}, "mark", 2000)["passages"]
     assert "Gauge | Snowmelt | Drought" in weighed
 

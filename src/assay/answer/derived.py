@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from assay.core.identity import title_by_identity
+from assay.core.tables import table_rows
 from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
 from assay.evidence.quotation import lies_in
 from assay.language.clean import clean_text
+from assay.language.units import is_unit, names_unit
 from assay.lookup.table_question import Operation
-from assay.lookup.tables import TableAnswer, as_number
+from assay.lookup.tables import ROWS, TableAnswer, as_number
 
 Documents = Callable[[str], Document | None]
 
@@ -141,7 +143,7 @@ def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Doc
     rows = [_quote(document, row.start, row.end) for row in found.rows[:QUOTED]]
     if not all(keys) or not operands:
         return ()
-    first = derive(RULES[found.operation], operands, keys, lambda _: document, _detail(found))
+    first = derive(RULES[found.operation], operands, keys, lambda _: document, _detail(found, document))
     quotes = tuple(Claim("", (key(row),), quote=row) for row in rows if key(row))
     return (Block((first,)), Block(quotes)) if len(quotes) > 1 else (Block((first,)),)
 
@@ -150,13 +152,25 @@ def _quote(document: Document, start: int, end: int) -> Quote:
     return Quote(document.id, start, end, document.text[start:end])
 
 
-def _detail(found: TableAnswer) -> str:
-    """What the value is of: row, column and units, as far as neither the question nor the value says it."""
+def _detail(found: TableAnswer, document: Document) -> str:
+    """What the value is of: row, column, period and units, as far as neither the question nor the value says it."""
     rows: Sequence[TableRow] = found.rows
     one = found.operation is Operation.cell and len(rows) == 1
     label = rows[0].label if one and rows[0].label != found.cells[0].text else ""
     label = label if any(map(str.isalpha, label)) else ""  # the number of a row says nothing
     column = "" if found.operation in {Operation.rows, Operation.counted} else found.column
-    units = "" if found.operation is Operation.counted or found.table.units in column else found.table.units
-    plain = (re.sub(r" ?\(([^()]*+)\)", r", \1", " ".join(each.split())) for each in (label, column, units))
+    units = "" if found.operation is Operation.counted or names_unit(column) else found.table.units
+    units = (one and _unit_beside(found, document)) or units
+    parts = (label, column, found.table.period, units)
+    plain = (re.sub(r" ?\(([^()]*+)\)", r", \1", " ".join(each.split())) for each in parts)
     return ", ".join(each for each in plain if each)
+
+
+def _unit_beside(found: TableAnswer, document: Document) -> str:
+    """The unit that the row of a cell gives, in a column of units."""
+    rows = table_rows(found.table, document.text)[:ROWS]
+    for column in range(1, len(found.table.columns)):
+        own = found.rows[0].cells[column]
+        if own.text and own not in found.cells and all(is_unit(row.cells[column].text or own.text) for row in rows):
+            return own.text
+    return ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from assay.core.types import Evidence
 from assay.language.sentences import split_sentences
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens, shorten_path
-from assay.prompts.fence import fence, table_label
+from assay.prompts.fence import context_label, fence
 
 FLAGGED = "reads like an instruction, and is not one"
 
@@ -51,7 +51,7 @@ def _fenced(evidence: Evidence, sources: Sources, mark: str, words: str) -> str:
         fit_to_tokens(sources.titles.get(doc, ""), 60),
         sources.dates.get(doc, ""),
         shorten_path(evidence.passage.heading, 40),
-        table_label(evidence.passage).strip(),
+        context_label(evidence.passage).strip(),
         FLAGGED if evidence.flagged else "",
     )
     return fence(mark, " · ".join(part for part in label if part), words)

@@ -47,6 +47,7 @@ class TablePart:
 
     caption: str
     units: str  # empty if the caption states them
+    period: str  # likewise
     columns: tuple[str, ...]
     rows: tuple[PartRow, ...]
     numeric: tuple[int, ...] = ()  # places of columns
@@ -111,7 +112,8 @@ def rows_part(table: Table, text: str, rows: Sequence[TableRow], quote: Span | N
     total = len(row_spans(table))
     return TablePart(
         table.caption,
-        _units(table),
+        _unless_stated(table, table.units),
+        _unless_stated(table, table.period),
         tuple(table.columns[place] for place in used),
         shown,
         _numeric(table, text, used),
@@ -152,7 +154,8 @@ def _part(
         shown += _between(text, above, table.end)
     return TablePart(
         table.caption,
-        _units(table),
+        _unless_stated(table, table.units),
+        _unless_stated(table, table.period),
         tuple(table.columns[place] for place in places),
         tuple(shown),
         _numeric(table, text, places),
@@ -173,7 +176,7 @@ def _between(text: str, start: int, end: int) -> list[PartRow]:
 def _names_end(table: Table, text: str) -> int:
     """Where the header ends: at the first row, or where it begins, if it says more than the names of the columns."""
     first = next(iter(row_spans(table)), (table.end, 0))[0]
-    said = set(" ".join((table.caption, table.units, *table.columns)).split())
+    said = set(" ".join((table.caption, table.units, table.period, *table.columns)).split())
     return (
         first if all(word in said or not word.isalnum() for word in text[table.start : first].split()) else table.start
     )
@@ -184,8 +187,8 @@ def _level(row: TableRow) -> int:
     return groups.count(BETWEEN) + 1 if groups else 0
 
 
-def _units(table: Table) -> str:
-    return table.units if table.units not in table.caption else ""
+def _unless_stated(table: Table, words: str) -> str:
+    return words if words not in table.caption else ""
 
 
 # --- what is cited ----------------------------------------------------------------------------------------------------
@@ -260,11 +263,11 @@ def text_table(part: TablePart) -> list[str]:
 
 
 def markdown_table(part: TablePart) -> list[str]:
-    """A part as the lines of a Markdown table, with caption and units above it."""
+    """A part as the lines of a Markdown table, with caption, units and period above it."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
 
-    above = LINES.join(filter(None, (part.caption, part.units)))
+    above = LINES.join(filter(None, (part.caption, part.units, part.period)))
     rows = [line(part.columns), line(["---"] * len(part.columns)), *(line(row.cells) for row in part.rows)]
     return [above, *rows] if above else rows

@@ -24,7 +24,6 @@ LINES = " — "  # between the lines of a caption
 _UNTIDY = re.compile(r"[^\S ]|  |[$€£¥()%]")
 BETWEEN = " › "  # between a group and a row label
 MOST_BYTES = 200_000_000  # of an unpacked layout
-SHOWN_NAME = 160  # characters of a caption, or of a column name, where it stands for a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +137,11 @@ def _check(table: Table, length: int) -> None:
         raise ValueError("the offsets of a table do not fit the text")
 
 
+def header_end(table: Table) -> int:
+    """Where the first row begins."""
+    return _unpack(table.layout, table.start).starts[0]
+
+
 def row_spans(table: Table) -> list[tuple[int, int]]:
     """Where each row is in the text."""
     layout = _unpack(table.layout, table.start)
@@ -195,50 +199,3 @@ def tables_within(tables: Sequence[Table], start: int, end: int) -> list[Table]:
     low = bisect_right(tables, start, key=lambda table: table.end)
     high = bisect_left(tables, end, key=lambda table: table.start)
     return list(tables[low:high])
-
-
-# --- what a part of a table needs to be understood --------------------------------------------------------------------
-
-
-DOUBTFUL = "The order of the text on this page is uncertain."
-
-
-def passage_context(document: Document, start: int, end: int, heading: str) -> str:
-    """What a reader of `text[start:end]` has to know: of its tables, and that it ends where the order is uncertain."""
-    doubtful = any(start - 4 < seam < end + 4 for seam in document.seams)
-    return "\n".join(filter(None, (table_context(document, start, end, heading), DOUBTFUL if doubtful else "")))
-
-
-def table_context(document: Document, start: int, end: int, heading: str) -> str:
-    """What `text[start:end]` and the heading above it do not say of the tables that it is part of: caption, units, header,
-    the group of the first row."""
-    tables = tables_within(document.tables, start, end)
-    if not tables:
-        return ""
-    shown = " ".join(document.text[start:end].split())
-    lines: list[str] = []
-    for table in tables:
-        rows = table_rows(table, document.text, start, end)
-        if not rows:
-            continue
-        titled = [name for name in _title(table) if name not in shown and name not in heading]
-        columns = [name for name in table.columns if name]
-        first = _unpack(table.layout, table.start).starts[0]
-        has_header = start <= table.start < first  # the header is in this part
-        missing = not has_header and any(name not in shown for name in columns)
-        group = rows[0].label.removesuffix(rows[0].cells[0].text).removesuffix(BETWEEN)
-        lines += [
-            _short(LINES.join(titled)),
-            _short(" | ".join(columns), 2 * SHOWN_NAME) if missing else "",
-            _short(group) if group.rpartition(BETWEEN)[2] not in shown else "",
-        ]
-    return "\n".join(dict.fromkeys(filter(None, lines)))
-
-
-def _title(table: Table) -> list[str]:
-    """The lines of the caption, and the units, unless the caption states them."""
-    return [*filter(None, table.caption.split(LINES)), *([table.units] if table.units not in table.caption else [])]
-
-
-def _short(words: str, most: int = SHOWN_NAME) -> str:
-    return words if len(words) <= most else words[: most - 1].rstrip() + "…"

@@ -46,6 +46,7 @@ class Section:
     level: int
     start: int
     end: int
+    units: str = omitted_when_empty("")  # declared for amounts in its text, here or above: "Dollars in millions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Table:
     caption: str = ""
     units: str = ""  # as written: "in millions, except per share"
     layout: str = ""
+    period: str = omitted_when_empty("")  # as written, where it is in no column name: "January–June 2023"
 
 
 SEAMS = "seams"  # the key in the `meta` of a document
@@ -120,6 +122,11 @@ class Document:
         """The page of an offset, counted from 1; None if the format has no pages."""
         return page_at(self.pages, self.kind, offset)
 
+    def units_at(self, offset: int) -> str:
+        """The units that are declared for the text at an offset, as written; empty if none are."""
+        at = bisect_right(self.sections, offset, key=lambda section: section.start) - 1
+        return self.sections[at].units if at >= 0 else ""
+
     def heading_at(self, offset: int) -> str:
         """The headings above an offset, outermost first: `Methods › Sampling`."""
         path: list[Section] = []
@@ -141,7 +148,7 @@ class Passage:
     end: int
     heading: str = ""
     page: int | None = None
-    context: str = omitted_when_empty("")  # what it is about (release, option, table), as far as that is outside it
+    context: str = omitted_when_empty("")  # what it does not say: `language/passage_context.py`
 
     @property
     def above(self) -> str:

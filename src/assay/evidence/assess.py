@@ -22,7 +22,7 @@ from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
 from assay.models.answer_model import Reading
 from assay.models.token_estimate import estimate_tokens, fair_share, fit_to_tokens, shorten_path
-from assay.prompts.fence import fence, table_label
+from assay.prompts.fence import context_label, fence
 
 SAYS = 3  # minimum words of a quotation
 LEADING = 3  # passages that are kept for their rank
@@ -92,7 +92,7 @@ def build_prompt(
     """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part."""
     labels = [
         f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
-        f"{shorten_path(each.passage.heading, LABEL)}{table_label(each.passage)}"
+        f"{shorten_path(each.passage.heading, LABEL)}{context_label(each.passage)}"
         for place, each in enumerate(batch, 1)
     ]
     taken = [question, question, *parts, *(fence(mark, label, "") for label in labels)]

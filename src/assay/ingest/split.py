@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from assay.core.blocks import BlockKind, TextBlock, block_at, find_blocks, subjects
-from assay.core.tables import passage_context, row_spans
+from assay.core.tables import row_spans
 from assay.core.types import Document, Passage, Section
+from assay.language.passage_context import passage_context
 from assay.language.sentences import split_sentences
 
 Span = tuple[int, int]

@@ -6,11 +6,13 @@ Used by every format, PDF included. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Table
+from assay.language.units import find_units, is_unit, only_declares
 
 SLIGHT = 0.5  # a difference of indent that only ranks groups: bold ones above others
 LONGEST_NAME = 300  # characters of a caption or of a column name
@@ -20,19 +22,8 @@ NUMERIC_CELL = re.compile(
     r"[-+–—(]?\s*+[$€£¥]?\s*+[-+–(]?\d[\d.,'’ \u202f]*+\s*+%?\s*+\)?\s*+%?|[-–—]+|\d{4}-\d\d-\d\d.*"
 )
 YEAR = re.compile(r"(?:19|20)\d\d")
+YEAR_IN = re.compile(rf"(?<!\d){YEAR.pattern}(?!\d)")
 
-_SCALE = (
-    r"(?:thousands?|millions?|billions?|trillions?|crores?|lakhs?|millionen|milliarden|tausend|mio\.?|mrd\.?|tsd\.?|mill?iers"
-    r"|millones|miles|milioni|migliaia|percent(?:ages?)?|per ?cent|prozent|%|[’'´]?000s?|[$€£¥]m|[$€£¥]k|[$€£¥]bn)"
-)
-_CURRENCY = r"(?:US\$|[$€£¥]|USD|EUR|GBP|JPY|CHF|CNY|RMB|INR|CAD|AUD|SEK|NOK|DKK|euros?|dollars?)"
-_UNITS = re.compile(rf"(?<!\w){_SCALE}(?!\w)|^(?:in\s+)?{_CURRENCY}$|^in\s+\S+$", re.IGNORECASE)
-_UNITS_LINE = re.compile(
-    rf"\W*(?:(?:all|the|u\.?s\.?|dollars?|euros?|amounts?|figures|numbers|values|shares|data|tabular|beträge|angaben|montants|[A-Z]{{3}}"
-    rf"|US\$|[$€£¥])\W+){{0,4}}(?:(?:are|is|expressed|stated|presented|shown)\s+)*(?:in|en)\s+(?:[\w.$€£¥]+\s+){{0,3}}?{_SCALE}(?!\w)",
-    re.IGNORECASE,
-)
-_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,120})[)\]]")
 CAPTION = re.compile(
     r"(?:table|tab\.|tabelle|tableau|tabla|tabella|exhibit|schedule|annex|appendix|figure)\s*[\dA-Z]", re.IGNORECASE
 )
@@ -69,7 +60,8 @@ def build_table(
         return None
     place = {key: index for index, key in enumerate(keys)}
     names = [_name(head, key, keys[0]) for key in keys]
-    units = find_units([caption, *above, *(cell.text for row in head for cell in row.cells)])
+    cells = [[(cell.text, cell.column, cell.column + cell.span - 1) for cell in row.cells] for row in head]
+    units = header_units(cells, keys) or find_units([*above, caption])  # what is nearer counts
     if units and find_units([names[0]]) == units:
         names[0] = ""
     start = min(row.start for row in (*head, *body))
@@ -150,29 +142,49 @@ def _ends_group(rows: Sequence[tuple[bool, float]], group: tuple[int, float], in
     return indent <= outer + SLIGHT and any(rows[at][1] > outer + SLIGHT for at in range(first + 1, index))
 
 
-def find_units(lines: Iterable[str]) -> str:
-    """The units that one of these lines states, as written: `in millions, except per share`; empty if none does."""
-    for line in lines:
-        if len(line) > LONGEST_NAME:
-            continue
-        for match in _BRACKETS.finditer(line):
-            if _UNITS.search(match[1].strip()) and not re.search(r"\d{2}", match[1]):
-                return " ".join(match[1].split())
-        if len(line) <= 120 and _UNITS_LINE.match(line):
-            return " ".join(line.split()).strip(" ()[]:*")
-    return ""
+HeaderRow = Sequence[tuple[str, int, int]]  # cells: words, first and last column
+
+
+def header_units(head: Sequence[HeaderRow], columns: Sequence[int]) -> str:
+    """The units that a header states for the whole table: above the labels, alone in a row over several columns, or in each
+    of them. A unit above one column among others is only in its name."""
+    first, *others = columns
+    found = [(units, low, high, len(row)) for row in head for words, low, high in row if (units := find_units([words]))]
+    for units, low, high, cells in found:
+        over_all = bool(others) and low <= others[0] and others[-1] <= high
+        if low <= first or over_all or (cells == 1 and (low < high or _all_years(head, others))):
+            return units
+    in_column: dict[int, set[str]] = {}
+    for units, low, high, _ in found:
+        for at in others[bisect_left(others, low) : bisect_right(others, high)]:
+            in_column.setdefault(at, set()).add(units)
+    common = set.union(*in_column.values()) if len(in_column) == len(others) > 0 else set[str]()
+    return common.pop() if len(common) == 1 else ""
+
+
+def _all_years(head: Sequence[HeaderRow], columns: Sequence[int]) -> bool:
+    """Whether each column has a year above it: then they are of one kind."""
+    spans = [(low, high) for row in head for words, low, high in row if YEAR_IN.search(words)]
+    return len(
+        {at for low, high in spans for at in columns[bisect_left(columns, low) : bisect_right(columns, high)]}
+    ) == len(columns)
 
 
 def caption_above(lines: Sequence[str]) -> str:
     """Of the lines directly above a table, nearest last, the one that is its title; empty if it has none."""
     for line in reversed(lines[-2:]):
         bare = " ".join(line.split())
-        if _UNITS_LINE.match(bare) or (find_units([bare]) and len(_BRACKETS.sub("", bare).strip(" :")) < 4):
+        if only_declares(bare):
             continue
         if CAPTION.match(bare) and len(bare) <= LONGEST_NAME:
             return bare
-        return bare if 2 < len(bare) <= 120 and bare[-1] not in ".;," and any(map(str.isalpha, bare)) else ""
+        return bare if is_title(bare) else ""
     return ""
+
+
+def is_title(line: str) -> bool:
+    """Whether a line may be a title: short, and no sentence."""
+    return 2 < len(line) <= 120 and line[-1] not in ".;," and any(map(str.isalpha, line))
 
 
 # --- which rows are the header --------------------------------------------------------------------------------------
@@ -203,11 +215,20 @@ def find_header(rows: Sequence[Sequence[str]], *, pairs_named: bool = False) -> 
 
 
 def _header_end(rows: Sequence[Sequence[str]], last: int) -> int:
-    """The first row below the header: rows of names without a label still belong to it."""
+    """The first row below the header: rows of names without a label still belong to it, and a row of units."""
     end = last + 1
-    while end + 1 < len(rows) and rows[end] and not rows[end][0] and is_name([cell for cell in rows[end] if cell]):
+    while end + 1 < len(rows) and rows[end]:
+        unlabelled = not rows[end][0] and is_name([cell for cell in rows[end] if cell])
+        if not unlabelled and not _are_units(rows[end], rows[end + 1]):
+            break
         end += 1
     return end
+
+
+def _are_units(row: Sequence[str], below: Sequence[str]) -> bool:
+    """Whether a row gives the units of the numbers below it."""
+    pairs = [(cell, number) for cell, number in zip(row[1:], below[1:], strict=False) if cell]
+    return bool(pairs) and all(is_unit(cell) and NUMERIC_CELL.fullmatch(number) for cell, number in pairs)
 
 
 def is_name(cells: Sequence[str]) -> bool:

@@ -13,9 +13,10 @@ from functools import lru_cache
 
 from assay.language.dates import DATED, Day, dates, is_date_missing, years
 from assay.language.names import find_abbreviations, find_names
-from assay.language.quantities import UNITS, Number, is_number_missing, numbers
+from assay.language.quantities import Number, is_number_missing, numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import fold_case, stem_word
+from assay.language.units import UNITS
 from assay.language.words import stop_words
 
 # --- names ----------------------------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from typing import Any
 from assay.language import facts
 from assay.language.dates import DATED, dates
 from assay.language.names import Name, find_names
-from assay.language.quantities import ORDINALS, UNIT, UNITS, numbers
+from assay.language.quantities import ORDINALS, UNIT, numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
+from assay.language.units import UNITS
 
 CLAUSE = re.compile(r"^\W*\d+(?:\.\d+)*\.?\s+(?=[A-Z])")  # "2.1 Raw telemetry": a clause number is not a measurement
 YEAR = re.compile(r"(?<![\w.,$€£-])(1[0-9]{3}|20[0-9]{2})(?![\w%]|[.,:]\d|-\d)")

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from assay.language.dates import DATED, dates, days_of
 from assay.language.sentences import Span
+from assay.language.units import LONG_SCALE, MONEY_WORD, SCALES, STATED_SCALE, UNITS, stated_scales
 
 LONGEST = 40  # digits of a figure
 
@@ -56,56 +57,8 @@ ORDINALS: dict[str, int] = dict(
     zip("second third fourth fifth sixth seventh eighth ninth tenth".split(), range(2, 11), strict=True)
 )  # "first" is too common to count
 WORDED = {"one": "1", "once": "1", "twice": "2", "double": "2", "doubled": "2", "tripled": "3", "half": "0.5"}
-SCALES = {
-    "hundred": 2,
-    **dict.fromkeys(("thousand", "thousands", "tsd", "k"), 3),
-    **dict.fromkeys(("lakh", "lakhs"), 5),
-    **dict.fromkeys(("million", "millions", "mn", "mln", "mio", "m", "mm"), 6),
-    **dict.fromkeys(("crore", "crores"), 7),
-    **dict.fromkeys(("billion", "billions", "bn", "mrd", "b"), 9),
-    **dict.fromkeys(("trillion", "trillions", "tn"), 12),
-}
-UNITS = {
-    **dict.fromkeys(("%", "percent", "percentage", "pct"), "%"),
-    **dict.fromkeys(("$", "usd", "dollar", "dollars", "us$"), "$"),
-    **dict.fromkeys(("€", "eur", "euro", "euros"), "€"),
-    **dict.fromkeys(("£", "gbp", "pound", "pounds"), "£"),
-    **dict.fromkeys(("second", "seconds", "sec", "secs", "s"), "s"),
-    **dict.fromkeys(("minute", "minutes", "min", "mins"), "min"),
-    **dict.fromkeys(("hour", "hours", "hr", "hrs", "h"), "h"),
-    **dict.fromkeys(("day", "days"), "day"),
-    **dict.fromkeys(("week", "weeks"), "week"),
-    **dict.fromkeys(("month", "months"), "month"),
-    **dict.fromkeys(("year", "years", "yr", "yrs"), "year"),
-    **dict.fromkeys(("gram", "grams", "g"), "g"),
-    **dict.fromkeys(("kilogram", "kilograms", "kg"), "kg"),
-    **dict.fromkeys(("milligram", "milligrams", "mg"), "mg"),
-    **dict.fromkeys(("microgram", "micrograms", "µg", "μg", "mcg"), "µg"),
-    **dict.fromkeys(("tonne", "tonnes", "ton", "tons", "t"), "t"),
-    **dict.fromkeys(("metre", "metres", "meter", "meters", "m"), "m"),
-    **dict.fromkeys(("kilometre", "kilometres", "kilometer", "kilometers", "km"), "km"),
-    **dict.fromkeys(("centimetre", "centimetres", "centimeter", "centimeters", "cm"), "cm"),
-    **dict.fromkeys(("millimetre", "millimetres", "millimeter", "millimeters", "mm"), "mm"),
-    **dict.fromkeys(("mile", "miles"), "mile"),
-    **dict.fromkeys(("foot", "feet", "ft"), "ft"),
-    **dict.fromkeys(("litre", "litres", "liter", "liters", "l"), "l"),
-    **dict.fromkeys(("millilitre", "millilitres", "milliliter", "milliliters", "ml"), "ml"),
-    **dict.fromkeys(("watt", "watts", "w"), "W"),
-    **dict.fromkeys(("kilowatt", "kilowatts", "kw"), "kW"),
-    **dict.fromkeys(("megawatt", "megawatts", "mw"), "MW"),
-    **dict.fromkeys(("kwh",), "kWh"),
-    **dict.fromkeys(("volt", "volts", "v"), "V"),
-    **dict.fromkeys(("°c", "celsius"), "°C"),
-    **dict.fromkeys(("°f", "fahrenheit"), "°F"),
-    **dict.fromkeys(("bar", "bars"), "bar"),
-    **dict.fromkeys(("ppm",), "ppm"),
-}
 _number_words = "|".join(sorted({*ONES, *ORDINALS}, key=len, reverse=True))
-_long = "|".join(  # words for a scale that need no currency before them
-    sorted((each for each in SCALES if len(each) > 2 or each in {"mn", "bn", "tn"}), key=len, reverse=True)
-)
 _sign = r"(?<![\w.)\]%])[-−–]"
-_money = r"(?:US\$|[$€£¥]|\b(?:USD|EUR|GBP|CHF|JPY|CNY|INR|dollars?|euros?)\b)"
 
 
 def _pattern(separators: str) -> re.Pattern[str]:
@@ -113,8 +66,8 @@ def _pattern(separators: str) -> re.Pattern[str]:
         rf"(?P<minus>{_sign}(?=US\$|[$€£¥]))?(?P<money>US\$|[$€£¥])?\s?(?P<sign>{_sign}(?=[\d.])|\bminus\s)?"
         r"(?P<digits>(?<![\w.])\.\d+|(?<!\w)(?<!\w\.)"
         rf"(?:\d{{1,3}}(?:[{separators}]\d{{3}}(?!\d))+|\d+)(?:[.,]\d+)?)(?P<power>[eE][-+]?\d{{1,3}}\b)?"
-        rf"(?:(?P<ordinal>st|nd|rd|th)\b|[-\s]?(?P<scale>{_long})\b)?"
-        rf"|\b(?P<words>(?:{_number_words})(?:[-\s](?:{_number_words}|{_long}|and))*|(?:an?\s)(?:{_long}))\b",
+        rf"(?:(?P<ordinal>st|nd|rd|th)\b|[-\s]?(?P<scale>{LONG_SCALE})\b)?"
+        rf"|\b(?P<words>(?:{_number_words})(?:[-\s](?:{_number_words}|{LONG_SCALE}|and))*|(?:an?\s)(?:{LONG_SCALE}))\b",
         re.I,
     )
 
@@ -122,7 +75,7 @@ def _pattern(separators: str) -> re.Pattern[str]:
 NUMBER, CELL = _pattern(",.’'\u00a0\u202f "), _pattern(",.’'\u00a0\u202f")  # two cells of a table stand side by side
 SPACED = re.compile(r"\d{1,3}(?: \d{3})+")
 SHORT = re.compile(r"\s?(m|mm|k|b)\b", re.I)  # a scale only behind money
-MONEY = re.compile(rf"{_money}\s?$", re.I)
+MONEY = re.compile(rf"{MONEY_WORD}\s?$", re.I)
 UNIT = re.compile(r"(?!s\b)[-\s]?(%|°[CF]|[^\W\d_]+|[$€£])")  # not the 1990s
 
 
@@ -210,33 +163,10 @@ def is_number_missing(number: Number, among: Sequence[Number]) -> bool:
     return not any(not number.unit or not each.unit or each.unit == number.unit for each in same)
 
 
-# --- scale ----------------------------------------------------------------------------------------------------------
+# --- readings ----------------------------------------------------------------------------------------------------------
 
-_short = r"(?:m|mm|k|b)\b"
-_any = _long.replace("hundred|", "")
-STATED = re.compile(  # in the header of a table, or near it
-    r"\b(?:in|of|dollars|amounts)\s+(?:[A-Za-z$€£¥.]+\s+){0,3}?"
-    r"(?P<many>thousands|millions|billions|trillions|crores|lakhs|mio|mrd|tsd)\b"
-    rf"|{_money}\s?(?P<unit>{_any}|{_short})(?!\w)|\(\s?(?P<bracket>{_any})\b"
-    r"|[$€£¥(’'´]\s?(?P<zeros>000)(?:['’]?s)?\b(?![,.]?\d)"
-    r"|(?:^|[—–|\t:;,(])[ ]?(?P<alone>thousands|millions|billions)[ ]?(?=$|[—–|\t:;,)])",
-    re.I | re.M,
-)
-SCALE = re.compile(rf"(?<![^\W\d_])(?:(?P<long>{_any})\b|{_money}\s?(?P<short>{_short}))", re.I)
 COMMAS = re.compile(r"(?<![\d,])\d+,\d{1,2}(?![\d,])")  # decimal commas
 Readings = dict[Decimal, frozenset[int]]  # a value that a text has, and the powers of ten that it may be in
-
-
-def scale_in(text: str) -> int | None:
-    """The scale that a text names: 6 for "USD million"."""
-    match = SCALE.search(text)
-    return SCALES[(match["long"] or match["short"]).lower()] if match else None
-
-
-def stated_scales(text: str) -> list[int]:
-    """The scales that a text states for its figures, in order: 6 for "($ in millions)"."""
-    found = [next(filter(None, each.groups())) for each in STATED.finditer(text)]
-    return [3 if each == "000" else SCALES[each.lower()] for each in found]
 
 
 def readings(text: str, places: Sequence[Span]) -> Readings:
@@ -249,7 +179,7 @@ def readings(text: str, places: Sequence[Span]) -> Readings:
         found[abs(value)] = found.get(abs(value), frozenset()) | ({scale} if scale is not None else frozenset())
 
     for start, end in places:
-        after = re.match(rf"[\s-]?(?:{_any})\b|\s?%", text[end : end + 20], re.I)
+        after = re.match(rf"[\s-]?(?:{STATED_SCALE})\b|\s?%", text[end : end + 20], re.I)
         words = text[start:end] + (after[0] if after else "")
         above = stated_scales(text[: text.find("\n", end) if "\n" in text[end:] else len(text)])[-1:]
         for each in figures(words):

@@ -13,9 +13,10 @@ from functools import lru_cache
 from assay.language import facts
 from assay.language.dates import DATED, MONTHS, YEAR, dates, days_of
 from assay.language.negation import find_directions
-from assay.language.quantities import ONES, UNITS, Number, numbers, stated_scales
+from assay.language.quantities import ONES, Number, numbers
 from assay.language.sentences import is_table_row
 from assay.language.terms import content_terms, fold_case
+from assay.language.units import UNITS, stated_scales
 from assay.language.words import stop_words
 
 FISCAL = re.compile(r"\bFY\s?['’]?(?:20)?(\d{2})\b|\bfiscal year (?:20)(\d{2})\b", re.I)

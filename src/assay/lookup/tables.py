@@ -78,7 +78,7 @@ class Grid:
         above = document.text[max(0, table.start - 300) : table.start].rsplit("\n\n", 2)[-1] if table.start else ""
         owner = document.meta.get(ORGANISATION, "")
         heading = document.heading_at(table.start)
-        return stems(" ".join((document.title, name, owner, heading, table.caption, table.units, above)))
+        return stems(" ".join((document.title, name, owner, heading, table.caption, table.units, table.period, above)))
 
     @cached_property
     def cells(self) -> list[list[frozenset[str]]]:

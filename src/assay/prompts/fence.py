@@ -49,6 +49,6 @@ def _neutralise(words: str, mark: str) -> str:
     return _SPECIAL_TOKEN.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")
 
 
-def table_label(passage: Passage) -> str:
-    """What a label says of a passage that is part of a table: the caption, units and header that are outside it."""
-    return f" · table: {' / '.join(passage.context.splitlines())}" if passage.context else ""
+def context_label(passage: Passage) -> str:
+    """What a label says of a passage: caption, header, units and period that are outside it."""
+    return f" · context: {' / '.join(passage.context.splitlines())}" if passage.context else ""

@@ -30,8 +30,8 @@ from assay.core.codec import Texts, dumps, from_json, to_json
 from assay.core.events import DocumentEdited
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
-from assay.core.tables import passage_context
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
+from assay.language.passage_context import passage_context
 from assay.language.table_labels import TableLabels, table_labels
 from assay.store import place_lists
 from assay.store.database import Store
@@ -285,8 +285,8 @@ def _document(row: Mapping[str, Any]) -> Document:
 
 def _tables(body: Sequence[Any] | None) -> tuple[Table, ...]:
     return tuple(
-        Table(start, end, tuple(columns), caption, units, layout)
-        for start, end, columns, caption, units, layout in body or ()
+        Table(start, end, tuple(columns), *rest)  # older ones have no period
+        for start, end, columns, *rest in body or ()
     )
 
 
@@ -403,7 +403,8 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
         connection.execute(insert(texts).values(document=document.id, text=document.text))
         if document.tables:
             body = [
-                (each.start, each.end, each.columns, each.caption, each.units, each.layout) for each in document.tables
+                (each.start, each.end, each.columns, each.caption, each.units, each.layout, each.period)
+                for each in document.tables
             ]
             labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
             connection.execute(insert(tables).values(document=document.id, body=body, labels=labels))

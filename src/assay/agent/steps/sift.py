@@ -18,7 +18,7 @@ from assay.core.types import Hit, Passage
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
-from assay.prompts.fence import fence, table_label
+from assay.prompts.fence import context_label, fence
 
 OVERLAP = 0.7  # share of a passage that another one holds, from which on it says nothing new
 RERANKED = 40  # passages of the shortlist that a model scores
@@ -85,7 +85,7 @@ async def _rerank(run: Run, context: RunContext, ranked: Sequence[Hit]) -> list[
         shown = [
             fence(
                 mark(run),
-                f"P{place}, from {hit.title!r}{table_label(hit.passage)}",
+                f"P{place}, from {hit.title!r}{context_label(hit.passage)}",
                 fit_to_tokens(hit.passage.text, own),
             )
             for place, hit in enumerate(near, 1)

@@ -13,7 +13,7 @@ from assay.evidence.weigh import evidence_key, rarity
 from assay.language import sentences
 from assay.language.terms import content_terms
 from assay.models.token_estimate import estimate_tokens
-from assay.prompts.fence import fence, table_label
+from assay.prompts.fence import context_label, fence
 
 SHORTEST = 40  # tokens; shorter excerpts are not worth showing
 FENCE = 60  # tokens taken by fence marks and labels
@@ -59,7 +59,7 @@ def quoted(context: ToolContext, pieces: Sequence[Piece], labels: Sequence[str],
             break
         if length > room:
             words = f"{words[: len(words) * room // length]}…"
-        parts.append(fence(context.mark, f"{label}, {shown(piece.title)}{table_label(piece.passage)}", words))
+        parts.append(fence(context.mark, f"{label}, {shown(piece.title)}{context_label(piece.passage)}", words))
         room -= min(length, room)
     return "\n\n".join(parts)
 

@@ -13,9 +13,10 @@ from assay.answer.evidence_text import Sources
 from assay.core.types import Evidence
 from assay.language.dates import YEAR, dates
 from assay.language.facts import WORD, remove_numbers_and_dates
-from assay.language.quantities import UNITS, Number, numbers, stated_scales
+from assay.language.quantities import Number, numbers
 from assay.language.table_figures import SPAN, FigureRow, Tables, plain
 from assay.language.terms import fold_case, stem_word
+from assay.language.units import UNITS, stated_scales
 
 SAYS = "reported recorded showed posted had"
 NEUTRAL = frozenset(

@@ -16,9 +16,10 @@ from assay.answer.checking.expression import EXACT, LONGEST, Expression, Invalid
 from assay.core.types import Basis, Operand, Working
 from assay.language.dates import YEAR, dates
 from assay.language.locate import find_words, line_at, lines
-from assay.language.quantities import Number, Readings, figures, readings, scale_in
+from assay.language.quantities import Number, Readings, figures, readings
 from assay.language.table_figures import Tables
 from assay.language.terms import content_terms
+from assay.language.units import scale_in
 
 MOST_OPERANDS = 200
 MOST_RESULTS = 4  # expressions of one claim

@@ -20,6 +20,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     if len(text) > limits.characters:
         raise too_long(limits)
     out = TextBuilder("csv", limits)
+    title = ""
     with refuse_damaged("CSV"):
         csv.field_size_limit(max(len(text), 131_072))
         separator = separator_of(text)
@@ -27,10 +28,10 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         body = text.split("\n", 1)[-1] if text[:4].lower() == "sep=" else text
         if separator:
             rows = csv.reader(io.StringIO(body), delimiter=separator)
-            write_rows(first_rows(rows, out), out, always_named=True)
+            title = write_rows(first_rows(rows, out), out, always_named=True)
         else:
             out.block("\n".join(line.strip().strip('"') for line in body.splitlines() if line.strip()))
-    return out.parsed(empty="The table is empty; check that it was exported.")
+    return out.parsed(title=title, empty="The table is empty; check that it was exported.")
 
 
 def separator_of(text: str) -> str:

@@ -107,7 +107,8 @@ def read(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 
 def complete(parsed: Parsed, limits: FileLimits, name: str = "") -> Parsed:
-    """Checks and metadata for every format: text within limits, title, authors, date and language."""
+    """Checks and metadata for every format: text within limits, title, authors, date, declared units and language."""
+    from assay.ingest.declared_units import with_declared_units
     from assay.ingest.metadata.fill import fill_metadata
 
     if not parsed.text.strip():
@@ -118,7 +119,8 @@ def complete(parsed: Parsed, limits: FileLimits, name: str = "") -> Parsed:
     if len(parsed.pages) > limits.pages:
         why = f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
         raise Refused(Status.too_large, why)
-    return replace(fill_metadata(parsed, name), language=parsed.language or identify_language(parsed.text))
+    filled = with_declared_units(fill_metadata(parsed, name))
+    return replace(filled, language=parsed.language or identify_language(parsed.text))
 
 
 def detect_format(data: bytes, name: str, limits: FileLimits) -> Format:

@@ -11,18 +11,23 @@ from dataclasses import dataclass, field
 
 from assay.core.tables import RowPacker, RowSpan
 from assay.core.types import Table
+from assay.ingest.formats.sheet_head import Header, SheetHead, is_header, read_header
 from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.metadata.file_fields import plausible_title
 from assay.ingest.parsed import FileLimits
-from assay.ingest.tables import GridCell, GridRow, build_table, caption_above, find_header, find_units, is_name
+from assay.ingest.tables import GridCell, GridRow, build_table, caption_above, find_header, is_name
 from assay.language.clean import tidy_whitespace
+
+MOST_TITLES = 10  # lines above the tables of a sheet that are looked at
 
 # --- spreadsheets -----------------------------------------------------------------------------------------------------
 
 
 def write_rows(
     rows: Iterable[Sequence[str]], out: TextBuilder, *, always_named: bool = False, caption: str = ""
-) -> None:
-    """Write consecutive tables: an empty row ends a table. `always_named`: tables of two columns have names too."""
+) -> str:
+    """Write consecutive tables: an empty row ends a table. `always_named`: tables of two columns have names too.
+    Returns the title that stands above them; empty if there is none."""
     writer = _RowWriter(out, always_named, caption)
     block: list[list[str]] = []
     for row in rows:
@@ -34,12 +39,11 @@ def write_rows(
             writer.write(block)
             block = []
         elif not any(cells):
-            carried = block[-1] if block and writer.names is None and _only_names(block) else None
-            writer.write(block)
-            writer.close(carried)
+            writer.end(block)
             block = []
     writer.write(block)
     writer.close()
+    return plausible_title(writer.head.title(writer.first_titles))
 
 
 def first_rows(rows: Iterable[list[str]], out: TextBuilder) -> Iterator[list[str]]:
@@ -64,44 +68,58 @@ def left_out(limits: FileLimits) -> str:
     )
 
 
-def _only_names(block: list[list[str]]) -> bool:
-    """Whether a block is only a header, separated from its table by an empty row."""
-    return len(set(filter(None, block[-1]))) > 2 and all(is_name([cell for cell in row if cell]) for row in block)
-
-
 @dataclass(slots=True)
 class _RowWriter:
     out: TextBuilder
     always_named: bool
     caption: str
-    names: list[str] | None = None  # of the open table; empty if it has none
-    title: list[str] = field(default_factory=list)  # the lines above the open table
+    header: Header | None = None  # of the open table; without names if it has none
+    title: list[str] = field(default_factory=list)  # the lines above the open table, in its block
+    first_titles: tuple[str, ...] = ()  # those of the first table
+    head: SheetHead = field(default_factory=SheetHead)
     packer: RowPacker | None = None
     group: int = -1  # the row that names the group of those below it
     rows: int = 0
     width: int = 0
     wide_rows: int = 0  # rows with more than one cell
+    single: list[str] = field(default_factory=list)  # the first rows with one cell
 
     def write(self, block: list[list[str]]) -> None:
         """Write a part of a table."""
-        before = self.names
+        before = self.header
         opens = not self.rows and bool(block)
+        gap = "\n" if before else "\n\n"
         if before is None or (opens and is_name([cell for cell in block[0] if cell])):
             first, below = find_header(block, pairs_named=self.always_named)
-            self.names = [
-                " ".join(dict.fromkeys(filter(None, pair))) for pair in zip(*_padded(block[first:below]), strict=True)
-            ]
             if first < below:
+                self.header = read_header(_padded(block[first:below]))
                 self.title = [_bars(row)[0] for row in block[:first]]
-                for place, line in enumerate(self.title):
-                    self.out.block(line, "\n" if place or before else "\n\n")
+                for line in filter(None, (*self.title, self.header.line)):
+                    self.out.block(line, gap)
+                    gap = "\n"
                 block = block[below:]
-                before = before or self.title or None
-        for place, cells in enumerate(block):
-            self._row(cells, "\n" if place or before else "\n\n")
+            elif before is None:
+                self.header = Header(())
+        for cells in block:
+            self._row(cells, gap)
+            gap = "\n"
+
+    def end(self, block: list[list[str]]) -> None:
+        """Write the rest of a table, or a header whose table is below an empty row, and end it."""
+        if not block and not self.rows:
+            return
+        if self.header is None and block and is_header(block):
+            titles = [row for row in block[:-1] if len(set(filter(None, row))) == 1]
+            for place, row in enumerate(block):
+                self.out.block(_bars(row)[0], "\n" if place else "\n\n")
+            self.head = self.head.with_lines([_bars(row)[0] for row in titles])
+            self.header = read_header(_padded([row for row in block if row not in titles]))
+            return
+        self.write(block)
+        self.close()
 
     def _row(self, cells: list[str], gap: str) -> None:
-        line, spans = _named(cells, self.names or [])
+        line, spans = _named(cells, self.header.names if self.header else ())
         start = self.out.block(line, gap)
         if self.out.length - start != len(line):  # the text was cleaned once more: its offsets are unknown
             return
@@ -114,20 +132,26 @@ class _RowWriter:
         )
         if len(spans) == 1 and not self.always_named and any(map(str.isalpha, line)):
             self.group = self.rows
+        if len(spans) == 1 and self.rows < MOST_TITLES:
+            self.single.append(line)
         self.rows += 1
         self.width = max(self.width, 1 + max((at for at, _, _ in spans), default=0))
         self.wide_rows += len(spans) > 1
 
-    def close(self, names: list[str] | None = None) -> None:
-        """End the open table. The next one has these names, unless it has its own."""
-        if self.packer is not None and self.wide_rows > (not self.names):
-            columns = (self.names or []) + [""] * (self.width - len(self.names or []))
-            caption = next((line for line in self.title if find_units([line]) != line.strip("()")), self.caption)
-            units = find_units([*self.title, self.caption, *columns])
+    def close(self) -> None:
+        """End the open table."""
+        header = self.header or Header(())
+        if self.packer is not None and self.wide_rows > (not header.names):
+            columns = header.names + ("",) * (self.width - len(header.names))
+            caption, units, period = self.head.describe(header, self.title, self.caption)
             self.out.tables.append(
-                Table(self.packer.origin, self.out.length, tuple(columns), caption, units, self.packer.packed())
+                Table(self.packer.origin, self.out.length, columns, caption, units, self.packer.packed(), period)
             )
-        self.names, self.title, self.packer = names, [], None
+            self.first_titles = self.first_titles if self.head.tables else tuple(self.title)
+            self.head = self.head.after(header, self.title)
+        else:
+            self.head = self.head.with_lines([*self.title, *self.single])
+        self.header, self.title, self.packer, self.single = None, [], None, []
         self.group, self.rows, self.width, self.wide_rows = -1, 0, 0, 0
 
 
@@ -139,7 +163,7 @@ def _padded(rows: Sequence[list[str]]) -> list[list[str]]:
 Spans = list[tuple[int, int, int]]  # column, start and end in the line
 
 
-def _named(cells: list[str], names: list[str]) -> tuple[str, Spans]:
+def _named(cells: list[str], names: Sequence[str]) -> tuple[str, Spans]:
     """A row with its column names, and where its cells are."""
     if not names or len(set(filter(None, cells))) < 2:
         return _bars(cells)

@@ -14,7 +14,8 @@ from statistics import median
 from assay.core.tables import LINES
 from assay.core.types import Table
 from assay.ingest.pdf.layout import TextLine
-from assay.ingest.tables import CAPTION, GridCell, GridRow, build_table, find_units
+from assay.ingest.tables import CAPTION, GridCell, GridRow, build_table
+from assay.language.units import find_units, only_declares
 
 _MARKS = r"[*†‡§]{0,3}"
 _VALUE = re.compile(
@@ -619,7 +620,7 @@ def _title(lines: list[_Line], floor: int, top: int) -> tuple[str, list[str]]:
             break
         if find_units([words]) and len(words) < 100 and not titles:
             above.append(words)
-            if len(re.sub(r"\([^()]{0,100}\)", "", words)) < 4 or find_units([words]) == words.strip(" ()"):
+            if only_declares(words):
                 index -= 1
                 continue
         titled = (
@@ -629,8 +630,10 @@ def _title(lines: list[_Line], floor: int, top: int) -> tuple[str, list[str]]:
             and any(map(str.isalpha, words))
         )
         if not (titled or (CAPTION.match(words) and len(words) <= 200)):
-            if not titles and words.endswith(":"):
-                titles.append(_last_sentence(lines, floor, index))
+            if words.endswith(":"):
+                (above if titles else titles).append(_last_sentence(lines, floor, index))
+            elif len(line.cells) > 1 and not line.cells[0].value:  # a header that was not recognised
+                above.append(line.cells[0].text)
             break
         titles.insert(0, words)
         index -= 1

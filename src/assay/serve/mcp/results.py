@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from assay.core.types import Hit, Outcome
-from assay.prompts.fence import fence, fence_mark, table_label
+from assay.prompts.fence import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
 from assay.serve.schemas.run_schemas import CitationView, ResponseModel
 from assay.store.documents import Entry
@@ -77,6 +77,7 @@ UNTRUSTED = {
     "context": "table",
     "heading": "heading",
     "name": "file name",
+    "period": "period",
     "quote": "quotation",
     "rows": "rows",
     "text": "text of a document",
@@ -107,7 +108,7 @@ def render_hits(hits: list[Hit]) -> str:
         return "Nothing was found. Try other words, or `sources` to see what there is."
     mark = new_mark()
     found = [
-        fence(mark, f"passage {hit.rank}, {_place(hit)}{table_label(hit.passage)}", hit.passage.text) for hit in hits
+        fence(mark, f"passage {hit.rank}, {_place(hit)}{context_label(hit.passage)}", hit.passage.text) for hit in hits
     ]
     return "\n\n".join([f"{len(hits)} passages, best first. {DATA}", *found])
 

@@ -211,6 +211,7 @@ class TableView(ResponseModel):
 
     caption: str
     units: str
+    period: str
     columns: tuple[str, ...]
     numeric: tuple[int, ...]  # places of columns with numbers
     cited: tuple[int, ...]  # places of the column names that the quotation covers

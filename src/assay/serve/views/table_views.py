@@ -17,6 +17,7 @@ def table_view(part: TablePart | None) -> TableView | None:
     return TableView(
         caption=part.caption,
         units=part.units,
+        period=part.period,
         columns=part.columns,
         numeric=part.numeric,
         cited=part.cited,

@@ -34,7 +34,7 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
-from assay.prompts.fence import fence, table_label
+from assay.prompts.fence import context_label, fence
 from assay.synthesis import state
 from assay.synthesis.reading import key_sentences
 from assay.synthesis.reading.standalone import stands_alone
@@ -297,7 +297,7 @@ def build_prompt(run: Run, shown: Sequence[Shown], mark: str, room: int) -> dict
             lines.append(
                 f"Document {label}" if is_suspicious(title) else fence(mark, f"{label}, its title", title[:200])
             )
-        name = f"key {state.evidence_key(passage)} · {label} · {passage.heading[:120]}{table_label(passage)}"
+        name = f"key {state.evidence_key(passage)} · {label} · {passage.heading[:120]}{context_label(passage)}"
         lines.append(fence(mark, name, passage.text if whole_ else fit_to_tokens(passage.text, each)))
     wanted = "Note the points of every document."
     if again:

@@ -38,9 +38,9 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         archive = open_archive(data, limits, "XLSX")
         properties = office_properties(archive)
         look, sheets = _workbook(archive)
-        _write_workbook(archive, look, sheets, out)
+        title = _write_workbook(archive, look, sheets, out)
     return out.parsed(
-        title=properties.title,
+        title=properties.title or title,
         authors=properties.authors,
         date=properties.date,
         empty="Its sheets are empty; check that this is the file you meant.",
@@ -85,14 +85,18 @@ def _workbook(archive: Archive) -> tuple[_Look, list[_Sheet]]:
     return look, found
 
 
-def _write_workbook(archive: Archive, look: _Look, sheets: list[_Sheet], out: TextBuilder) -> None:
+def _write_workbook(archive: Archive, look: _Look, sheets: list[_Sheet], out: TextBuilder) -> str:
+    """Write the sheets. Returns the title that all of them have, as far as they have one."""
     cells = 0
+    titles: set[str] = set()
     for sheet in sheets:
         if sheet.target and not sheet.hidden:
-            cells = _write_sheet(archive, sheet.target, sheet.title, look, cells, out)
+            cells, title = _write_sheet(archive, sheet.target, sheet.title, look, cells, out)
+            titles |= {title} if title else set()
     hidden = [sheet.title for sheet in sheets if sheet.hidden]
     if hidden:
         out.warn(f"Hidden sheets were left out: {', '.join(hidden)}.")
+    return titles.pop() if len(titles) == 1 else ""
 
 
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -107,7 +111,10 @@ class _Look:
     epoch: datetime
 
 
-def _write_sheet(archive: Archive, target: str, title: str, look: _Look, cells: int, out: TextBuilder) -> int:
+def _write_sheet(
+    archive: Archive, target: str, name: str, look: _Look, cells: int, out: TextBuilder
+) -> tuple[int, str]:
+    """Write a sheet. Returns the number of cells so far, and the title above its tables."""
     merged = _merged(archive, target)
     rows: list[tuple[int, dict[int, str]]] = []
     for number, row, count in _rows(archive, target, look):
@@ -116,10 +123,10 @@ def _write_sheet(archive: Archive, target: str, title: str, look: _Look, cells: 
             out.warn(left_out(out.limits))
             break
         rows.append((number, row))
-    if rows:
-        out.heading(title, 1)
-        write_rows(_laid_out(rows, merged), out, caption=title)
-    return cells
+    if not rows:
+        return cells, ""
+    out.heading(name, 1)
+    return cells, write_rows(_laid_out(rows, merged), out, caption=name)
 
 
 def _laid_out(

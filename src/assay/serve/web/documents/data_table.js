@@ -8,8 +8,8 @@ const MOST = 3; // parts of a table that are on the page at once
 /** The rows of a part as a table in a box of its own, in which it scrolls. `said`: the words above it say its caption. */
 export function tableBox(part, { said = "", lead = [] } = {}) {
   const partial = part.rows.length < part.total;
-  const caption = [part.caption, part.units].filter(Boolean).join(" — ");
-  const repeated = [part.caption, part.units].every((words) => !words || said.includes(words));
+  const caption = [part.caption, part.units, part.period].filter(Boolean).join(" — ");
+  const repeated = [part.caption, part.units, part.period].every((words) => !words || said.includes(words));
   const table = el(
     "table",
     {
