@@ -35,7 +35,9 @@ def raw_pdf(
     out, places = bytearray(b"%PDF-1.7\n"), {}
     for number, body in sorted(made.items()):
         places[number] = len(out)
-        out += f"{number} 0 obj\n".encode() + (body.encode("latin-1") if isinstance(body, str) else body) + b"\nendobj\n"
+        out += (
+            f"{number} 0 obj\n".encode() + (body.encode("latin-1") if isinstance(body, str) else body) + b"\nendobj\n"
+        )
     start, size = len(out), max(made) + 1
     out += f"xref\n0 {size}\n0000000000 65535 f \n".encode()
     for number in range(1, size):

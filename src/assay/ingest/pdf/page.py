@@ -202,9 +202,7 @@ def read_page(engine: PdfEngine, page: Any, surveyor: Surveyor, number: int = 0)
         raw.FPDFText_ClosePage(handle)
 
 
-def _sheet(
-    engine: PdfEngine, page: Any, handle: Any, frame: PageFrame, surveyor: Surveyor, number: int
-) -> PageContent:
+def _sheet(engine: PdfEngine, page: Any, handle: Any, frame: PageFrame, surveyor: Surveyor, number: int) -> PageContent:
     survey = surveyor.survey(page)
     text_page = ctypes.cast(handle, ctypes.c_void_p).value or 0
     count = max(0, raw.FPDFText_CountChars(handle))

@@ -122,7 +122,9 @@ class Surveyor:
         found = Survey()
         self.marks.clear()
         found.outside_forms = max(0, raw.FPDFPage_CountObjects(page))
-        self._objects(self.engine.page_object, ctypes.cast(page, ctypes.c_void_p), found.outside_forms, _OUTSIDE_FORMS, found)
+        self._objects(
+            self.engine.page_object, ctypes.cast(page, ctypes.c_void_p), found.outside_forms, _OUTSIDE_FORMS, found
+        )
         self._annotations(page, found)
         return found
 
@@ -317,18 +319,20 @@ def find_unseen(page: Any, frame: PageFrame, words: WordsOnPage, survey: Survey,
     return hidden.tolist()
 
 
-def _doubts(
-    frame: PageFrame, words: WordsOnPage, survey: Survey, surveyor: Surveyor
-) -> tuple[np.ndarray, np.ndarray]:
+def _doubts(frame: PageFrame, words: WordsOnPage, survey: Survey, surveyor: Surveyor) -> tuple[np.ndarray, np.ndarray]:
     """For each word how it could be hidden, and whether a picture is drawn over it."""
     boxes, looks = words.boxes, words.looks
     known = surveyor.places(set(words.things), survey)
     places = [known[thing] for thing in words.things]
-    doubts = np.array([NO_INK if look.inkless else place.doubt for look, place in zip(looks, places, strict=True)], object)
+    doubts = np.array(
+        [NO_INK if look.inkless else place.doubt for look, place in zip(looks, places, strict=True)], object
+    )
     for index, place in enumerate(places):
         if place.clips and not doubts[index] and _is_cut(frame, boxes[index], place.clips):
             doubts[index] = CUT_OFF
-    grounds, covered, pictured = _paints_around(frame, boxes, np.array([place.order for place in places]), survey.paints)
+    grounds, covered, pictured = _paints_around(
+        frame, boxes, np.array([place.order for place in places]), survey.paints
+    )
     inks = np.array([look.colour for look in looks], dtype=np.int16)
     unclear = (np.abs(inks - grounds).max(axis=1) <= CLOSE) | (grounds[:, 0] < 0) | (inks[:, 0] < 0)
     flat = np.minimum(boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]) < THIN
@@ -414,7 +418,9 @@ def _drawing(page: Any, frame: PageFrame, boxes: np.ndarray, annotated: bool) ->
     scale = min(1.5, 1400 / max(width, height, 1.0))
     wide, high = max(1, int(width * scale)), max(1, int(height * scale))
     left, top = np.clip(boxes[:, :2].min(axis=0) * scale - 2, 0, (wide - 1, high - 1)).astype(int).tolist()
-    right, bottom = np.clip(boxes[:, 2:].max(axis=0) * scale + 2, (left + 1, top + 1), (wide, high)).astype(int).tolist()
+    right, bottom = (
+        np.clip(boxes[:, 2:].max(axis=0) * scale + 2, (left + 1, top + 1), (wide, high)).astype(int).tolist()
+    )
     flags = raw.FPDF_ANNOT if annotated else 0
     return _Drawing(page, left, top, right - left, bottom - top, scale, (wide, high), flags)
 
