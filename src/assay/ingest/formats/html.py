@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.html_depth import limit_depth
-from assay.ingest.formats.html_hidden import remove_hidden
+from assay.ingest.formats.html_hidden import Pruned, remove_hidden
 from assay.ingest.formats.html_text import write_tree
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.metadata.file_fields import parse_authors, parse_date, plausible_title
@@ -31,6 +31,7 @@ _SHORT = 1500  # characters; a page this short has little beside its content
 _LONG = 2_000_000  # characters; no article is this long, and the selection would be slow
 _WHOLE = 0.95  # of the visible text
 _MENU = 0.7  # of the text of a table
+_UNSAID = 5  # hidden words; nearly every page has a few for screen readers
 _LINKED = 0.1  # of the visible text; menus consist of links, prose does not
 
 
@@ -67,8 +68,7 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
     if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and _has_surroundings(tree, out.length):
         _flatten_cells(tree)
         out = _main(tree.html or "", out)
-    if pruned.words > 5:
-        out.warn(f"{pruned.words} words that the page hides from its readers were left out.")
+    _report(pruned, out)
     return out.parsed(
         **facts,
         empty="The page shows no text of its own; it is filled in by scripts: save it from a browser, or print it to PDF.",
@@ -80,9 +80,16 @@ def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(limit_depth(source))
-    remove_hidden(tree)
+    _report(remove_hidden(tree), out)
     if tree.body is not None:
         write_tree(tree.body, out, below)
+
+
+def _report(pruned: Pruned, out: TextBuilder) -> None:
+    out.hidden += pruned.hidden
+    out.unsaid = _UNSAID
+    if pruned.cut_short:
+        out.warn("Its style sheets are too large to apply all of them: text that they hide may be part of the text.")
 
 
 def _has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
