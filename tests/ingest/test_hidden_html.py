@@ -98,7 +98,9 @@ def test_text_hidden_by_markup_is_reported_and_not_read(way: str) -> None:
 
 def assert_hidden(parsed: Parsed) -> None:
     assert "previous" not in parsed.text and "Seen first." in parsed.text and "Seen last." in parsed.text
-    assert len(parsed.warnings) == 1 and parsed.warnings[0].startswith("Text that no reader sees was left out: 7 words (")
+    assert len(parsed.warnings) == 1 and parsed.warnings[0].startswith(
+        "Text that no reader sees was left out: 7 words ("
+    )
     assert parsed.meta[HIDDEN] == SECRET
 
 

@@ -145,7 +145,8 @@ def test_what_word_does_not_show_is_not_read(hidden):
 def test_white_text_on_a_dark_ground_is_read():
     white = '<w:color w:val="FFFFFF"/>'
     shaded = p("SHOWN", run=white + '<w:shd w:fill="000000"/>')
-    cell = f"<w:tbl><w:tr><w:tc>{p('A', run=white)}</w:tc><w:tc>{p('B')}</w:tc></w:tr></w:tbl>"
+    dark = '<w:tcPr><w:shd w:fill="000080"/></w:tcPr>'
+    cell = f"<w:tbl><w:tr><w:tc>{dark}{p('A', run=white)}</w:tc><w:tc>{p('B')}</w:tc></w:tr></w:tbl>"
     assert docx(shaded + cell).text == "SHOWN\n\nA | B"
 
 

@@ -23,7 +23,7 @@ class HiddenText:
 
     @property
     def words(self) -> int:
-        return len(self.text.split())
+        return sum(any(map(str.isalnum, word)) for word in self.text.split())
 
 
 def describe_hidden(found: Iterable[HiddenText]) -> str:

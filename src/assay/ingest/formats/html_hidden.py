@@ -238,7 +238,10 @@ def _is_moved_away(own: dict[str, str]) -> bool:
 
 
 def _is_cut_off(own: dict[str, str]) -> bool:
-    if re.search(r"inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0(?:px|%)?\s*[)a0]|polygon\(\s*0[^,()]*\)", own.get("clip-path", "")):
+    if re.search(
+        r"inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0(?:px|%)?\s*[)a0]|polygon\(\s*0[^,()]*\)",
+        own.get("clip-path", ""),
+    ):
         return True
     if own.get("position") in {"absolute", "fixed"} and re.search(
         r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]", own.get("clip", "")
