@@ -54,7 +54,9 @@ def table(cell: str, looks: str = "", row: str = "", properties: str = "") -> st
 
 
 def drawing(looks: str) -> str:
-    return p("Around.", extra=f"<w:r><w:drawing><a>{looks}<w:txbxContent>{p(SECRET)}</w:txbxContent></a></w:drawing></w:r>")
+    return p(
+        "Around.", extra=f"<w:r><w:drawing><a>{looks}<w:txbxContent>{p(SECRET)}</w:txbxContent></a></w:drawing></w:r>"
+    )
 
 
 DOCX_WAYS = {
@@ -72,7 +74,9 @@ DOCX_WAYS = {
     "tiny": p(SECRET, run='<w:sz w:val="2"/>'),
     "narrowed to nothing": p(SECRET, run='<w:w w:val="1"/>'),
     "without fill": p(SECRET, run="<w:textFill><w:noFill/></w:textFill>"),
-    "filled transparently": p(SECRET, run='<w:textFill><w:solidFill><w:alpha w:val="100000"/></w:solidFill></w:textFill>'),
+    "filled transparently": p(
+        SECRET, run='<w:textFill><w:solidFill><w:alpha w:val="100000"/></w:solidFill></w:textFill>'
+    ),
     "hidden by its paragraph style": p(SECRET, "Gone"),
     "hidden by the style of its style": p(SECRET, "Heir"),
     "white by its paragraph style": p(SECRET, "Pale"),

@@ -24,7 +24,7 @@ import numpy as np
 from assay.core.access import Base
 from assay.core.codec import digest
 from assay.core.identity import searched_identity
-from assay.core.types import STDIN, UPLOAD, Document, Passage, Row
+from assay.core.types import HIDDEN, STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
 from assay.ingest.engine import BATCH, IngestEngine
@@ -477,7 +477,7 @@ def search_fields(document: Document, label: str = "") -> dict[str, str | int | 
         "type": document.kind,
         "language": document.language or "",
         "label": label or document.base,
-        **{f"meta.{name}": value for name, value in document.meta.items()},
+        **{f"meta.{name}": value for name, value in document.meta.items() if name != HIDDEN},
     }
 
 
