@@ -13,7 +13,8 @@ P = f"<p class='x' id='i' data-k='v'>{SECRET}</p>"
 
 
 def read(body: str, css: str = "") -> Parsed:
-    page = f"<!doctype html><html><head><style>{css}</style></head><body><p>Seen first.</p>{body}<p>Seen last.</p></body></html>"
+    shown = f"<p>Seen first.</p>{body}<p>Seen last.</p>"
+    page = f"<!doctype html><html><head><style>{css}</style></head><body>{shown}</body></html>"
     return html.parse(page.encode(), "page.html", FileLimits())
 
 

@@ -1,6 +1,6 @@
 """Finds text that a page contains but does not show on a screen, because instructions to a model are hidden there.
 
-Text that a sheet outside the file or a script might colour differently is kept; a closed `details` is kept, since a reader opens it.
+Text that a sheet outside the file might colour differently is kept, and so is a closed `details`, which a reader opens.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.ingest.formats.html_styles import Styles, declarations, page_styles
 from assay.ingest.hidden import HiddenText
@@ -191,7 +191,7 @@ def _colour(value: str) -> tuple[Colour, float] | None:
 
     if not value:
         return None
-    found = color4.parse_color(value)
+    found: Any = color4.parse_color(value)
     if found is None or isinstance(found, str):
         return None
     try:
@@ -205,8 +205,8 @@ def _font_size(declared: str, around: float) -> float:
     match = _LENGTH.match(declared)
     if match is None:
         return around if declared in {"", "inherit", "unset", "smaller", "larger"} else 16.0
-    relative = {"em": around, "%": around / 100}
-    return float(match[1]) * relative.get(match[2], _PIXELS.get(match[2] or "px", 1))
+    units = {**_PIXELS, "em": around, "%": around / 100}
+    return float(match[1]) * units.get(match[2] or "px", 1)
 
 
 def _removed(own: dict[str, str]) -> str:

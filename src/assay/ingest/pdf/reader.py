@@ -23,8 +23,9 @@ from assay.ingest.hidden import HiddenText, describe_hidden, hidden_meta, listed
 from assay.ingest.metadata.fill import read_front_page
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Refused, Status
 from assay.ingest.pdf.build_text import PdfText, WordPositions, build_text, fold_title
+from assay.ingest.pdf.engine import PdfEngine, page_frame
 from assay.ingest.pdf.layout import find_running_heads, order_lines, rotated_lines, split_runs
-from assay.ingest.pdf.page import PageContent, PdfEngine, page_frame, read_page
+from assay.ingest.pdf.page import PageContent, read_page
 from assay.ingest.pdf.unseen import Surveyor, has_layered_forms
 
 TOO_LONG = "Only {read:,} of its {all:,} pages were read: all would take more than {seconds:.0f} seconds; split it."

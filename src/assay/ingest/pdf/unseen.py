@@ -11,13 +11,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pypdfium2.raw as raw
 
-if TYPE_CHECKING:
-    from assay.ingest.pdf.page import Box, PageFrame, PdfEngine, TextStyle
+from assay.ingest.pdf.engine import Box, PageFrame, PdfEngine, TextStyle
 
 OUTSIDE, SMALL, NO_INK = "outside the page", "too small to read", "without ink"
 COVERED, CUT_OFF, LAYER = "covered", "cut off", "in a hidden layer"

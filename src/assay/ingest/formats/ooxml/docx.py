@@ -238,11 +238,10 @@ class _Reader:
                 yield f" {formula(element)} "
             elif name in _DELETED:
                 self._hide(element, DELETED)
-            elif name == "r" and self._hide(
-                element, hidden_text(self.styles.text(element, style, self.table_style), ground)
-            ):
-                continue
-            elif name in {"drawing", "pict"} and self._hide(element, _hidden_drawing(element)):
+            elif (
+                name == "r"
+                and self._hide(element, hidden_text(self.styles.text(element, style, self.table_style), ground))
+            ) or (name in {"drawing", "pict"} and self._hide(element, _hidden_drawing(element))):
                 continue
             elif name not in _LEFT_OUT:
                 yield from self._words(element, style, ground)
