@@ -57,12 +57,11 @@ class Paint(NamedTuple):
     picture: bool = False
 
 
-class TextPlace(NamedTuple):
-    """A text object: when it is drawn, what it is cut to (None: not a rectangle), and how else it may be hidden."""
+class TextState(NamedTuple):
+    """What a text object is cut to (None: not a rectangle), and how else it may be hidden."""
 
-    order: int
-    clips: tuple[Box | None, ...] = ()
-    doubt: str = ""
+    clips: tuple[Box | None, ...]
+    doubt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +126,20 @@ class Surveyor:
         self._annotations(page, found)
         return found
 
-    def places(self, texts: Iterable[int], survey: Survey) -> dict[int, TextPlace]:
-        """Of the objects that begin a word: a page may have thousands of one letter."""
+    def states(self, texts: Iterable[int], survey: Survey) -> dict[int, TextState]:
+        """Of the objects that begin a word and may be hidden: a page may have thousands of one letter."""
         engine, things = self.engine, list(texts)
         clipped = map(engine.clip_count, map(engine.clip_path, things))
-        states = zip(clipped, map(engine.mark_count, things), map(engine.transparent, things), strict=True)
-        found: dict[int, TextPlace] = {}
-        for thing, (clips, marks, transparent) in zip(things, states, strict=True):
-            order = survey.texts.get(thing, MOST_OBJECTS)
-            around = survey.forms.get(thing, _OUTSIDE_FORMS)
-            cut_to = self._clips(thing, around) if clips > 0 else around.clips
-            layer = LAYER if marks > 0 and self._in_layer(thing, marks) else ""
-            found[thing] = TextPlace(order, cut_to, around.doubt or layer or (TRANSPARENT if transparent else ""))
+        asked = zip(things, clipped, map(engine.mark_count, things), map(engine.transparent, things), strict=True)
+        found: dict[int, TextState] = {}
+        for thing, clips, marks, transparent in asked:
+            if clips > 0 or marks > 0 or transparent or thing in survey.forms:
+                around = survey.forms.get(thing, _OUTSIDE_FORMS)
+                cut_to = self._clips(thing, around) if clips > 0 else around.clips
+                layer = LAYER if marks > 0 and self._in_layer(thing, marks) else ""
+                doubt = around.doubt or layer or (TRANSPARENT if transparent else "")
+                if cut_to or doubt:
+                    found[thing] = TextState(cut_to, doubt)
         return found
 
     def _objects(self, get: Any, holder: Any, count: int, around: _Around, found: Survey) -> None:
@@ -321,23 +322,27 @@ def find_unseen(page: Any, frame: PageFrame, words: WordsOnPage, survey: Survey,
 def _doubts(frame: PageFrame, words: WordsOnPage, survey: Survey, surveyor: Surveyor) -> tuple[np.ndarray, np.ndarray]:
     """For each word how it could be hidden, and whether a picture is drawn over it."""
     boxes, looks = words.boxes, words.looks
-    known = surveyor.places(set(words.things), survey)
-    places = [known[thing] for thing in words.things]
-    doubts = np.array(
-        [NO_INK if look.inkless else place.doubt for look, place in zip(looks, places, strict=True)], object
-    )
-    for index, place in enumerate(places):
-        if place.clips and not doubts[index] and _is_cut(frame, boxes[index], place.clips):
-            doubts[index] = CUT_OFF
-    grounds, covered, pictured = _paints_around(
-        frame, boxes, np.array([place.order for place in places]), survey.paints
-    )
-    inks = np.array([look.colour for look in looks], dtype=np.int16)
+    states = surveyor.states(set(words.things), survey)
+    doubts = np.array([NO_INK if look.inkless else "" for look in looks], object)
+    for index, thing in enumerate(words.things) if states else ():
+        if thing in states and not doubts[index]:
+            clips, doubt = states[thing]
+            doubts[index] = doubt or (CUT_OFF if clips and _is_cut(frame, boxes[index], clips) else "")
+    orders = np.array([survey.texts.get(thing, MOST_OBJECTS) for thing in words.things])
+    grounds, covered, pictured = _paints_around(frame, boxes, orders, survey.paints)
+    inks = _inks(looks)
     unclear = (np.abs(inks - grounds).max(axis=1) <= CLOSE) | (grounds[:, 0] < 0) | (inks[:, 0] < 0)
     flat = np.minimum(boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]) < THIN
     for mask, how in ((covered, COVERED), (unclear, SAME_COLOUR), (flat, SMALL)):
         doubts[(doubts == "") & mask] = how
     return doubts, pictured
+
+
+def _inks(looks: list[TextStyle]) -> np.ndarray:
+    """The colour of each word; a page has few."""
+    numbers: dict[Colour, int] = {}
+    which = [numbers.setdefault(look.colour, len(numbers)) for look in looks]
+    return np.array(list(numbers), dtype=np.int16)[which]
 
 
 def _paints_around(
