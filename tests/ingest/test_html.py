@@ -189,7 +189,7 @@ def test_text_that_can_be_seen_is_read(shown):
 
 def test_what_was_hidden_is_said():
     parsed = read(body("<p>Seen.</p><p style='display:none'>one two three four five six seven</p>"))
-    assert parsed.warnings == ("7 words that the page hides from its readers were left out.",)
+    assert parsed.warnings == ("Text that no reader sees was left out: 7 words (not displayed).",)
 
 
 def test_title_authors_date_and_language_come_from_the_page_itself():

@@ -47,7 +47,8 @@ class Format:
 
 
 _ARCHIVE = ("encodings.cp437", "encodings.utf_16_le", "lxml.etree", "gzip")
-_PAGE = ("selectolax.lexbor", "trafilatura")
+_STYLES = ("tinycss2", "tinycss2.color4")
+_PAGE = ("selectolax.lexbor", *_STYLES)
 FORMATS = (
     Format(
         "pdf", "assay.ingest.pdf.reader:parse", (".pdf",), signature=b"%PDF-", binary=True,
@@ -56,7 +57,7 @@ FORMATS = (
     Format(
         "email", "assay.ingest.formats.mail:parse", (".eml", ".mbox", ".mht", ".mhtml"),
         has_title=False, message_header=True, text_share=0.5, nouns=("e-mail", "email", "mail", "message"),
-        libraries=("email.parser", *_PAGE[:1]),
+        libraries=("email.parser", *_PAGE),
     ),
     Format(
         "xlsx", "assay.ingest.formats.ooxml.xlsx:parse", (".xlsx", ".xlsm"), member="xl/workbook.xml", binary=True,
@@ -75,21 +76,21 @@ FORMATS = (
     Format(
         "html", "assay.ingest.formats.html:parse", (".html", ".htm", ".xhtml"),
         title_source=TitleSource.first_heading, header_lines=True, text_share=0.3, nouns=("web page", "webpage"),
-        libraries=_PAGE,
+        libraries=(*_PAGE, "trafilatura"),
     ),
     Format(
         "epub", "assay.ingest.formats.epub:parse", (".epub",), media_type="application/epub+zip",
         member="META-INF/container.xml", binary=True, text_share=0.4, nouns=("e-book", "ebook"),
-        libraries=(*_ARCHIVE, *_PAGE[:1]),
+        libraries=(*_ARCHIVE, *_PAGE),
     ),
     Format(
         "docx", "assay.ingest.formats.ooxml.docx:parse", (".docx", ".docm", ".dotx"), member="word/document", binary=True,
         title_source=TitleSource.first_heading, authored_by_program=True, text_share=0.15, program="word",
-        libraries=_ARCHIVE,
+        libraries=(*_ARCHIVE, *_STYLES),
     ),
     Format(
         "markdown", "assay.ingest.formats.plain:parse", (".md", ".markdown", ".mkd", ".mdx", ".qmd", ".rmd"),
-        plain=True, header_lines=True,
+        plain=True, header_lines=True, libraries=_STYLES,
     ),
     Format("rst", "assay.ingest.formats.plain:parse", (".rst", ".rest"), plain=True, header_lines=True),
     Format("org", "assay.ingest.formats.plain:parse", (".org",), plain=True, header_lines=True),

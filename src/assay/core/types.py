@@ -85,6 +85,7 @@ class Table:
 
 
 SEAMS = "seams"  # the key in the `meta` of a document
+HIDDEN = "hidden_text"  # a key in the `meta` of a document: never searched, never sent to a model
 
 
 def page_at(pages: Sequence[int], kind: str, offset: int) -> int | None:

@@ -24,7 +24,7 @@ import numpy as np
 from assay.core.access import Base
 from assay.core.codec import digest
 from assay.core.identity import searched_identity, unsaid_identity
-from assay.core.types import STDIN, UPLOAD, Document, Passage, Row
+from assay.core.types import HIDDEN, STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
 from assay.ingest.engine import BATCH, IngestEngine
@@ -40,7 +40,7 @@ from assay.store.documents import Entry
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-PARSER = "3"  # incremented when the same file would now give a different text, or other tables
+PARSER = "4"  # incremented when the same file would now give a different text, or other tables
 WAITING = 64  # documents read ahead of the embedder: enough to keep it busy, few enough for memory
 BYTES_AT_ONCE = 128_000_000  # of files that are read at the same time; a larger file is read alone
 ENOUGH = 32  # passages of which a batch does not wait for more
@@ -477,7 +477,7 @@ def search_fields(document: Document, label: str = "") -> dict[str, str | int | 
         "type": document.kind,
         "language": document.language or "",
         "label": label or document.base,
-        **{f"meta.{name}": value for name, value in document.meta.items()},
+        **{f"meta.{name}": value for name, value in document.meta.items() if name != HIDDEN},
     }
 
 

@@ -8,6 +8,7 @@ import typer
 
 from assay.cli.options import BaseName, Bases, Json, Workspace, Yes, cells, console, plain, print_json, wait_for
 from assay.core.printable import printable_name
+from assay.core.types import HIDDEN
 
 
 def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False) -> None:
@@ -69,6 +70,7 @@ def show(
         ("Authors", ", ".join(document.authors)),
         ("Date", document.date),
         ("File", printable_name(document.uri)),
+        ("Left out, since no reader sees it", document.meta.get(HIDDEN)),
     )
     for label, value in facts:
         if value:

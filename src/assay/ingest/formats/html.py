@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.html_depth import limit_depth
-from assay.ingest.formats.html_hidden import remove_hidden
+from assay.ingest.formats.html_hidden import Pruned, remove_hidden
 from assay.ingest.formats.html_main import has_surroundings, main_content, main_element, remove_menus
 from assay.ingest.formats.html_permalinks import remove_permalinks
 from assay.ingest.formats.html_text import write_tree
@@ -35,6 +35,7 @@ _SECTIONS = (
     6  # a page with as many headings is a handbook: an element that holds it is taken whole, lists and tables included
 )
 _MOSTLY = 0.8  # of the text outside menus
+_UNSAID = 5  # hidden words; nearly every page has a few for screen readers
 
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
@@ -68,8 +69,7 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
     out = _written(tree.body, limits)
     if _SHORT < out.length < _LONG and pruned.depth <= _DEEP and has_surroundings(tree, out.length):
         out = _main(tree, out)
-    if pruned.words > 5:
-        out.warn(f"{pruned.words} words that the page hides from its readers were left out.")
+    _report(pruned, out)
     return out.parsed(
         **facts,
         empty="The page shows no text of its own; it is filled in by scripts: save it from a browser, or print it to PDF.",
@@ -82,9 +82,16 @@ def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
 
     tree = LexborHTMLParser(limit_depth(source))
     remove_permalinks(tree)
-    remove_hidden(tree)
+    _report(remove_hidden(tree), out)
     if tree.body is not None:
         write_tree(tree.body, out, below)
+
+
+def _report(pruned: Pruned, out: TextBuilder) -> None:
+    out.hidden += pruned.hidden
+    out.unsaid = _UNSAID
+    if pruned.cut_short:
+        out.warn("Its style sheets are too large to apply all of them: text that they hide may be part of the text.")
 
 
 def _main(tree: LexborHTMLParser, shown: TextBuilder) -> TextBuilder:

@@ -1,238 +1,262 @@
-"""Detects text that a page contains but does not show. It is not read, because instructions to a model are hidden there.
+"""Finds text that a page contains but does not show on a screen, because instructions to a model are hidden there.
 
-A rule must be certain: text that an external style sheet or a script might still show is kept.
+Text that a sheet outside the file might colour differently is kept, and so is a closed `details`, which a reader opens.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from assay.ingest.formats.html_styles import Styles, declarations, page_styles
+from assay.ingest.hidden import HiddenText
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-_SIZE = re.compile(r"(-?(?:\d++(?:\.\d++)?|\.\d++))\s*(px|pt|em|rem|vw|vh|ex|ch|cm|in|%)?")
-_FONT = re.compile(r"(?:^|\s)(\d++(?:\.\d++)?|\.\d++)(px|pt|em|rem|%)?(?:/\S+)?\s")
+NOT_DISPLAYED, INVISIBLE, TRANSPARENT = "not displayed", "invisible", "transparent"
+SMALL, OFF_THE_PAGE, CUT_OFF = "too small to read", "off the page", "cut off"
+SAME_COLOUR = "in the colour of the background"
+
+_LENGTH = re.compile(r"(?:calc\(\s*)?(-?(?:\d++(?:\.\d++)?|\.\d++))\s*(px|pt|em|rem|vw|vh|ex|ch|cm|in|%)?")
 _FAR = 400  # pixels outside the page: layouts never need that, hidden text does
+_FAR_AFTER = 5_000  # pixels to the right or below
 _PIXELS = {"em": 16, "rem": 16, "pt": 1.3, "vw": 12, "vh": 8, "ex": 8, "ch": 8, "cm": 38, "in": 96, "%": 10}
 
+_NOT_TEXT = frozenset({"script", "style", "noscript", "iframe", "object", "embed", "svg", "canvas", "audio", "video"})
 
-def declarations(style: str) -> dict[str, str]:
-    """`color: Red !important; top:0` → {"color": "red", "top": "0"}."""
-    found: dict[str, str] = {}
-    if not style:
-        return found
-    for part in re.sub(r"/\*.*?(?:\*/|\Z)", "", style, flags=re.DOTALL).split(";"):
-        key, _, value = part.partition(":")
-        found[key.strip().lower()] = value.replace("!important", "").strip().lower()
-    return found
+Colour = tuple[float, ...]  # red, green and blue, each 0 to 255
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What an element's text inherits. `ground` is None if it is a picture, or set by a sheet outside the file."""
+
+    ink: Colour = (0.0, 0.0, 0.0)
+    ground: Colour | None = (255.0, 255.0, 255.0)
+    size: float = 16.0  # pixels
+    visible: bool = True
+    transparent: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def hidden(self) -> str:
+        """How text of this look is hidden; empty if it is seen."""
+        if not self.visible:
+            return INVISIBLE
+        if self.size < 2:
+            return SMALL
+        if self.transparent:
+            return TRANSPARENT
+        alike = self.ground is not None and max(abs(a - b) for a, b in zip(self.ink, self.ground, strict=True)) <= 12
+        return SAME_COLOUR if alike else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    hidden: tuple[HiddenText, ...]
+    depth: int  # of the deepest element
+    cut_short: bool  # not every style was applied
 
 
 def hides_text(style: str) -> bool:
     """Whether an element with this inline style is invisible regardless of its context."""
-    return bool(style) and _invisible(declarations(style))
+    own = {name: value for name, (value, _) in declarations(style).items()}
+    return bool(_removed(own) or _look(own, {}, "", _Look(), foreign=False).hidden)
 
 
-def _invisible(style: dict[str, str]) -> bool:
-    if not style:
-        return False
-    if style.get("display") == "none" or style.get("visibility") in {"hidden", "collapse"}:
-        return True
-    if style.get("mso-hide") == "all" or style.get("content-visibility") == "hidden":  # mso-hide: in e-mails
-        return True
-    if re.search(r"opacity\(\s*0(?:\.0\d*)?%?\s*\)", style.get("filter", "")):
-        return True
-    if _share(style.get("opacity")) <= 0.05 or _pixels(style.get("font-size")) < 2:
-        return True
-    if "font" in style and (size := _FONT.search(style["font"])):
-        return _pixels(size[1] + (size[2] or "")) < 2
-    if _pixels(style.get("text-indent")) <= -_FAR:
-        return True
-    if style.get("position") in {"absolute", "fixed"}:
-        edges = [_pixels(style.get(edge)) for edge in ("left", "top", "right", "bottom", "margin-left", "margin-top")]
-        if min(edges) <= -_FAR or re.search(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]", style.get("clip", "")):
-            return True
-    if _pixels(style.get("margin-left")) <= -_FAR or re.search(
-        r"inset\((?:50|100)%|circle\(\s*0(?:px|%)?\s*[)a]", style.get("clip-path", "")
-    ):
-        return True
-    if re.search(r"scale\(\s*0(?:\.0+)?\s*[,)]|translate[xy3d]*\(\s*-\d{4,}", style.get("transform", "")):
-        return True
-    if style.get("overflow") in {"hidden", "clip"}:
-        sides = (style.get(side) for side in ("width", "height", "max-width", "max-height"))
-        if min(map(_pixels, sides)) <= 1:
-            return True
-    inks = (style.get("color", ""), style.get("-webkit-text-fill-color", ""))
-    return any(re.fullmatch(r"transparent|(?:rgba|hsla)\(.*[,/]\s*0?(?:\.0+)?%?\s*\)", ink) for ink in inks)
-
-
-def _share(value: str | None) -> float:
-    match = _SIZE.match(value or "")
-    return (float(match[1]) / (100 if match[2] == "%" else 1)) if match else 1.0
-
-
-def _pixels(value: str | None) -> float:
-    """A length in pixels, roughly; anything else counts as a length that hides nothing."""
-    match = _SIZE.match(value or "")
-    return float(match[1]) * _PIXELS.get(match[2] or "px", 1) if match else 100.0
-
-
-# --- colours --------------------------------------------------------------------------------------------------------
-
-Colour = tuple[int, int, int]
-
-_NAMED = {"white": (255, 255, 255), "black": (0, 0, 0), "snow": (255, 250, 250), "ivory": (255, 255, 240)}
-_NAMED |= {
-    "red": (255, 0, 0),
-    "blue": (0, 0, 255),
-    "green": (0, 128, 0),
-    "yellow": (255, 255, 0),
-    "gray": (128, 128, 128),
-}
-_WHITE = (255, 255, 255)
-
-
-def parse_colour(value: str) -> Colour | None:
-    if match := re.search(r"#([0-9a-f]{3,8})\b", value):
-        digits = match[1] if len(match[1]) >= 6 else "".join(2 * digit for digit in match[1])
-        return int(digits[0:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
-    if match := re.search(r"rgba?\(\s*(\d+)[\s,]+(\d+)[\s,]+(\d+)", value):
-        return int(match[1]), int(match[2]), int(match[3])
-    return next((_NAMED[word] for word in re.findall(r"[a-z]+", value) if word in _NAMED), None)
-
-
-def are_alike(one: Colour, other: Colour) -> bool:
-    """Whether a reader cannot tell these two colours apart."""
-    return max(abs(a - b) for a, b in zip(one, other, strict=True)) <= 12
-
-
-# --- pages ----------------------------------------------------------------------------------------------------------
-
-_NOT_TEXT = frozenset(
-    {"script", "style", "template", "noscript", "iframe", "object", "embed", "svg", "canvas", "audio", "video"}
-)
-# A page that waits for its scripts hides itself entirely at first; that is not hidden text.
-_WHOLE = frozenset({"html", "body", "main", "article"})
-_UNKNOWN = (-1, -1, -1)  # an image, or a background set by a style sheet that is not available
-
-
-@dataclass(frozen=True, slots=True)
-class _StyleSheet:
-    """What the page's own style sheets declare for plain selectors (`p`, `.note`, `#aside`, `p.note`)."""
-
-    hidden: frozenset[str]
-    backgrounds: dict[str, str]
-    foreign: bool  # some style sheets are not available
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenText:
-    words: int  # of hidden text
-    depth: int  # of the deepest element
-
-
-def remove_hidden(tree: LexborHTMLParser) -> HiddenText:
+def remove_hidden(tree: LexborHTMLParser) -> Pruned:
     """Remove from the tree what a reader would not see."""
-    sheet = _sheet(tree)
+    styles = page_styles(tree)
     gone: list[LexborNode] = []
-    words = depth = 0
-    behind: list[Colour] = [_WHITE]  # the background of each open element
+    hidden: list[HiddenText] = []
+    depth = 0
+    looks = [_Look()]  # of each open element
     node = tree.root
     entering = True
-    while node is not None and behind:
+    while node is not None and looks:
         if entering:
-            attributes = node.attributes
-            if node.tag in _NOT_TEXT:
+            how, look = _enter(node, looks[-1], styles, tree)
+            if how is not None:
                 gone.append(node)
-            elif (attributes or node.tag == "dialog") and _hidden(node.tag or "", attributes, behind[-1], sheet):
-                gone.append(node)
-                words += len(node.text().split())
-            elif (child := node.child) is not None:
-                behind.append(_background(node.tag or "", attributes, behind[-1], sheet))
-                depth = max(depth, len(behind))
+                text = (node.text_content or "") if node.tag == "-text" else _text(node)
+                if how and text.strip():
+                    hidden.append(HiddenText(text, how))
+            elif (child := node.first_child) is not None:
+                looks.append(look)
+                depth = max(depth, len(looks))
                 node = child
                 continue
         if (following := node.next) is not None:
             node, entering = following, True
         else:
             node, entering = node.parent, False
-            behind.pop()
+            looks.pop()
     # Only after the walk, and never a node inside another: a removed node must not be touched again.
     for node in gone:
         node.decompose()
-    return HiddenText(words, depth)
+    return Pruned(tuple(hidden), depth, styles.cut_short)
 
 
-def _hidden(tag: str, attributes: Mapping[str, str | None], behind: Colour, sheet: _StyleSheet) -> bool:
-    if tag in _WHOLE:
+def _text(node: LexborNode) -> str:
+    """The text of a hidden element; that of a template is in fragments of its own."""
+    if node.tag == "template":
+        return " ".join(re.sub(r"<[^<>]*+>", " ", node.html or "").split())
+    return " ".join(part.text_content or "" for part in node.traverse(include_text=True) if _is_prose(part))
+
+
+def _is_prose(node: LexborNode) -> bool:
+    return node.tag == "-text" and (node.parent is None or node.parent.tag not in _NOT_TEXT)
+
+
+def _enter(node: LexborNode, around: _Look, styles: Styles, tree: LexborHTMLParser) -> tuple[str | None, _Look]:
+    """How a node is hidden (None: it is not; empty: it is no text), and the look that its children inherit."""
+    tag = node.tag or ""
+    if tag == "-text":
+        return around.hidden or None, around
+    if tag in _NOT_TEXT:
+        return "", around
+    if tag == "template":
+        return NOT_DISPLAYED, around
+    attributes = node.attributes
+    if not attributes and tag != "dialog" and node.mem_id not in styles.elements:
+        return None, around
+    own = styles.of(node.mem_id, attributes.get("style") or "")
+    if around.variables or any("var(" in value for value in own.values()) or any(name.startswith("--") for name in own):
+        variables = {**around.variables, **{name: value for name, value in own.items() if name.startswith("--")}}
+        own = {name: _filled(value, variables) for name, value in own.items()}
+        around = replace(around, variables=variables)
+    if "display" not in own and ("hidden" in attributes or (tag == "dialog" and "open" not in attributes)):
+        own["display"] = "none"
+    look = _look(own, attributes, tag, around, styles.foreign)
+    if _waits_for_scripts(node, tag, tree):
+        return None, replace(look, visible=True)
+    return _removed(own) or None, look
+
+
+def _waits_for_scripts(node: LexborNode, tag: str, tree: LexborHTMLParser) -> bool:
+    """Whether the element is the whole page, which some pages hide until their scripts have run."""
+    if tag in {"main", "article"}:
+        return tree.body is not None and 2 * len(node.text()) > len(tree.body.text())
+    return tag in {"html", "body"}
+
+
+def _filled(value: str, variables: Mapping[str, str]) -> str:
+    for _ in range(4):
+        if "var(" not in value or len(value) > 2_000:
+            break
+        value = re.sub(
+            r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)", lambda match: variables.get(match[1], match[2] or ""), value
+        )
+    return value.strip()
+
+
+def _look(own: dict[str, str], attributes: Mapping[str, str | None], tag: str, around: _Look, foreign: bool) -> _Look:
+    ink, transparent = around.ink, around.transparent
+    for name in ("color", "-webkit-text-fill-color"):
+        declared = own.get(name) or ((attributes.get("color") or "").lower() if name == "color" else "")
+        if declared in {"initial", "revert"}:
+            ink, transparent = (0.0, 0.0, 0.0), False
+        elif found := _colour(declared):
+            ink, transparent = found[0], found[1] <= 0.05
+    visible = around.visible
+    if (declared := own.get("visibility", "inherit")) not in {"inherit", "unset"}:
+        visible = declared not in {"hidden", "collapse"}
+    size = _font_size(own.get("font-size", ""), around.size)
+    return replace(
+        around, ink=ink, transparent=transparent, visible=visible, size=size,
+        ground=_ground(own, attributes, around.ground, foreign),
+    )  # fmt: skip
+
+
+def _ground(
+    own: dict[str, str], attributes: Mapping[str, str | None], around: Colour | None, foreign: bool
+) -> Colour | None:
+    declared = own.get("background-color") or (attributes.get("bgcolor") or "").lower()
+    if own.get("background-image", "none") != "none" or "background" in attributes:
+        return None
+    if declared in {"", "none", "transparent", "inherit", "initial", "unset"}:
+        return None if foreign and {"class", "id"} & attributes.keys() else around
+    found = next(filter(None, map(_colour, re.findall(r"[\w-]+\([^()]*\)|[^\s()]+", declared))), None)
+    if found is None or 0 < found[1] < 1:
+        return None
+    return found[0] if found[1] else around
+
+
+def _colour(value: str) -> tuple[Colour, float] | None:
+    """Red, green and blue, and how opaque they are."""
+    from tinycss2 import color4
+
+    if not value:
+        return None
+    found: Any = color4.parse_color(value)
+    if found is None or isinstance(found, str):
+        return None
+    try:
+        shown = found.to("srgb") if found.space != "srgb" else found
+    except (NotImplementedError, ValueError):
+        return None
+    return tuple(255 * (part or 0.0) for part in shown.coordinates), shown.alpha
+
+
+def _font_size(declared: str, around: float) -> float:
+    match = _LENGTH.match(declared)
+    if match is None:
+        return around if declared in {"", "inherit", "unset", "smaller", "larger"} else 16.0
+    units = {**_PIXELS, "em": around, "%": around / 100}
+    return float(match[1]) * units.get(match[2] or "px", 1)
+
+
+def _removed(own: dict[str, str]) -> str:
+    """How an element is hidden with everything in it; empty if it is not."""
+    if not own:
+        return ""
+    if own.get("display") == "none" or own.get("mso-hide") == "all" or own.get("content-visibility") == "hidden":
+        return NOT_DISPLAYED  # mso-hide: in e-mails
+    if _share(own.get("opacity")) <= 0.05 or re.search(r"opacity\(\s*0(?:\.0\d*)?%?\s*\)", own.get("filter", "")):
+        return TRANSPARENT
+    if _pixels(own.get("text-indent")) <= -_FAR or _pixels(own.get("margin-left")) <= -_FAR or _is_moved_away(own):
+        return OFF_THE_PAGE
+    if re.search(r"scale[xy3d]*\(\s*0(?:\.0+)?\s*[,)]|rotate[xy]\(\s*-?90deg", own.get("transform", "")):
+        return SMALL
+    if re.match(r"0(?:\.0+)?(?:\s|$)", own.get("scale", "")) or re.fullmatch(r"0(?:\.0+)?%?", own.get("zoom", "")):
+        return SMALL
+    return CUT_OFF if _is_cut_off(own) else ""
+
+
+def _is_moved_away(own: dict[str, str]) -> bool:
+    if re.search(r"translate[xy3d]*\([^()]*-\d{4,}", own.get("transform", "")) or re.search(
+        r"-\d{4,}", own.get("translate", "")
+    ):
+        return True
+    if own.get("position") not in {"absolute", "fixed", "relative"}:
         return False
-    if "hidden" in attributes or (tag == "dialog" and "open" not in attributes):
+    edges = [_pixels(own.get(edge)) for edge in ("left", "top", "right", "bottom", "margin-left", "margin-top")]
+    return min(edges) <= -_FAR or max(edges[:2]) >= _FAR_AFTER
+
+
+def _is_cut_off(own: dict[str, str]) -> bool:
+    if re.search(
+        r"inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0(?:px|%)?\s*[)a0]|polygon\(\s*0[^,()]*\)",
+        own.get("clip-path", ""),
+    ):
         return True
-    style = declarations(attributes.get("style") or "")
-    if _invisible(style):
+    if own.get("position") in {"absolute", "fixed"} and re.search(
+        r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]", own.get("clip", "")
+    ):
         return True
-    shown = style.get("display") or style.get("visibility") == "visible"
-    if not shown and sheet.hidden and not sheet.hidden.isdisjoint(_selectors(tag, attributes)):
-        return True
-    declared = style.get("color") or (attributes.get("color") or "").lower()
-    ink = parse_colour(declared) if declared else None
-    return ink is not None and are_alike(ink, _background(tag, attributes, behind, sheet))
+    sides = (own.get(side) for side in ("width", "height", "max-width", "max-height"))
+    return own.get("overflow", "").split(" ")[0] in {"hidden", "clip"} and min(map(_pixels, sides)) <= 1
 
 
-def _background(tag: str, attributes: Mapping[str, str | None], behind: Colour, sheet: _StyleSheet) -> Colour:
-    if not attributes and not sheet.backgrounds:
-        return behind
-    style = declarations(attributes.get("style") or "")
-    names = _selectors(tag, attributes)
-    declared = style.get("background-color") or style.get("background") or attributes.get("bgcolor") or ""
-    declared = (declared or next((sheet.backgrounds[name] for name in names if name in sheet.backgrounds), "")).lower()
-    if "url(" in declared or "gradient" in declared or "background-image" in style:
-        return _UNKNOWN
-    if declared and (found := parse_colour(declared)):
-        return found
-    return _UNKNOWN if sheet.foreign and len(names) > 1 else behind
+def _share(value: str | None) -> float:
+    match = _LENGTH.match(value or "")
+    return (float(match[1]) / (100 if match[2] == "%" else 1)) if match else 1.0
 
 
-def _selectors(tag: str, attributes: Mapping[str, str | None]) -> list[str]:
-    marks = ["." + name for name in (attributes.get("class") or "").lower().split()]
-    if named := attributes.get("id"):
-        marks.append("#" + named.lower())
-    return [tag, *marks, *(tag + mark for mark in marks)]
-
-
-def _sheet(tree: LexborHTMLParser) -> _StyleSheet:
-    hidden: set[str] = set()
-    backgrounds: dict[str, str] = {}
-    for node in tree.css("style"):
-        if (node.attributes.get("media") or "all").lower() in {"all", "screen"}:
-            for selectors, style in _rules(node.text()):
-                background = style.get("background-color") or style.get("background")
-                invisible = _invisible(style)
-                for selector in map(str.strip, selectors.lower().split(",")) if background or invisible else ():
-                    if invisible and re.fullmatch(r"\w*[.#][\w-]+", selector):
-                        hidden.add(selector)
-                    if background:
-                        backgrounds[selector] = background
-    foreign = any("stylesheet" in (link.attributes.get("rel") or "").lower() for link in tree.css("link[rel]"))
-    return _StyleSheet(frozenset(hidden), backgrounds, foreign)
-
-
-def _rules(css: str) -> list[tuple[str, dict[str, str]]]:
-    """Rules outside every @-block: those inside apply only to some screens, or to print."""
-    rules: list[tuple[str, dict[str, str]]] = []
-    css = re.sub(r"/\*.*?(?:\*/|\Z)", "", css, flags=re.DOTALL)
-    depth = start = opened = 0
-    for match in re.finditer(r"[{}]", css):
-        if match[0] == "{":
-            opened = match.end() if depth == 0 else opened
-            depth += 1
-        elif depth:
-            depth -= 1
-            if depth == 0:
-                selectors = css[start : opened - 1].rpartition(";")[2].strip()
-                if not selectors.startswith("@"):
-                    rules.append((selectors, declarations(css[opened : match.start()])))
-                start = match.end()
-    return rules
+def _pixels(value: str | None) -> float:
+    """A length in pixels, roughly; anything else counts as a length that hides nothing."""
+    match = _LENGTH.match(value or "")
+    return float(match[1]) * _PIXELS.get(match[2] or "px", 1) if match else 100.0

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.core.types import Section, Table
+from assay.ingest.hidden import HiddenText, describe_hidden, hidden_meta
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import clean_text, tidy_whitespace
 
@@ -25,6 +26,8 @@ class TextBuilder:
     pages: list[int] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    hidden: list[HiddenText] = field(default_factory=list)
+    unsaid: int = 0  # up to so many hidden words there is no warning
 
     def block(self, text: str, gap: str = "\n\n") -> int:
         """Append a paragraph after `gap` and return its offset; surrounding white space is dropped."""
@@ -90,6 +93,8 @@ class TextBuilder:
         text = "".join(self.parts)
         if not text.strip():
             raise Refused(Status.empty, empty)
+        if sum(each.words for each in self.hidden) > self.unsaid:
+            self.warn(describe_hidden(self.hidden))
         return Parsed(
             text=text,
             kind=self.kind,
@@ -99,7 +104,7 @@ class TextBuilder:
             sections=tuple(self.sections),
             pages=tuple(self.pages) or (0,),
             language=language,
-            meta=dict(meta or {}),
+            meta={**(meta or {}), **hidden_meta(self.hidden)},
             warnings=tuple(self.warnings),
             tables=tuple(self.tables),
         )

@@ -17,7 +17,8 @@ from statistics import median
 
 import numpy as np
 
-from assay.ingest.pdf.page import Box, PageContent, PdfWord
+from assay.ingest.pdf.engine import Box
+from assay.ingest.pdf.page import PageContent, PdfWord
 
 EDGE = 0.11  # of the page's height: the area of running heads and feet
 PAGE_NUMBER = re.compile(

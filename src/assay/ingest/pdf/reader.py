@@ -10,6 +10,7 @@ import re
 import struct
 import zlib
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,14 +19,18 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from assay.core.types import SEAMS
+from assay.ingest.hidden import HiddenText, describe_hidden, hidden_meta, listed_pages
 from assay.ingest.metadata.fill import read_front_page
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Refused, Status
 from assay.ingest.pdf.build_text import PdfText, WordPositions, build_text, fold_title
+from assay.ingest.pdf.engine import PdfEngine, page_frame
 from assay.ingest.pdf.layout import find_running_heads, order_lines, rotated_lines, split_runs
-from assay.ingest.pdf.page import PageContent, PdfEngine, page_frame, read_page
+from assay.ingest.pdf.page import PageContent, read_page
+from assay.ingest.pdf.unseen import Surveyor, has_layered_forms
 
 TOO_LONG = "Only {read:,} of its {all:,} pages were read: all would take more than {seconds:.0f} seconds; split it."
 SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
+UNCHECKED = "Not all of its text was checked for words that no reader sees{where}: too much is drawn there."
 FEW_WORDS = 12  # an image with fewer words beside it is an image of a page
 MOST_PIXELS = 40_000_000
 
@@ -38,6 +43,10 @@ class PdfReading:
     sheets: tuple[PageContent, ...]
     meta: dict[str, str]
     warnings: tuple[str, ...]
+
+    @property
+    def hidden(self) -> Iterator[HiddenText]:
+        return (each for sheet in self.sheets for each in sheet.hidden)
 
     @property
     def pictures(self) -> tuple[int, ...]:
@@ -71,7 +80,8 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         abstract=found.abstract,
         sections=tuple(section for section in built.sections if section.start >= found.body),
         pages=built.pages,
-        meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head", SEAMS}},
+        meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head", SEAMS}}
+        | hidden_meta(reading.hidden),
         warnings=reading.warnings,
         tables=built.tables,
     )
@@ -104,7 +114,7 @@ def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReadi
                 Status.too_large,
                 f"It has {len(document):,} pages, more than the limit of {limits.pages:,}; split it or raise the limit.",
             )
-        sheets, broken, unread = _sheets(document, limits, only)
+        sheets, broken, unread = _sheets(document, limits, only, has_layered_forms(data))
         outline, meta = _outline(document), _declared(document)
     finally:
         document.close()
@@ -127,9 +137,12 @@ def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReadi
     return PdfReading(built, tuple(sheets), meta, (*cut, *_warnings(reading, broken)))
 
 
-def _sheets(document: pdfium.PdfDocument, limits: FileLimits, only: range | None) -> tuple[list[PageContent], int, int]:
+def _sheets(
+    document: pdfium.PdfDocument, limits: FileLimits, only: range | None, layered: bool = False
+) -> tuple[list[PageContent], int, int]:
     """The pages, how many of them cannot be opened, and how many at the end there was no time for: both are blank."""
     engine = PdfEngine()
+    surveyor = Surveyor(engine, layered)
     sheets: list[PageContent] = []
     broken = characters = unread = 0
     for index in range(len(document)):
@@ -143,7 +156,7 @@ def _sheets(document: pdfium.PdfDocument, limits: FileLimits, only: range | None
             sheets.append(PageContent(0.0, 0.0, ()))
             continue
         try:
-            sheets.append(read_page(engine, page))
+            sheets.append(read_page(engine, page, surveyor, index + 1))
         finally:
             raw.FPDF_ClosePage(page)
         characters += sum(len(word.text) + 1 for word in sheets[-1].words)
@@ -159,13 +172,13 @@ def _sheets(document: pdfium.PdfDocument, limits: FileLimits, only: range | None
 
 def _warnings(reading: PdfReading, broken: int) -> list[str]:
     total, warnings = len(reading.sheets), []
-    pictures, hidden = len(reading.pictures), sum(sheet.hidden for sheet in reading.sheets)
+    pictures = len(reading.pictures)
     if pictures:
         warnings.append(f"{pictures} of {total} pages are pictures without text and were not read; OCR can read them.")
-    if hidden:
-        where = [str(number) for number, sheet in enumerate(reading.sheets, 1) if sheet.hidden]
-        listed = ", ".join(where[:8]) + (" and others" if len(where) > 8 else "")
-        warnings.append(f"{hidden} words that no reader of the page can see were left out (page {listed}).")
+    if hidden := describe_hidden(reading.hidden):
+        warnings.append(hidden)
+    if unchecked := [number for number, sheet in enumerate(reading.sheets, 1) if sheet.unchecked]:
+        warnings.append(UNCHECKED.format(where=listed_pages(unchecked)))
     if reading.built.seams:
         where = sorted({bisect_right(reading.built.pages, seam) for seam in reading.built.seams})
         listed = ", ".join(map(str, where[:8])) + (" and others" if len(where) > 8 else "")

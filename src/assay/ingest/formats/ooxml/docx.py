@@ -1,6 +1,6 @@
 """Word documents, read from their XML: headings by style, lists with their numbers, tables, notes, text boxes.
 
-Deleted revisions, comments and hidden text are not visible to a reader, and are skipped.
+Deleted revisions and hidden text are kept apart, since no reader sees them; comments are skipped.
 """
 
 from __future__ import annotations
@@ -18,11 +18,27 @@ from assay.ingest.formats.archive import (
     open_archive,
     refuse_damaged,
 )
+from assay.ingest.formats.html_hidden import hides_text
 from assay.ingest.formats.ooxml.docx_numbering import Numbering, read_numbering
-from assay.ingest.formats.ooxml.docx_styles import Style, numbered, outline, read_styles
+from assay.ingest.formats.ooxml.docx_styles import (
+    CUT_OFF,
+    OFF_THE_PAGE,
+    VANISHED,
+    Ground,
+    Style,
+    StyleSheet,
+    ground_of,
+    hidden_paragraph,
+    hidden_text,
+    numbered,
+    outline,
+    paragraph_look,
+    read_styles,
+)
 from assay.ingest.formats.ooxml.formulas import formula
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.hidden import HiddenText
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 
@@ -32,7 +48,10 @@ if TYPE_CHECKING:
 _TRANSPARENT = frozenset(
     {"sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo", "body", "hyperlink", "dir", "bdo"}
 )
-_LEFT_OUT = frozenset({"del", "moveFrom", "instrText", "delText", "rt", "pPr", "rPr", "tblPr", "tcPr", "trPr", "sdtPr"})
+_DELETED = frozenset({"del", "moveFrom"})
+DELETED = "deleted in a tracked change"
+_FAR = 8_000_000  # in drawings, of which 12,700 are a point: about the width of a page
+_LEFT_OUT = frozenset({"instrText", "delText", "rt", "pPr", "rPr", "tblPr", "tcPr", "trPr", "sdtPr"})
 
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
@@ -63,9 +82,9 @@ def _reader(archive: Archive, part: str, root: Element, out: TextBuilder) -> _Re
         for mark, kind in (("footnoteReference", "footnotes"), ("endnoteReference", "endnotes"))
     }
     paper = child(root, "background")
-    coloured = paper is not None and attribute(paper, "color").upper() not in {"", "FFFFFF", "AUTO"}
+    ground = ground_of(attribute(paper, "color"), "FFFFFF") if paper is not None else "FFFFFF"
     numbering = read_numbering(archive.side_xml(archive.linked(part, "numbering")))
-    return _Reader(out, styles, notes, numbering, coloured)
+    return _Reader(out, styles, notes, numbering, ground)
 
 
 def _by_id(notes: Element | None) -> dict[str, Element]:
@@ -75,10 +94,11 @@ def _by_id(notes: Element | None) -> dict[str, Element]:
 @dataclass(slots=True)
 class _Reader:
     out: TextBuilder
-    styles: dict[str, Style]
+    styles: StyleSheet
     notes: dict[str, dict[str, Element]]
     numbering: Numbering
-    coloured: bool  # the background is not known to be white
+    ground: Ground  # of the page or the cell
+    table_style: Style = field(default_factory=Style)
     title: str = ""
     in_list: bool = False
     aside: list[Element] = field(default_factory=list)  # text boxes and notes found inside a paragraph
@@ -96,8 +116,8 @@ class _Reader:
                 self.blocks(_alternative(element))
 
     def paragraph(self, element: Element) -> None:
-        style = self._style(element)
-        text = tidy_whitespace("".join(self._words(element, style.shaded)))
+        style = self.styles.paragraph(element)
+        text = self._text(element, style)
         label = self.numbering.label(numbered(element) or style.numbered) if text else ""
         aside, self.aside = self.aside, []
         if text:
@@ -114,13 +134,23 @@ class _Reader:
             self.blocks(box)
 
     def table(self, element: Element) -> None:
+        around = self.table_style, self.ground
+        self.table_style = self.styles.table(element)
+        if self.table_style.shaded or child(element, "tblPr", "shd") is not None:
+            self.ground = None
+        self._rows(element)
+        self.table_style, self.ground = around
+
+    def _rows(self, element: Element) -> None:
         """Rows as lines; a layout table is read cell by cell instead."""
-        lines = [row for row in _inside(element, "tr") if child(row, "trPr", "del") is None]
+        lines = [row for row in _inside(element, "tr") if not self._hide(row, _hidden_row(row))]
         rows = [list(_inside(line, "tc")) for line in lines]
         if all(len(row) <= 1 for row in rows) or any(self._is_page(cell) for row in rows for cell in row):
             for row in rows:
                 for cell in row:
+                    around, self.ground = self.ground, self._ground(cell)
                     self.blocks(cell)
+                    self.ground = around
             return
         above: dict[int, str] = {}
         table = BarTable(self.out, self.out.last_lines())
@@ -147,14 +177,14 @@ class _Reader:
             self.blocks(box)
 
     def _cell(self, cell: Element) -> str:
-        coloured, self.coloured = self.coloured, True  # a cell may have a dark background with white text
+        around, self.ground = self.ground, self._ground(cell)
         texts = []
         for part in _paragraphs(cell):
-            style = self._style(part)
-            text = tidy_whitespace("".join(self._words(part, True)))
+            style = self.styles.paragraph(part)
+            text = self._text(part, style)
             label = self.numbering.label(numbered(part) or style.numbered) if text else ""
             texts.append(f"{label} {text}".strip())
-        self.coloured = coloured
+        self.ground = around
         return " ".join(filter(None, texts)).replace("\n", " ")
 
     def _is_page(self, cell: Element) -> bool:
@@ -162,15 +192,28 @@ class _Reader:
         length = sum(
             len(text.text or "") for paragraph in paragraphs for text in paragraph.iter() if local_name(text) == "t"
         )
-        return length > 1200 or any(self._style(paragraph).level for paragraph in paragraphs)
+        return length > 1200 or any(self.styles.paragraph(paragraph).level for paragraph in paragraphs)
 
-    def _style(self, paragraph: Element) -> Style:
-        named = child(paragraph, "pPr", "pStyle")
-        return self.styles.get(attribute(named, "val") if named is not None else "", Style())
+    def _ground(self, cell: Element) -> Ground:
+        shading = child(cell, "tcPr", "shd")
+        return ground_of(attribute(shading, "fill"), self.ground) if shading is not None else self.ground
 
-    def _words(self, parent: Element, shaded: bool) -> Iterator[str]:
+    def _hide(self, element: Element, how: str) -> bool:
+        """Keep the text of an element apart, if it is hidden."""
+        if how:
+            texts = (part.text or "" for part in element.iter() if local_name(part) in {"t", "delText"})
+            self.out.hidden.append(HiddenText(" ".join(texts), how))
+        return bool(how)
+
+    def _text(self, paragraph: Element, style: Style) -> str:
+        look = {**style.paragraph, **paragraph_look(child(paragraph, "pPr"))}
+        if self._hide(paragraph, hidden_paragraph(look)):
+            return ""
+        ground = ground_of(look.get("shd", ""), self.ground)
+        return tidy_whitespace("".join(self._words(paragraph, style, ground)))
+
+    def _words(self, parent: Element, style: Style, ground: Ground) -> Iterator[str]:
         """The characters of a paragraph; text boxes and notes are collected for later."""
-        shaded = shaded or child(parent, "pPr", "shd") is not None
         for element in parent:
             name = local_name(element)
             if name == "t":
@@ -190,13 +233,18 @@ class _Reader:
                     yield f"[{number}]"
                     self.aside.append(_marked(note, number))
             elif name == "AlternateContent":
-                yield from self._words(_alternative(element), shaded)
+                yield from self._words(_alternative(element), style, ground)
             elif name in {"oMathPara", "oMath"}:
                 yield f" {formula(element)} "
-            elif name == "r" and _hidden(element, shaded or self.coloured):
+            elif name in _DELETED:
+                self._hide(element, DELETED)
+            elif (
+                name == "r"
+                and self._hide(element, hidden_text(self.styles.text(element, style, self.table_style), ground))
+            ) or (name in {"drawing", "pict"} and self._hide(element, _hidden_drawing(element))):
                 continue
             elif name not in _LEFT_OUT:
-                yield from self._words(element, shaded)
+                yield from self._words(element, style, ground)
 
 
 def _alternative(element: Element) -> Element:
@@ -220,26 +268,36 @@ def _marked(note: Element, number: str) -> Element:
     return copy
 
 
-def _hidden(run: Element, shaded: bool) -> bool:
-    """Hidden by Word's own attribute, white on white, or too small to read."""
-    looks = child(run, "rPr")
-    if looks is None:
-        return False
-    run_properties = {local_name(look): attribute(look, "val") for look in looks}
-    if any(
-        run_properties.get(switch, "0") not in {"0", "false", "off"}
-        for switch in ("vanish", "webHidden")
-        if switch in run_properties
-    ):
-        return "webHidden" not in run_properties or "vanish" in run_properties
-    if (
-        run_properties.get("color", "").upper() == "FFFFFF"
-        and not shaded
-        and not {"shd", "highlight"} & run_properties.keys()
-    ):
-        return True
-    size = run_properties.get("sz", "")
-    return size.isdigit() and int(size) <= 3  # half points
+def _hidden_row(row: Element) -> str:
+    looks = child(row, "trPr")
+    if child(looks, "del") is not None:
+        return DELETED
+    if (switch := child(looks, "hidden")) is not None and attribute(switch, "val") not in {"0", "false", "off"}:
+        return VANISHED
+    height = child(looks, "trHeight")
+    exact = height is not None and attribute(height, "hRule") == "exact"
+    return CUT_OFF if exact and _count(height, 100) <= 20 else ""
+
+
+def _hidden_drawing(drawing: Element) -> str:
+    """How a drawing with its text boxes is hidden; empty if it is not."""
+    for part in drawing.iter():
+        name = local_name(part)
+        if name == "txbxContent":
+            break
+        if name == "docPr" and attribute(part, "hidden") in {"1", "true"}:
+            return VANISHED
+        if name == "extent" and min(_whole(attribute(part, side)) for side in ("cx", "cy")) < 12_700:
+            return CUT_OFF
+        if name == "posOffset" and abs(_whole(part.text or "")) > _FAR:
+            return OFF_THE_PAGE
+        if "style" in part.attrib and hides_text(attribute(part, "style")):
+            return VANISHED
+    return ""
+
+
+def _whole(value: str) -> int:
+    return int(value) if value.strip().lstrip("-").isdigit() else 12_700
 
 
 def _count(element: Element | None, unsaid: int) -> int:

@@ -1,9 +1,10 @@
-"""A Word document's paragraph styles, as far as parsing needs them: which are headings, which are lists."""
+"""A Word document's styles, as far as parsing needs them: which are headings, which are lists, and which hide their text."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from assay.ingest.formats.archive import attribute, child, local_name
@@ -12,40 +13,152 @@ if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
 
+MOST_INHERITED = 50  # styles based on one another
+SMALLEST = 3  # half points
+CLOSE = 12  # of 255: colours that a reader cannot tell apart
+OFF_PAGE = 10_000  # twips to the left of the margin: most of a page
+_OFF = frozenset({"0", "false", "off", "none"})
+
+VANISHED, SMALL, CUT_OFF = "formatted as hidden", "too small to read", "cut off"
+SAME_COLOUR, TRANSPARENT, OFF_THE_PAGE = "in the colour of the background", "transparent", "off the page"
+
+Look = Mapping[str, str]  # a property of text, by its name in the file → its value
+
+
 @dataclass(frozen=True, slots=True)
 class Style:
     level: int = 0  # of a heading; 0 for body text
     title: bool = False
     numbered: tuple[str, int] | None = None  # list id and depth
-    shaded: bool = False  # has its own background
+    text: Look = field(default_factory=dict)
+    paragraph: Look = field(default_factory=dict)
+    shaded: bool = False  # somewhere in it, for a table
 
 
-def read_styles(root: Element | None) -> dict[str, Style]:
+@dataclass(frozen=True, slots=True)
+class StyleSheet:
+    styles: Mapping[str, Style] = field(default_factory=dict)
+    default: Look = field(default_factory=dict)  # of text without a style
+    unnamed: Style = field(default_factory=Style)  # of paragraphs without a style
+
+    def paragraph(self, paragraph: Element) -> Style:
+        return self._named(child(paragraph, "pPr", "pStyle"), self.unnamed)
+
+    def table(self, table: Element) -> Style:
+        return self._named(child(table, "tblPr", "tblStyle"), Style())
+
+    def text(self, run: Element, paragraph: Style, table: Style) -> Look:
+        """The properties of a run: its own, those of its styles, and the defaults."""
+        own = text_look(child(run, "rPr"))
+        named = self._named(child(run, "rPr", "rStyle"), Style())
+        found = {**self.default, **table.text, **paragraph.text, **named.text, **own}
+        for switch in ("vanish", "specVanish"):
+            # A switch that two of the styles set is off again.
+            styled = sum(style.text.get(switch, "0") not in _OFF for style in (table, paragraph, named)) % 2
+            found[switch] = own.get(switch) or ("1" if styled else self.default.get(switch, "0"))
+        return found
+
+    def _named(self, name: Element | None, otherwise: Style) -> Style:
+        return self.styles.get(attribute(name, "val"), otherwise) if name is not None else otherwise
+
+
+def read_styles(root: Element | None) -> StyleSheet:
     """Styles by id, each with what it inherits from the style it is based on."""
     if root is None:
-        return {}
+        return StyleSheet()
     found = {attribute(style, "styleId"): style for style in root if local_name(style) == "style"}
-    return {name: _style(name, found) for name in found}
+    styles = {name: _style(name, found) for name in found}
+    unnamed = next(
+        (styles[name] for name, style in found.items() if attribute(style, "default") in {"1", "true"}
+         and attribute(style, "type") == "paragraph"), Style()
+    )  # fmt: skip
+    return StyleSheet(styles, text_look(child(root, "docDefaults", "rPrDefault", "rPr")), unnamed)
 
 
 def _style(name: str, found: dict[str, Element]) -> Style:
     level = 0
-    title = False
-    shaded = False
+    title = shaded = False
     in_list: tuple[str, int] | None = None
+    text: Look = {}
+    paragraph: Look = {}
     seen: set[str] = set()
-    while name in found and name not in seen:
+    while name in found and name not in seen and len(seen) < MOST_INHERITED:
         seen.add(name)
         style = found[name]
         name_node = child(style, "name")
         called = attribute(name_node, "val") if name_node is not None else ""
         level = level or _named_level(called) or outline(style)
         title = title or (called.lower() == "title" and len(seen) == 1)
-        shaded = shaded or child(style, "pPr", "shd") is not None
         in_list = in_list or numbered(style)
+        text = {**text_look(child(style, "rPr")), **text}
+        paragraph = {**paragraph_look(child(style, "pPr")), **paragraph}
+        shaded = shaded or any(local_name(part) == "shd" for part in style.iter())
         above = child(style, "basedOn")
         name = attribute(above, "val") if above is not None else ""
-    return Style(0 if title else level, title, in_list, shaded)
+    return Style(0 if title else level, title, in_list, text, paragraph, shaded)
+
+
+def text_look(looks: Element | None) -> Look:
+    found: dict[str, str] = {}
+    for look in looks if looks is not None else ():
+        name = local_name(look)
+        if name == "shd":
+            found[name] = attribute(look, "fill")
+        elif name == "textFill":
+            alphas = [attribute(part, "val") for part in look.iter() if local_name(part) == "alpha"]
+            clear = child(look, "noFill") is not None or any(each.isdigit() and int(each) > 95_000 for each in alphas)
+            found[name] = "clear" if clear else ""
+        else:
+            found[name] = attribute(look, "val") or "1"
+    return found
+
+
+def paragraph_look(looks: Element | None) -> Look:
+    found: dict[str, str] = {}
+    for look in looks if looks is not None else ():
+        name = local_name(look)
+        if name == "shd":
+            found[name] = attribute(look, "fill")
+        elif name == "spacing" and attribute(look, "lineRule") == "exact":
+            found["line"] = attribute(look, "line")
+        elif name == "ind":
+            found["left"] = attribute(look, "left") or attribute(look, "start")
+    return found
+
+
+Ground = str | None  # six hexadecimal digits; None: not known
+
+
+def ground_of(fill: str, around: Ground) -> Ground:
+    """The background that a shading gives, over the one around it."""
+    if fill.lower() in {"", "auto", "none"}:
+        return around
+    return fill if re.fullmatch(r"[0-9A-Fa-f]{6}", fill) else None
+
+
+def hidden_paragraph(look: Look) -> str:
+    """How a paragraph is hidden with all its text; empty if it is not."""
+    if look.get("line", "").isdigit() and int(look["line"]) <= 20:
+        return CUT_OFF
+    return OFF_THE_PAGE if re.fullmatch(r"-\d+", look.get("left", "")) and int(look["left"]) < -OFF_PAGE else ""
+
+
+def hidden_text(look: Look, ground: Ground) -> str:
+    """How text of this look is hidden on this background; empty if it is seen."""
+    if any(look.get(switch, "0") not in _OFF for switch in ("vanish", "specVanish")):
+        return VANISHED
+    for name, least in (("sz", SMALLEST), ("w", 5)):  # half points; percent of the width
+        if look.get(name, "").isdigit() and int(look[name]) <= least:
+            return SMALL
+    if look.get("textFill") == "clear":
+        return TRANSPARENT
+    marked = look.get("highlight", "none") != "none"
+    ground = None if marked else ground_of(look.get("shd", ""), ground)
+    ink = look.get("color", "")
+    if ground is None or not re.fullmatch(r"[0-9A-Fa-f]{6}", ink):
+        return ""
+    parts = zip(bytes.fromhex(ink), bytes.fromhex(ground), strict=True)
+    return SAME_COLOUR if max(abs(one - other) for one, other in parts) <= CLOSE else ""
 
 
 def _named_level(called: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay.ingest.formats.archive import (
@@ -18,6 +18,7 @@ from assay.ingest.formats.archive import (
 from assay.ingest.formats.ooxml.formulas import formula
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.hidden import HiddenText
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _FURNITURE = frozenset({"ftr", "sldNum", "dt", "hdr"})
+_HIDEABLE = frozenset({"sp", "grpSp", "graphicFrame", "r"})
+_SMALLEST = 150  # hundredths of a point
 _TITLES = frozenset({"title", "ctrTitle"})
 
 
@@ -97,7 +100,9 @@ class _Slide:
     sheet: tuple[int, int]  # width and height
 
     def write(self, slide: Element, number: int, out: TextBuilder) -> str:
-        shapes = sorted(self._shapes(child(slide, "cSld", "spTree"), self._places()), key=self._order)
+        tree = child(slide, "cSld", "spTree")
+        out.hidden += [replace(each, page=number) for each in self._take_hidden(tree)]
+        shapes = sorted(self._shapes(tree, self._places()), key=self._order)
         title = next((tidy_whitespace(" ".join(shape.lines)).replace("\n", " ") for shape in shapes if shape.title), "")
         rest = [shape for shape in shapes if not shape.title]
         notes = self._notes()
@@ -115,6 +120,19 @@ class _Slide:
             out.block("Notes: " + "\n".join(notes))
         return title
 
+    def _take_hidden(self, tree: Element | None) -> Iterator[HiddenText]:
+        """Remove what the slide does not show from its tree."""
+        parts = [part for part in (tree.iter() if tree is not None else ()) if local_name(part) in _HIDEABLE]
+        for part in parts:
+            how = _hidden_run(part) if local_name(part) == "r" else self._hidden_shape(part)
+            holder = part.getparent()
+            if how and holder is not None:
+                yield HiddenText(" ".join(_texts(part)), how)
+                holder.remove(part)
+
+    def _hidden_shape(self, shape: Element) -> str:
+        return "switched off" if _switched_off(shape) else "outside the slide" if self._outside(shape) else ""
+
     def _order(self, shape: _Shape) -> tuple[bool, int, int]:
         """Sort key: title first, then by rows from the top and left to right; a row is a twelfth of the slide."""
         return not shape.title, shape.top * 12 // (self.sheet[1] or 1), shape.left
@@ -126,7 +144,7 @@ class _Slide:
                 ways = list(element)
                 yield from self._shapes(ways[0] if ways else None, places)
                 continue
-            if _switched_off(element) or name not in {"sp", "grpSp", "graphicFrame"}:
+            if name not in {"sp", "grpSp", "graphicFrame"}:
                 continue
             if name == "grpSp":
                 yield from self._group(element, places)
@@ -138,7 +156,7 @@ class _Slide:
             lines = _lines(child(element, "txBody")) if name == "sp" else self._graphic(element)
             index = (attribute(slot, "idx") or "0") if slot is not None else ""
             place = _place(element) or places.get((kind, index)) or places.get((kind, "")) or (0, 0)
-            if lines and not self._outside(element):
+            if lines:
                 yield _Shape(lines, kind in _TITLES, *place, tuple(_table_lines(element)))
 
     def _group(self, group: Element, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
@@ -227,6 +245,20 @@ def _write_table(rows: tuple[_TableLine, ...], caption: str, out: TextBuilder) -
         if table.write(row.cells, gap, spans=row.spans, down=row.down, head=row.head):
             gap = "\n"
     table.close()
+
+
+def _hidden_run(run: Element) -> str:
+    looks = child(run, "rPr")
+    if looks is None:
+        return ""
+    if 0 < _whole(attribute(looks, "sz")) <= _SMALLEST:
+        return "too small to read"
+    fill = child(looks, "solidFill")
+    alphas = [
+        attribute(part, "val") for part in (fill.iter() if fill is not None else ()) if local_name(part) == "alpha"
+    ]
+    clear = any(alpha.isdigit() and int(alpha) <= 5_000 for alpha in alphas)
+    return "transparent" if clear or child(looks, "noFill") is not None else ""
 
 
 def _switched_off(shape: Element) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,10 @@ from assay.ingest.formats.archive import (
     open_archive,
     refuse_damaged,
 )
+from assay.ingest.formats.ooxml.docx_styles import SAME_COLOUR, hidden_text
 from assay.ingest.formats.table import left_out, write_rows
 from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.hidden import HiddenText
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 if TYPE_CHECKING:
@@ -70,11 +72,12 @@ def _workbook(archive: Archive) -> tuple[_Look, list[_Sheet]]:
         raise Refused(Status.corrupt, "It holds no workbook; open it in Excel and save it again.")
     links = archive.links(workbook)
     kinds = dict(links.values())
-    styles = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
+    sheet = archive.side_xml(kinds.get("styles", "xl/styles.xml"))
     strings = _strings(archive, kinds.get("sharedStrings", "xl/sharedStrings.xml"))
     settings = child(root, "workbookPr")
     since_1904 = settings is not None and attribute(settings, "date1904") in {"1", "true"}
-    look = _Look(strings, styles, datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30))
+    epoch = datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30)
+    look = _Look(strings, _styles(sheet), epoch, _unseen_styles(sheet))
     found: list[_Sheet] = []
     sheets = child(root, "sheets")
     for sheet in sheets if sheets is not None else ():
@@ -93,6 +96,7 @@ def _write_workbook(archive: Archive, look: _Look, sheets: list[_Sheet], out: Te
         if sheet.target and not sheet.hidden:
             cells, title = _write_sheet(archive, sheet.target, sheet.title, look, cells, out)
             titles |= {title} if title else set()
+    out.hidden += look.hidden
     hidden = [sheet.title for sheet in sheets if sheet.hidden]
     if hidden:
         out.warn(f"Hidden sheets were left out: {', '.join(hidden)}.")
@@ -109,13 +113,17 @@ class _Look:
     strings: list[str]
     styles: list[str]  # per style: date, percent or nothing
     epoch: datetime
+    unseen: list[str] = field(default_factory=list)  # per style: how it hides a value, or nothing
+    hidden: list[HiddenText] = field(default_factory=list)  # values that no reader sees
 
 
 def _write_sheet(
     archive: Archive, target: str, name: str, look: _Look, cells: int, out: TextBuilder
 ) -> tuple[int, str]:
     """Write a sheet. Returns the number of cells so far, and the title above its tables."""
-    merged = _merged(archive, target)
+    merged, coloured = _merged(archive, target)
+    if coloured:
+        look = replace(look, unseen=[how if how != SAME_COLOUR else "" for how in look.unseen])
     rows: list[tuple[int, dict[int, str]]] = []
     for number, row, count in _rows(archive, target, look):
         cells += count
@@ -162,7 +170,10 @@ def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dic
             hidden = element.get("hidden") in {"1", "true"}
             if element.tag.endswith("row"):
                 number = int(element.get("r") or number + 1)
-                row = {} if hidden else _row(element, hidden_columns, look)
+                row = _row(element, hidden_columns, look)
+                if hidden and row:
+                    look.hidden.append(HiddenText(" ".join(row.values()), "in hidden rows"))
+                    row = {}
                 element.clear()
                 while element.getprevious() is not None:  # otherwise a million empty rows stay in memory
                     del element.getparent()[0]
@@ -179,7 +190,13 @@ def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, s
     column = 0
     for cell in element:
         column = _column(cell.get("r") or "") or column + 1
-        if len(cell) and column not in hidden_columns and (shown := _shown(cell, look)):
+        if not len(cell) or not (shown := _shown(cell, look)):
+            continue
+        style = cell.get("s", "0")
+        how = look.unseen[int(style)] if style.isdigit() and int(style) < len(look.unseen) else ""
+        if column in hidden_columns or how:
+            look.hidden.append(HiddenText(shown, how or "in hidden columns"))
+        else:
             row[column] = shown
     return row
 
@@ -234,6 +251,39 @@ def _styles(root: Element | None) -> list[str]:
     return [_style(int(attribute(look, "numFmtId") or 0), formats) for look in (looks if looks is not None else ())]
 
 
+def _unseen_styles(root: Element | None) -> list[str]:
+    """Per style: how it hides a value. Colours of a theme are not known, but for the first: white."""
+    codes = {attribute(form, "numFmtId"): attribute(form, "formatCode") for form in _list(root, "numFmts")}
+    inks = [_shade(child(font, "color"), "000000") for font in _list(root, "fonts")]
+    grounds: list[str | None] = []
+    for fill in _list(root, "fills"):
+        pattern = child(fill, "patternFill")
+        kind = attribute(pattern, "patternType") if pattern is not None else "gradient"
+        plain = _shade(child(pattern, "fgColor"), "000000") if kind == "solid" else None
+        grounds.append("FFFFFF" if kind in {"", "none"} else plain)
+    found: list[str] = []
+    for style in _list(root, "cellXfs"):
+        font, fill = (attribute(style, name) for name in ("fontId", "fillId"))
+        ink = inks[int(font)] if font.isdigit() and int(font) < len(inks) else None
+        ground = grounds[int(fill)] if fill.isdigit() and int(fill) < len(grounds) else "FFFFFF"
+        blank = re.fullmatch(r";;;+", codes.get(attribute(style, "numFmtId"), "").strip())
+        found.append("formatted as nothing" if blank else hidden_text({"color": ink or ""}, ground))
+    return found
+
+
+def _list(root: Element | None, name: str) -> list[Element]:
+    holder = child(root, name)
+    return list(holder) if holder is not None else []
+
+
+def _shade(colour: Element | None, unsaid: str) -> str | None:
+    if colour is None:
+        return unsaid
+    if attribute(colour, "tint").strip("0.-"):
+        return None
+    return attribute(colour, "rgb")[-6:] or ("FFFFFF" if attribute(colour, "theme") == "0" else None)
+
+
 def _style(number: int, formats: dict[int, str]) -> str:
     code = re.sub(r'"[^"]*"|\\.|\[(?!h|m|s)[^\[\]]*+\]|_.|\*.', "", formats.get(number, ""), flags=re.IGNORECASE).split(
         ";"
@@ -262,13 +312,16 @@ def _texts(part: Element) -> Iterator[Element]:
         yield from (text for text in part if local_name(text) == "t")
 
 
-def _merged(archive: Archive, target: str) -> dict[tuple[int, int], tuple[int, int]]:
-    """(row, column) → the cell whose value it shares. The list is at the end of the sheet, so it is read first."""
+def _merged(archive: Archive, target: str) -> tuple[dict[tuple[int, int], tuple[int, int]], bool]:
+    """(row, column) → the cell whose value it shares, and whether more than the styles of cells colours the sheet. Both are
+    at the end of the sheet, so they are read first."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
+    coloured = False
     tail = b""
     with archive.open(target) as stream:
         while piece := stream.read(1 << 20):
             tail += piece
+            coloured = coloured or b"conditionalFormatting" in tail or b"tablePart" in tail or b"<picture" in tail
             for match in re.finditer(rb'<(?:\w+:)?mergeCell\s+ref="([A-Z]+)(\d+):([A-Z]+)(\d+)"', tail):
                 left, right = _column(match[1].decode()), _column(match[3].decode())
                 top, bottom = int(match[2]), int(match[4])
@@ -276,4 +329,4 @@ def _merged(archive: Archive, target: str) -> dict[tuple[int, int], tuple[int, i
                     continue
                 found |= {(r, c): (top, left) for r in range(top, bottom + 1) for c in range(left, right + 1)}
             tail = tail[-100:]
-    return found
+    return found, coloured
