@@ -137,11 +137,19 @@ def test_an_answer_cites_only_what_was_gathered_and_quotes_only_what_stands_ther
         assert document and document.text[claim.quote.start : claim.quote.end] == claim.quote.text
 
 
-def test_a_question_about_last_year_is_limited_to_last_year(filled: Workspace):
+def test_a_question_about_last_year_is_not_limited_to_documents_of_last_year(filled: Workspace):
     run = asked("What did the monthly reports of last year say about nitrate?")
     run = asyncio.run(play(run, replace(context(filled))))
-    routed = next(event for event in run.events if isinstance(event, Routed))
-    assert (routed.since, routed.until) == ("2025-01-01", "2025-12-31")
+    assert run.where == run.asked.where and run.answer is not None and run.answer.since is None
+    dates = {filled.document(found.passage.doc_id).date for found in run.found}  # type: ignore[union-attr]
+    assert any(date and not date.startswith("2025") for date in dates)
+
+
+def test_a_run_from_before_keeps_the_dates_of_its_question(filled: Workspace):
+    before = replace(asked("What did the reports of last year say about nitrate?").asked, version=5)
+    run = Run("r1", (before, Routed(Route.research, "no model", "2025-01-01", "2025-12-31")))
+    assert (run.where.since, run.where.until, run.where.undated) == ("2025-01-01", "2025-12-31", True)
+    run = asyncio.run(play(run, context(filled)))
     dates = {filled.document(found.passage.doc_id).date for found in run.found}  # type: ignore[union-attr]
     assert dates and all(date is None or date.startswith("2025") for date in dates)
 

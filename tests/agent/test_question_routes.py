@@ -14,7 +14,6 @@ from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 from assay.agent.hops.leads import is_unit
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import Limits
-from assay.agent.steps.sentences import is_within
 from assay.core.errors import UserError
 from assay.core.events import (
     OTHER_WORDS,
@@ -26,16 +25,16 @@ from assay.core.events import (
     Gathered,
     Judged,
     Mode,
-    Planned,
     Route,
     Routed,
+    SearchFilters,
     StepAnswered,
     Stopped,
     StopReason,
     ToolRan,
 )
 from assay.core.run import Run
-from assay.core.types import Document, Outcome
+from assay.core.types import Outcome
 from assay.evidence.assess import Weight
 from assay.language import dates
 from assay.testing import (
@@ -274,46 +273,32 @@ async def test_two_rounds_of_thinking_do_not_end_a_run(folder: Path):
 # --- dates ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("question", "thing"),
-    [
-        (WHICH, "the alert"),
-        ("What does the price list issued last month say about bolts?", "the price list"),
-        ("Which alerts were published this week?", ""),
-        ("What was published this week?", ""),
-        ("How many incidents were there last year?", ""),
-    ],
-)
-def test_a_date_limits_the_thing_it_is_said_of(question: str, thing: str):
-    days = dates.find_date_range(question, TODAY)
-    assert days is not None and dates.limited_thing(question, days[1]) == thing
-
-
-@pytest.mark.parametrize(
-    ("dated", "within"),
-    [("2025-04-04", True), ("2025-04", True), ("2025", True), ("2025-03-31", False), ("2024", False), (None, False)],
-)
-def test_a_document_is_read_if_it_may_be_dated_within_the_days_of_the_question(dated: str | None, within: bool):
-    document = Document("d", "b", "report.md", "", "Report", "Text.", date=dated)
-    assert is_within(document, dates.DateRange("2025-04-01")) is within
-
-
-def test_since_last_year_includes_this_year():
-    days = dates.find_date_range("What has changed since last year?", TODAY)
-    assert days is not None and (days[0].since, days[0].until) == ("2025-01-01", TODAY)
-    within = dates.find_date_range("What changed last year?", TODAY)
-    assert within is not None and within[0].until == "2025-12-31"
-
-
-async def test_without_a_model_only_the_dated_thing_is_limited(folder: Path):
+@pytest.mark.parametrize("question", [WHICH, "Which alerts were published this week?", "What changed last year?"])
+async def test_without_a_model_a_date_in_the_question_limits_nothing(folder: Path, question: str):
     with opened(folder) as workspace:
-        run = await answered(workspace, WHICH, today=TODAY)
-    assert run.routed is not None and not run.routed.since
-    first = events(run, Planned)[0].plan.steps[0]
-    assert (first.since, first.until) == ("2026-05-11", TODAY)
-    dated = [call.arguments for call in run.calls if "since" in call.arguments]
-    assert [(each["since"], each["until"]) for each in dated] == [("2026-05-11", TODAY)]
-    assert any("since" not in call.arguments for call in run.calls)
+        run = await answered(workspace, question, today=TODAY)
+    assert run.where == SearchFilters() and run.answer is not None and run.answer.since is None
+    assert not any({"since", "until"} & call.arguments.keys() for call in run.calls)
+
+
+async def test_with_a_model_a_date_in_the_question_limits_nothing_unless_the_model_says_so(folder: Path):
+    with ChatServer(model().answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert published last year say?", today=TODAY)
+    assert run.where == SearchFilters() and run.answer is not None and run.answer.outcome is Outcome.answered
+    assert not any({"since", "until"} & call.arguments.keys() for call in run.calls)
+
+
+async def test_a_model_that_limits_a_search_learns_how_many_undated_documents_it_left_out(folder: Path):
+    limits = model(
+        judge=[missing("the alert"), missing("the alert"), enough()],
+        decide=[calls("search", query="recall alert", since="this week"), no_calls()],
+    )
+    with ChatServer(limits.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?", today=TODAY)
+    limited = next(call for call in run.calls if call.arguments.get("since"))
+    result = run.results[limited.id]
+    assert result.undated == len(DOCUMENTS) and not result.found
+    assert any(f"{result.undated} undated documents left out" in text_of(each) for each in server.requests)
 
 
 # --- whole sets -----------------------------------------------------------------------------------------------------

@@ -17,10 +17,11 @@ from assay.agent.tool import Result
 from assay.agent.tool_context import ToolContext
 from assay.core.access import Principal
 from assay.core.codec import to_json
-from assay.core.events import Found
+from assay.core.events import Found, SearchFilters
 from assay.core.types import Section
 from assay.evidence.weigh import evidence_key
 from assay.index.filters import Eq
+from assay.index.search_filter import filter_for
 from assay.prompts import render
 from assay.store.access import grants
 from assay.store.schema import documents as documents_table
@@ -57,7 +58,9 @@ def test_dates_of_a_search_are_relative_to_the_day_of_asking(plant: Library):
 
 def test_a_search_that_finds_nothing_says_what_may_help(plant: Library):
     tool_context = plant.tool_context()
-    assert "documents without a date" in call(tool_context, "search", query="pump", since="2026").note
+    assert "within these limits" in call(tool_context, "search", query="pump", since="2026").note
+    plant.add(tool_context.scope().bases[0], "rota.txt", "Nobody is on duty.", date=None)
+    assert "leave out 1 undated document" in call(tool_context, "search", query="pump", since="2026").note
     nobody = replace(tool_context, scope=lambda: grants.scope_of(plant.store, Principal("eve")))
     assert call(nobody, "search", query="pump") == Result((), "nothing was found; try other words")
 
@@ -94,7 +97,8 @@ def test_a_limit_by_metadata_holds_for_listings_too(library: Library):
     base = library.base("plant", ANN)
     library.add(base, "a.txt", PUMPS, meta={"team": "north"})
     library.add(base, "b.txt", VALVES, meta={"team": "south"})
-    tool_context = library.tool_context(where=Eq("meta.team", "south"))
+    everything = library.tool_context()
+    tool_context = replace(everything, where=filter_for(SearchFilters(meta={"team": "South"}), everything.traits))
     assert [entry.name for entry in tool_context.sources()] == ["b.txt"]
     assert "a.txt" not in call(tool_context, "list_sources").note
 

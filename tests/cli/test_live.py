@@ -26,6 +26,7 @@ from assay.core.events import (
     Decided,
     Decision,
     DocumentEdited,
+    DocumentMarked,
     Drafted,
     Edit,
     Erased,
@@ -128,6 +129,7 @@ TRUST: tuple[Event, ...] = (
     SettingChanged("retention_days", "200", "365", "boss"),
     FeedbackGiven("r1", FeedbackKind.wrong, "reader", 0, "It is realgar."),
     DocumentEdited("d1", "owner", "Pigments of the north", "2024-05-01"),
+    DocumentMarked("d1", "owner", True, ("north",)),
     Withheld("Drafted", "it may hold words of a document that you may not read"),
 )
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from older_schema import BEFORE_MARKS
 from postgres_server import new_database
 from sqlalchemy import select
 from terminal import Typed
 
+from assay.core.access import LOCAL
 from assay.core.errors import StoreError, UserError
 from assay.core.events import Asked, Stopped, StopReason
 from assay.governance.audit.verify import verify
-from assay.store import schema
+from assay.store import document_list, documents, schema
+from assay.store.access import grants
 from assay.store.database import Store, open_store
 from assay.store.move import move_state, table_digest
 from assay.store.runs import records
@@ -139,3 +143,20 @@ def test_a_restored_backup_has_its_state_in_a_file(noted: Workspace, typed: Type
     done = typed("restore", tmp_path / "all.tar.gz", "--workspace", tmp_path / "again")
     assert "are in a file now" in done.out and "state" not in (tmp_path / "again" / "assay.toml").read_text()
     assert run in typed("runs", "--workspace", tmp_path / "again").out
+
+
+def test_a_state_from_before_documents_were_switched_and_tagged_is_brought_up_to_date_on_a_server(noted: Workspace):
+    address = new_database()
+    store = open_store(address, create=True)
+    move_state(noted.store, store)
+    with store.write() as connection:
+        for statement in (*BEFORE_MARKS, "UPDATE facts SET value = '11' WHERE name = 'version'"):
+            connection.exec_driver_sql(statement)
+    store.close()
+    with closing(open_store(address, create=False)) as again:
+        scope = grants.scope_of(again, LOCAL)
+        first, *others = documents.listing(again, scope)
+        documents.mark(again, first, True, ["Überholt"], "local")
+        assert [entry.id for entry in documents.listing(again, scope)] == [entry.id for entry in others]
+        assert [entry.id for entry in document_list.page(again, scope, words="Überholt").entries] == [first.id]
+        assert {each.id for each in documents.traits(again, scope)} == {entry.id for entry in others}

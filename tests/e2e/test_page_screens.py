@@ -80,6 +80,31 @@ def test_documents_are_found_a_file_that_cannot_be_read_says_why_and_what_is_rem
     assert "weir.txt" not in {each["name"] for each in served.api("/api/documents")["documents"]}
 
 
+def test_a_document_is_switched_off_and_on_tagged_and_found_by_its_tag(reads: Reads, served: Desk):
+    reader = reads(served)
+    page = reader.goes("#/documents")
+    listed = page.get_by_role("list", name="Documents").get_by_role("listitem")
+    sluice = listed.filter(has_text="The north sluice")
+    sluice.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Switch off").click()
+    expect(sluice).to_contain_text("off")
+    page.get_by_label("Which documents").select_option("Switched off")
+    expect(listed).to_have_count(1)
+    sluice.get_by_role("link").click()
+    page.get_by_role("button", name="Tags").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("gates, North")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(page.get_by_text("gates, North")).to_be_visible()
+    page.get_by_role("button", name="Switch on").click()
+    expect(page.get_by_role("button", name="Switch off")).to_be_visible()
+    page = reader.goes("#/documents")
+    page.get_by_label("Search documents").fill("gates")
+    expect(listed).to_have_count(1)
+    expect(sluice).to_contain_text("ready")
+    marked = [(each["state"], each["tags"]) for each in served.api("/api/documents")["documents"] if each["tags"]]
+    assert marked == [("ready", ["gates", "North"])]
+
+
 def test_a_trace_shows_what_was_done_opens_replays_and_can_be_taken_away(reads: Reads, served: Desk, model: Model):
     model.plays(finder(RAM, "The ram takes 12 minutes to lift the gate [{12 minutes}]."))
     reader = reads(served)

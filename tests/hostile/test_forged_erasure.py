@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from older_schema import WITHOUT_LEASES
+from older_schema import BEFORE_LEASES
 from worlds import EDITOR, READER, World, asked, world
 
 from assay.core.codec import to_json
@@ -116,7 +116,7 @@ async def test_runs_that_changed_hands_before_that_was_recorded_verify(made: Wor
     with store.write() as connection:
         connection.exec_driver_sql("UPDATE runs SET who = 'editor' WHERE id = ?", (run,))
         connection.exec_driver_sql("DROP TABLE acceptances")
-        for statement in WITHOUT_LEASES:
+        for statement in BEFORE_LEASES:
             connection.exec_driver_sql(statement)
         connection.exec_driver_sql("UPDATE facts SET value = '7' WHERE name = 'version'")
     with open_workspace(made.workspace.path) as again:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from older_schema import WITHOUT_LEASES
+from older_schema import BEFORE_LEASES
 from worlds import DESK, EDITOR, READER, World, world
 
 from assay.core.access import LOCAL, Base, Principal
@@ -99,7 +99,7 @@ async def test_shares_of_before_stay_accepted(made: World):
     with made.workspace.store.write() as connection:
         for statement in (
             "DROP TABLE acceptances",
-            *WITHOUT_LEASES,
+            *BEFORE_LEASES,
             "UPDATE facts SET value = '8' WHERE name = 'version'",
         ):
             connection.exec_driver_sql(statement)

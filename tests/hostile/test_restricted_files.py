@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from notes import Plain
-from older_schema import WITHOUT_LEASES
+from older_schema import BEFORE_LEASES
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import UserError
@@ -197,7 +197,7 @@ async def test_lists_that_documents_had_before_lists_belonged_to_places_are_kept
         for statement in (
             "DROP TABLE lists",
             "DROP TABLE acceptances",
-            *WITHOUT_LEASES,
+            *BEFORE_LEASES,
             "UPDATE facts SET value = '6' WHERE name = 'version'",
         ):
             connection.exec_driver_sql(statement)

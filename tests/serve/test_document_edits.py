@@ -8,7 +8,7 @@ from serving import QUESTION, followed, served
 from team import team
 
 from assay.core.access import Principal
-from assay.core.events import DocumentEdited
+from assay.core.events import DocumentEdited, DocumentMarked
 from assay.store.access import grants, offers
 from assay.store.runs import records
 
@@ -45,3 +45,46 @@ def test_only_its_owner_corrects_a_document_and_everyone_sees_where_they_cited_i
         offers.answer(store, Principal("reader"), base.id, True)
         assert reader.get(f"/api/documents/{tower}/citations").json()["runs"] == []  # not what others asked
         assert reader.patch(f"/api/documents/{tower}", json={"title": "Mine"}).status_code == 404
+
+
+def test_a_document_is_switched_off_and_tagged_over_http_and_is_not_searched_from_then_on(folder: Path):
+    with served(folder) as at, at.client() as client:
+        tower = client.get("/api/documents", params={"q": "tower"}).json()["documents"][0]["id"]
+        marked = client.patch(f"/api/documents/{tower}", json={"off": True, "tags": ["Carrow", "old, carrow"]}).json()
+        assert (marked["state"], marked["tags"]) == ("off", ["Carrow", "old"])
+        hits = client.post("/api/search", json={"query": QUESTION}).json()["hits"]
+        assert hits and tower not in {each["document"] for each in hits}
+        listed = client.get("/api/documents", params={"state": "off"}).json()["documents"]
+        assert [(each["id"], each["tags"]) for each in listed] == [(tower, ["Carrow", "old"])]
+        assert client.get("/api/bases").json()[0]["off"] == 1
+        last = records.workspace_log(at.server.workspace.store)[-1][1]
+        assert last == DocumentMarked(tower, "local", True, ("Carrow", "old"))
+        assert client.patch(f"/api/documents/{tower}", json={"off": False}).json()["state"] == "ready"
+        only = client.post("/api/search", json={"query": QUESTION, "meta": {"tag": "OLD"}}).json()
+        assert {each["document"] for each in only["hits"]} == {tower}
+        total = client.get("/api/documents", params={"state": "ready"}).json()["total"]
+        assert only["left_out"] == {"documents": total - 1, "undated": 0}
+
+
+def test_an_answer_says_how_many_documents_its_limits_left_out(folder: Path):
+    with served(folder) as at, at.client() as client:
+        total = client.get("/api/documents", params={"state": "ready"}).json()["total"]
+        run = client.post("/api/runs", json={"question": QUESTION, "model": False, "since": "1990"}).json()["run"]
+        list(followed(client, run))
+        answer = client.get(f"/api/runs/{run}").json()["answer"]
+        assert answer["left_out"] == {"documents": total, "undated": total}
+        assert f"The filters left out {total} undated documents." in answer["remarks"]
+
+
+def test_only_its_owner_switches_or_tags_a_document(folder: Path):
+    with team(folder) as made, made.as_("editor") as editor, made.as_("reader") as reader:
+        tower = editor.get("/api/documents", params={"q": "tower"}).json()["documents"][0]["id"]
+        store = made.at.server.workspace.store
+        base = made.at.server.for_principal(Principal("editor")).scope().bases[0]
+        grants.share(store, base, "user:reader", "editor")
+        offers.answer(store, Principal("reader"), base.id, True)
+        assert reader.get(f"/api/documents/{tower}").status_code == 200
+        for wanted in ({"off": True}, {"tags": ["mine"]}):
+            assert reader.patch(f"/api/documents/{tower}", json=wanted).status_code == 404
+        assert editor.patch(f"/api/documents/{tower}", json={"off": True}).json()["state"] == "off"
+        assert reader.get(f"/api/documents/{tower}").json()["state"] == "off"

@@ -141,7 +141,15 @@ async def test_an_agent_is_told_what_it_can_do(serve: Serve):
                 assert tool.annotations and tool.annotations.read_only_hint and not tool.annotations.destructive_hint
                 assert tool.description and "\n  " not in tool.description and tool.output_schema
                 assert all("description" in each for each in tool.input_schema["properties"].values())
-            assert set(tools["ask"].input_schema["properties"]) == {"question", "mode", "bases"}
+            assert set(tools["ask"].input_schema["properties"]) == {
+                "question",
+                "mode",
+                "bases",
+                "since",
+                "until",
+                "undated",
+                "meta",
+            }
 
 
 @pytest.mark.long
@@ -251,6 +259,33 @@ async def test_a_document_is_read_in_stretches(folder: Path, serve: Serve):
             assert read == whole.text
             by_name = data(await session.call_tool("read", {"document": "log", "start": 5, "end": 6}))
             assert by_name["text"] == long[5:6]
+
+
+async def test_an_agent_filters_by_metadata_and_hears_what_that_left_out(serve: Serve):
+    with serve() as at:
+        workspace = at.server.workspace
+        tower = next(each for each in workspace.sources() if "tower" in each.name)
+        workspace.mark_document(tower.id, tags=["Carrow"])
+        async with over_http(at) as session:
+            result = await session.call_tool("search", {"query": "lighthouse", "meta": {"tag": "carrow"}})
+            assert {each["document"] for each in data(result)["hits"]} == {tower.id}
+            left = len(workspace.sources()) - 1
+            assert data(result)["left_out"] == {"documents": left, "undated": 0}
+            assert f"The filters left out {left} document" in text(result)
+
+
+async def test_a_document_that_is_off_is_not_there_for_an_agent(serve: Serve):
+    with serve() as at:
+        workspace = at.server.workspace
+        tower = next(each for each in workspace.sources() if "tower" in each.name)
+        workspace.mark_document(tower.id, off=True)
+        async with over_http(at) as session:
+            listed = data(await session.call_tool("sources", {}))["sources"]
+            assert listed and tower.id not in {each["document"] for each in listed}
+            hits = data(await session.call_tool("search", {"query": "tower of the lighthouse"}))["hits"]
+            assert tower.id not in {each["document"] for each in hits}
+            for name in (tower.id, tower.name):
+                assert (await session.call_tool("read", {"document": name})).is_error
 
 
 # --- errors ---------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ LISTED = re.compile(r"(?:new Set\(|^  if \(|return )\[((?:\"[A-Z][A-Za-z]+\"(?:,
 ONLY_DESCRIBED = {
     "AccountChanged",
     "DocumentEdited",
+    "DocumentMarked",
     "FeedbackGiven",
     "Compacted",
     "Erased",

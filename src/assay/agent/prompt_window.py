@@ -119,6 +119,7 @@ def render_searches(run: Run, room: int) -> str:
         if call.id in by_rule and not good:
             continue  # the model did not choose it and learns nothing from it
         outcome = "refused" if result.error else f"{len(result.found)} passages, {good} of them useful"
+        outcome += f", {result.undated} undated documents left out" if result.undated else ""
         tool_note = result.error or ("" if call.tool in TOOLS and TOOLS[call.tool].hides_note else result.note)
         note_line = f"\n  {call.tool} said: {fit_to_tokens(tool_note, NOTE)}" if tool_note else ""
         lines.append(f"- {format_call(call)}: {outcome}{note_line}")

@@ -14,12 +14,13 @@ from pydantic import BaseModel
 from assay.core.access import Scope
 from assay.core.errors import ToolError
 from assay.core.events import Found
-from assay.core.types import Document, Evidence, Hit, Passage, Scalar
+from assay.core.types import Document, Evidence, Hit, Passage
 from assay.evidence.weigh import evidence_key
 from assay.index.filters import EVERYTHING, Eq, Filter, both, matches
 from assay.index.retrieve import SearchContext, permitted, readable, retrieve
+from assay.index.search_filter import filter_fields
 from assay.store import documents
-from assay.store.documents import Entry
+from assay.store.documents import Entry, Traits
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -39,6 +40,7 @@ class Result:
     documents: documents the note mentions beside those of the passages
     left: number of further matching passages that were not returned
     whole: documents of which every passage was returned, by this call or earlier ones
+    undated: number of documents that the call's dates left out for lack of one
     """
 
     found: tuple[Found, ...] = ()
@@ -46,6 +48,7 @@ class Result:
     documents: tuple[str, ...] = ()
     left: int = 0
     whole: tuple[str, ...] = ()
+    undated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class ToolContext:
 
     search_context: SearchContext
     scope: Callable[[], Scope]
-    where: Filter = EVERYTHING  # filter set by the person or derived from the question
+    where: Filter = EVERYTHING  # filter set by the person
     seen: dict[str, Hit] = field(default_factory=dict)  # every hit of this run by passage id, with its vector
     found: tuple[Found, ...] = ()  # results of the run's calls, from its events
     evidence: tuple[Evidence, ...] = ()  # the results that were kept
@@ -98,10 +101,14 @@ class ToolContext:
         """The documents this person may read within the scope of the search, ordered by path."""
         scope = self.scope()
         entries = documents.listing(self.search_context.store, scope)
-        if self.where == EVERYTHING:
-            return entries
-        metas = documents.metas(self.search_context.store, scope)
-        return [entry for entry in entries if matches(self.where, _fields(entry, metas.get(entry.id, {})))]
+        return entries if self.where == EVERYTHING else [each for each in entries if self._is_searched(each)]
+
+    def traits(self) -> list[Traits]:
+        """What filters know of these documents."""
+        return [each for each in documents.traits(self.search_context.store, self.scope()) if self._is_searched(each)]
+
+    def _is_searched(self, of: Entry | Document | Traits) -> bool:
+        return matches(self.where, filter_fields(of))
 
     def entries(self, ids: Sequence[str]) -> dict[str, Entry]:
         """The entries of those of these documents that this person may read now."""
@@ -110,9 +117,7 @@ class ToolContext:
     def document(self, document: str) -> Document | None:
         """A document with its text; None if this person may not read it or it is out of scope."""
         found = documents.get(self.search_context.store, document, self.scope())
-        if found is None or self.where == EVERYTHING:
-            return found
-        return found if matches(self.where, _fields(found, found.meta)) else None
+        return found if found is not None and self._is_searched(found) else None
 
     def titles(self, ids: Sequence[str]) -> dict[str, str]:
         """Titles of those of these documents that this person may read now, each with the rest of its identity."""
@@ -131,20 +136,6 @@ class ToolContext:
         if wanted is None or wanted.doc_id not in self.titles([wanted.doc_id]):
             raise ToolError(f"There is no passage {name!r} among what was found. Use a key that a search has shown.")
         return wanted
-
-
-def _fields(of: Entry | Document, meta: Mapping[str, str]) -> dict[str, Scalar]:
-    """The fields that filters use, as far as they are known without the index."""
-    return {
-        "base": of.base,
-        "doc": of.id,
-        "source": of.uri,
-        "title": of.title,
-        "date": of.date or "",
-        "type": of.kind,
-        "language": of.language or "",
-        **{f"meta.{name}": value for name, value in meta.items()},
-    }
 
 
 def as_found(hits: Sequence[Hit]) -> tuple[Found, ...]:

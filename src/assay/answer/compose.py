@@ -70,6 +70,7 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
         unread=tuple(unread),
         since=run.where.since,
         until=run.where.until,
+        left_out=run.asked.left_out if run.route not in (Route.direct, Route.rework) else None,
         said=draft.said if outcome is Outcome.direct else "",
         readings=run.readings if len(run.readings) > 1 else (),
         examined=_with_titles(run.examined, titles),

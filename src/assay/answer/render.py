@@ -203,6 +203,8 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
         lines.append(_examined(answer.examined))
     if answer.since or answer.until:
         lines.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
+    if answer.left_out and answer.left_out.documents:
+        lines.append(answer.left_out.sentence)
     if answer.rechecked:
         lines += _rechecked(answer)
     if answer.gaps:

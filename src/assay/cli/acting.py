@@ -22,8 +22,8 @@ ACTING: ContextVar[str] = ContextVar("acting", default="")  # the value of `--as
 # Commands that read and write for one person. All others are about the whole workspace.
 PERSONAL = frozenset(
     {
-        "access", "add", "ask", "base", "chat", "diff", "export", "mcp", "reindex", "remove", "replay", "resume", "review",
-        "runs", "search", "show", "sources", "sync", "synthesise", "synthesize", "trace",
+        "access", "add", "ask", "base", "chat", "diff", "export", "mcp", "off", "on", "reindex", "remove", "replay", "resume",
+        "review", "runs", "search", "show", "sources", "sync", "synthesise", "synthesize", "tag", "trace",
     }
 )  # fmt: skip
 

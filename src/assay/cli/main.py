@@ -14,7 +14,7 @@ import typer
 
 from assay import __version__
 from assay.cli.acting import act_as
-from assay.cli.documents import access, add, base, search, share, sources
+from assay.cli.documents import access, add, base, marks, search, share, sources
 from assay.cli.governance import audit, erase, export, report, review, verify
 from assay.cli.options import plain
 from assay.cli.questions import ask, chat, evaluate, feedback, replay, runs, synthesise
@@ -64,6 +64,9 @@ app.command("add")(add.add)
 app.command("sync")(add.sync)
 app.command("reindex")(add.reindex)
 app.command("sources")(sources.sources)
+app.command("off")(marks.off)
+app.command("on")(marks.on)
+app.command("tag")(marks.tag)
 app.command("remove")(sources.remove)
 app.command("erase")(erase.erase)
 app.command("show")(sources.show)

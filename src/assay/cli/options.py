@@ -80,8 +80,15 @@ Since = Annotated[
     str | None, typer.Option(help="Only documents dated from here on: 2024, 2024-05-17, 'last 12 months'.")
 ]
 Until = Annotated[str | None, typer.Option(help="Only documents dated up to here.")]
+Undated = Annotated[
+    bool, typer.Option("--undated", help="With --since or --until, also documents without a known date.")
+]
 Meta = Annotated[
-    list[str] | None, typer.Option("--meta", help="Only documents with this metadata, NAME=VALUE. May be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--meta",
+        help="Only documents with this metadata, NAME=VALUE: author, organisation, period, kind, tag, … May be repeated.",
+    ),
 ]
 MaxCost = Annotated[
     float | None,
@@ -133,6 +140,8 @@ def where_of(
     since: str | None,
     until: str | None,
     meta: list[str] | None,
+    *,
+    undated: bool = False,
 ) -> SearchFilters:
     """The search filters; relative dates count from today."""
     from assay.core.errors import UserError
@@ -144,16 +153,21 @@ def where_of(
     first, last = (first_day(since, today) if since else None), (last_day(until, today) if until else None)
     if first and last and first > last:
         raise UserError(f"--since {first} is later than --until {last}: no document can be dated so.")
-    wrong = [pair for pair in meta or [] if "=" not in pair]
-    if wrong:
-        raise UserError(f"--meta takes NAME=VALUE, not {wrong[0]!r}.")
+    pairs: dict[str, str] = {}
+    for given in meta or ():
+        name, _, value = (part.strip() for part in whole(given).partition("="))
+        if not name or not value:
+            raise UserError(f"--meta takes NAME=VALUE, not {given!r}.")
+        if pairs.setdefault(name, value) != value:
+            raise UserError(f"--meta {name} is given twice, and a document has to match both. Give one.")
     return SearchFilters(
         bases=tuple(map(whole, bases or ())),
         sources=tuple(map(whole, sources or ())),
         types=parse_document_types(types or ()),
         since=first,
         until=last,
-        meta=dict(whole(pair).split("=", 1) for pair in meta or []),
+        undated=undated,
+        meta=pairs,
     )
 
 

@@ -161,13 +161,12 @@ class Run:
     @changed_by(Rephrased, Routed)
     @cached_property
     def where(self) -> SearchFilters:
-        """The search restrictions: from the user, and from dates in the question."""
+        """The search restrictions of the user; in older runs also those from dates in the question."""
         routed = self.routed
         asked = self.asked.where
-        if routed is None:
+        if routed is None or not (routed.since or routed.until):
             return asked
-        by_question = bool(routed.since or routed.until)
-        return replace(asked, since=asked.since or routed.since, until=asked.until or routed.until, undated=by_question)
+        return replace(asked, since=asked.since or routed.since, until=asked.until or routed.until, undated=True)
 
     @changed_by(Planned)
     @cached_property

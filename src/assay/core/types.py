@@ -347,6 +347,22 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many documents the limits of a search left out, of those that the person may read, and how many of these for the
+    lack of a date alone."""
+
+    documents: int
+    undated: int
+
+    @property
+    def sentence(self) -> str:
+        all_undated = self.undated == self.documents > 0
+        what = f"{self.documents:,}{' undated' if all_undated else ''} document{'s' * (self.documents != 1)}"
+        of_them = f", {self.undated:,} of them undated" if self.undated and not all_undated else ""
+        return f"The filters left out {what}{of_them}."
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The delivered answer. Every citation resolves to evidence of this run; `searched` and `stopped` say what was
     tried, `near` is the closest evidence if there is no answer, `unread` names the files that could not be read.
@@ -370,6 +386,7 @@ class Answer:
     usage: Usage = field(default_factory=lambda: Usage())
     rechecked: int = omitted_when_empty(0)  # statements of the last answer that were judged again
     fallen: tuple[str, ...] = omitted_when_empty(())  # those of them that do not hold
+    left_out: LeftOut | None = omitted_when_empty(None)  # noqa: RUF009 by the person's own limits
 
     @property
     def claims(self) -> tuple[Claim, ...]:

@@ -1,13 +1,21 @@
-"""The filter of a search's limits (sources, types, dates). Pure."""
+"""The filter of a search's limits (sources, types, dates, metadata), and what they leave out. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.core.formats import FORMATS, format_of_type
-from assay.index.filters import And, Contains, Eq, Filter, In, Or, Range
+from assay.core.identity import KIND, ORGANISATION, PERIOD
+from assay.core.types import Document, LeftOut, Scalar
+from assay.index.filters import And, Contains, Filter, In, Or, matches
+from assay.language.dates import parse_period, parse_written_date
+from assay.language.terms import fold_case
+from assay.store.documents import Entry, Traits
+
+Documents = Callable[[], Iterable[Traits]]  # those that the person may read and that are searched
 
 
 def parse_document_types(names: Sequence[str]) -> tuple[str, ...]:
@@ -23,8 +31,30 @@ def _document_type(name: str) -> str:
     return found.name
 
 
-def filter_for(where: SearchFilters) -> Filter:
-    """All limits combined with AND; several sources or types are alternatives. Bases belong to the scope instead."""
+def filter_for(where: SearchFilters, documents: Documents) -> Filter:
+    """All limits combined with AND; several sources or types are alternatives. Bases belong to the scope instead.
+
+    Dates and metadata are looked up in the store, and become the ids of the documents that have them: a new tag holds at
+    once, and a period counts as a date. `documents` is called only if they are needed."""
+    parts = _indexed(where)
+    if where.since or where.until or where.meta:
+        kept = (each.id for each in documents() if _has_all(each, where.meta) and _is_in_time(each, where))
+        parts = (*parts, In("doc", tuple(kept)))
+    return And(parts)
+
+
+def count_left_out(where: SearchFilters, documents: Documents) -> LeftOut | None:
+    """How many documents the limits leave out; None if there are no limits."""
+    if where == SearchFilters(bases=where.bases, undated=where.undated):
+        return None
+    indexed, found = And(_indexed(where)), list(documents())
+    fitting = [each for each in found if matches(indexed, filter_fields(each)) and _has_all(each, where.meta)]
+    late = [each for each in fitting if not _is_in_time(each, where)]
+    return LeftOut(len(found) - len(fitting) + len(late), sum(_days(each) is None for each in late))
+
+
+def _indexed(where: SearchFilters) -> tuple[Filter, ...]:
+    """The limits that the index knows by itself."""
     parts: list[Filter] = []
     if where.sources:
         parts.append(
@@ -34,18 +64,63 @@ def filter_for(where: SearchFilters) -> Filter:
         parts.append(In("doc", where.documents))
     if where.types:
         parts.append(In("type", where.types))
-    if dated := _dated(where):
-        parts.append(Or((And(dated), Eq("date", ""))) if where.undated else And(dated))
-    parts.extend(Eq(f"meta.{name}", value) for name, value in sorted(where.meta.items()))
-    return And(tuple(parts))
+    return tuple(parts)
 
 
-def _dated(where: SearchFilters) -> tuple[Filter, ...]:
-    """A date is as precise as its document: "2024" may be after March 2024, so it is kept."""
-    since = (Or((Range("date", where.since), *_vague(where.since))),) if where.since else ()
-    return since + ((Range("date", None, where.until),) if where.until else ())
+def filter_fields(of: Traits | Entry | Document) -> dict[str, Scalar]:
+    """The fields of a document's rows that these filters use."""
+    return {"base": of.base, "doc": of.id, "source": of.uri, "title": of.title, "type": of.kind}
 
 
-def _vague(since: str) -> tuple[Filter, ...]:
-    """Dates less precise than `since` that may still fall after it: the same year, or the same month without a day."""
-    return tuple(Eq("date", since[:length]) for length in (4, 7) if length < len(since))
+# --- dates ----------------------------------------------------------------------------------------------------------
+
+
+def _is_in_time(of: Traits, where: SearchFilters) -> bool:
+    """Whether a document may be of these days, as precisely as its date is known: "2024" may be after March 2024."""
+    if not (where.since or where.until):
+        return True
+    days = _days(of)
+    if days is None:
+        return where.undated
+    first, last = days
+    return (where.since or "") <= last and first <= (where.until or "9999")
+
+
+def _days(of: Traits) -> tuple[str, str] | None:
+    """The days of a document's date, or else of the period that it covers; None if it is undated."""
+    dated = parse_written_date(of.date) if of.date else None
+    return dated or parse_period(of.meta.get(PERIOD, ""))
+
+
+# --- metadata -------------------------------------------------------------------------------------------------------
+
+AUTHOR, TAG = "author", "tag"
+ALSO_CALLED = {"authors": AUTHOR, "tags": TAG, "organization": ORGANISATION, "kind": KIND}
+
+
+def _has_all(of: Traits, meta: Mapping[str, str]) -> bool:
+    names = {ALSO_CALLED.get(_folded(name), _folded(name)): _folded(value) for name, value in meta.items()}
+    return all(_has(of, name, value) for name, value in names.items())
+
+
+def _has(of: Traits, name: str, value: str) -> bool:
+    """Whether a document has this metadata, ignoring case and accents. A part of a name or a kind is enough; anything else
+    has to be the same."""
+    if name == AUTHOR:
+        return any(value in _folded(author) for author in of.authors)
+    if name == TAG:
+        return any(value == _folded(tag) for tag in of.tags)
+    if name in {ORGANISATION, KIND}:
+        return value in _folded(of.meta.get(name, ""))
+    if name == PERIOD:
+        return _parts(value) <= _parts(_folded(of.meta.get(name, "")))
+    return any(_folded(key) == name and _folded(text) == value for key, text in of.meta.items())
+
+
+def _folded(text: str) -> str:
+    return " ".join(fold_case(text).split())
+
+
+def _parts(period: str) -> set[str]:
+    """The words and numbers of a period: FY2023 has both."""
+    return set(re.findall(r"[^\W\d_]+|\d+", period))

@@ -50,6 +50,7 @@ TAKEN_OVER = (
     "Only those on its access list may read it: a removed document with the same content had that list. "
     "`assay access reset` opens it to all readers of the knowledge base."
 )
+SWITCHED_OFF = "It is switched off, so it is not searched. `assay on` switches it on."
 PARTLY = "Only the first {most:,} of its {all:,} passages can be searched; split it, or raise `file_max_passages`."
 
 
@@ -189,8 +190,9 @@ def _kept(intake: IngestContext, entry: Entry) -> Document | None:
 
 
 def _report(entry: Entry, outcome: str, why: str = "") -> FileReport:
+    why = " ".join(filter(None, (why or entry.why, SWITCHED_OFF if entry.off else "")))
     return FileReport(
-        entry.uri, entry.status, outcome, entry.pages, entry.characters, entry.passages, why or entry.why,
+        entry.uri, entry.status, outcome, entry.pages, entry.characters, entry.passages, why,
         entry.title, entry.language, entry.warnings,
     )  # fmt: skip
 
@@ -317,7 +319,9 @@ async def _read_copy(
         warnings = (*warnings, PARTLY.format(most=intake.most_passages, all=len(pieces)))
     listed = await asyncio.to_thread(_put, intake, document, copy, found.size, warnings)
     paged = len(document.pages) if document.page_at(0) else 0
-    why = " ".join((*warnings, *([TAKEN_OVER] if listed else [])))
+    stored = documents.at(intake.store, intake.base, source.uri)
+    off = [SWITCHED_OFF] if stored and stored.off else []
+    why = " ".join((*warnings, *([TAKEN_OVER] if listed else []), *off))
     report = FileReport(
         source.uri, Status.read, found.outcome, paged, len(document.text), 0, why,
         document.title, document.language, warnings,

@@ -1,24 +1,14 @@
-"""Dates as people write them: ranges of days ("the last 12 months", "this week"), and every date of a text. Pure."""
+"""Dates as people write them: days and ranges of days ("the last 12 months", "this week"), and every date of a text. Pure."""
 
 from __future__ import annotations
 
 import calendar
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 
 from assay.core.errors import UserError
-
-
-@dataclass(frozen=True, slots=True)
-class DateRange:
-    """From the first day to the last, both included; either end may be open. ISO dates compare as strings."""
-
-    since: str | None = None
-    until: str | None = None
-
 
 MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
 MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
@@ -29,75 +19,23 @@ _count = r"(?:(\d{1,3}|" + "|".join(NUMBERS) + r")\s+)?"
 _name = "|".join(sorted(MONTHS, key=len, reverse=True))
 _month = rf"({_name})\.?"
 LAST = re.compile(
-    rf"\b(?:(?:in|within|over|during|from) )?(?:the )?(?:last|past|previous) {_count}"
-    r"(day|week|month|quarter|year)(s?)\b(?!\s+of\b)",
+    rf"(?:(?:in|within|over|during|from) )?(?:the )?(?:last|past|previous) {_count}(day|week|month|quarter|year)(s?)",
     re.I,
 )
-THIS = re.compile(r"\bthis (week|month|quarter|year)\b", re.I)
-SINCE = re.compile(r"\b(?:ever )?since (?:the )?$", re.I)
-PUBLISHED = (
-    r"(?:(?:that|which) (?:was|were|has been|have been) )?"
-    r"(?:published|issued|dated|sent|received|released|written|posted|filed|announced)(?: (?:in|on|during|within))?"
-)
-# A written date that documents are limited to: "the minutes issued since 2 May 2019".
-WRITTEN = re.compile(
-    rf"\b(?:published|issued|dated|sent|released|written|posted|filed) (?P<side>since|after|before|until) "
-    rf"(?P<day>\d{{4}}(?:-\d{{1,2}}){{0,2}}|(?:\d{{1,2}} )?(?:{_name}),? \d{{4}})\b",
-    re.I,
-)
-DAY = re.compile(r"\b(today|yesterday)\b", re.I)
-
-
-def find_date_range(text: str, today: str) -> tuple[DateRange, str] | None:
-    """The range that a question names relative to the day of asking, and the words that named it. "Today" is ignored: it mostly
-    means nowadays.
-    """
-    day = date.fromisoformat(today)
-    if match := LAST.search(text):
-        many = bool(match[1] or match[3])
-        days = _last(_number(match[1]), match[2].lower(), day, rolling=many)
-        if since := SINCE.search(text[: match.start()]):  # "since last year" includes this year
-            return DateRange(days.since, today), f"{since[0]}{match[0]}"
-        return days, match[0]
-    if match := THIS.search(text):
-        return DateRange(_begin(match[1].lower(), day).isoformat(), today), match[0]
-    if (match := WRITTEN.search(text)) and (days := parse_written_date(match["day"])):
-        return _beside(match["side"].lower(), *days), match[0][match.start("side") - match.start() :]
-    return None
-
-
-def _beside(side: str, first: str, last: str) -> DateRange:
-    """The days since, after, before or until a written date, or those that it names."""
-    day = {"after": last, "before": first}.get(side, first)
-    next_to = date.fromisoformat(day) + timedelta(days={"after": 1, "before": -1}.get(side, 0))
-    if side in {"since", "after"}:
-        return DateRange(next_to.isoformat())
-    return DateRange(None, next_to.isoformat() if side == "before" else last)
-
-
-def limited_thing(text: str, words: str) -> str:
-    """What a date limits if it is said of one thing only: "the alert published this week" in a question about something
-    else. Empty if it limits the whole question: "Which alerts were published this week?"."""
-    match = re.search(
-        rf"\b((?:the|an?|any|our|their|its) (?:[\w-]+ ){{1,4}})(?:{PUBLISHED}) {re.escape(words)}", text, re.I
-    )
-    if match is None:
-        return ""
-    thing = " ".join(match[1].split())
-    asked = text[: match.start()].strip(" ,")
-    return thing if len(asked.split()) > 3 or len(text[match.end() :].split()) > 1 else ""
+THIS = re.compile(r"this (week|month|quarter|year)", re.I)
+DAY = re.compile(r"(today|yesterday)", re.I)
 
 
 def _number(word: str | None) -> int:
     return 1 if not word else NUMBERS.get(word.lower()) or int(word)
 
 
-def _last(count: int, unit: str, day: date, *, rolling: bool) -> DateRange:
+def _last(count: int, unit: str, day: date, *, rolling: bool) -> tuple[str, str]:
     """ "the last 3 months" counts back from today; "last month" is the calendar month before this one."""
     if rolling or unit == "day":
-        return DateRange(_back(day, count, unit).isoformat(), day.isoformat())
+        return _back(day, count, unit).isoformat(), day.isoformat()
     begin = _begin(unit, day)
-    return DateRange(_back(begin, 1, unit).isoformat(), (begin - timedelta(days=1)).isoformat())
+    return _back(begin, 1, unit).isoformat(), (begin - timedelta(days=1)).isoformat()
 
 
 def _back(day: date, count: int, unit: str) -> date:
@@ -141,12 +79,14 @@ def last_day(words: str, today: str) -> str:
 
 
 def _parse(words: str, today: str) -> tuple[str, str]:
-    words = " ".join(words.split())
+    words, day = " ".join(words.split()), date.fromisoformat(today)
     if match := DAY.fullmatch(words):
-        one = (date.fromisoformat(today) - timedelta(days=match[1].lower() == "yesterday")).isoformat()
+        one = (day - timedelta(days=match[1].lower() == "yesterday")).isoformat()
         return one, one
-    if found := find_date_range(words, today):
-        return found[0].since or "0001-01-01", found[0].until or "9999-12-31"
+    if match := LAST.fullmatch(words):
+        return _last(_number(match[1]), match[2].lower(), day, rolling=bool(match[1] or match[3]))
+    if match := THIS.fullmatch(words):
+        return _begin(match[1].lower(), day).isoformat(), today
     if days := parse_written_date(words):
         return days
     raise UserError(f"{words!r} is not a date that Assay knows. Write 2024, 2024-05, 2024-05-17 or 'last 12 months'.")
@@ -159,6 +99,24 @@ def parse_written_date(words: str) -> tuple[str, str] | None:
     if match := re.fullmatch(rf"(?:(\d{{1,2}}) )?{_month},? (\d{{4}})", words, re.I):
         return _first_and_last(int(match[3]), MONTHS[match[2].lower()], int(match[1] or 0))
     return None
+
+
+PERIOD_ENDED = re.compile(r"(?P<span>year|quarter|period) ended (?P<end>\d{4}-\d\d(?:-\d\d)?)")
+MONTHS_OF = {"year": 12, "quarter": 3, "period": 6}
+PERIOD = re.compile(r"(?:Q(?P<quarter>[1-4]) )?(?P<fiscal>FY ?)?(?P<year>\d{4})(?:\s*\(.*)?", re.I)
+
+
+def parse_period(period: str) -> tuple[str, str] | None:
+    """First and last day of the period that a document covers, such as `FY2023 (year ended 2023-06-30)`, `Q2 2023` or
+    `2021-05`. Unless its end is known, a fiscal year counts as the calendar year of its number, and so do its quarters."""
+    if (ended := PERIOD_ENDED.search(period)) and (days := parse_written_date(ended["end"])):
+        following = date.fromisoformat(days[1]) + timedelta(days=1)
+        return _back(following, MONTHS_OF[ended["span"]], "month").isoformat(), days[1]
+    if (match := PERIOD.fullmatch(period)) and match["quarter"] and not match["fiscal"]:
+        first = parse_written_date(f"{match['year']}-{3 * int(match['quarter']) - 2:02}")
+        last = parse_written_date(f"{match['year']}-{3 * int(match['quarter']):02}")
+        return (first[0], last[1]) if first and last else None
+    return parse_written_date(match["year"] if match else period)
 
 
 def _first_and_last(year: int, month: int, day: int) -> tuple[str, str] | None:

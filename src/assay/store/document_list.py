@@ -15,10 +15,10 @@ from assay.core.formats import PAGED_FORMATS
 from assay.core.types import Section
 from assay.store.database import Store
 from assay.store.dialect import json_length
-from assay.store.documents import LINE, PENDING, READY, UNREADABLE, Entry, entries_of, entry_of, within
+from assay.store.documents import LINE, OFF, PENDING, READY, SEARCHABLE, UNREADABLE, Entry, entries_of, entry_of, within
 from assay.store.schema import documents, texts
 
-SHOWN = (READY, PENDING, UNREADABLE)
+SHOWN = (READY, PENDING, UNREADABLE, OFF)
 WORDS = 8  # maximum number of search words
 
 
@@ -35,9 +35,10 @@ class DocumentPage:
 class Counted:
     """The contents of a knowledge base, counted."""
 
-    ready: int = 0
+    ready: int = 0  # searchable
     pending: int = 0
     unreadable: int = 0
+    off: int = 0
     passages: int = 0
 
 
@@ -65,8 +66,8 @@ class Sums:
 def page(
     store: Store, scope: Scope, states: Sequence[str] = SHOWN, words: str = "", after: str = "", limit: int = 50
 ) -> DocumentPage:
-    """Documents, newest first; each of `words` must occur in the title, the location or the authors."""
-    fits = and_(within(scope), documents.c.state.in_(states), *_matches(words))
+    """Documents, newest first; each of `words` must occur in the title, the location, the authors or the tags."""
+    fits = and_(within(scope), _stands(states), *_matches(words))
     # For all documents only ids and times are read, from an index; full rows only for those on the page.
     query = select(documents.c.id, documents.c.added).where(fits, _below(after))
     query = query.order_by(documents.c.added.desc(), documents.c.id.desc()).limit(limit + 1)
@@ -80,6 +81,13 @@ def page(
     return DocumentPage(tuple(by_id[each] for each in ids), total, f"{last.added}.{last.id}" if last else "")
 
 
+def _stands(states: Sequence[str]) -> ColumnElement[bool]:
+    """The condition for documents that stand like this; see `Entry.standing`."""
+    on = and_(documents.c.state.in_(states), documents.c.off.is_(False))
+    off = and_(documents.c.state.in_((READY, PENDING)), documents.c.off.is_(True))
+    return or_(on, off) if OFF in states else on
+
+
 def _below(after: str) -> ColumnElement[bool]:
     """The condition for rows after this cursor, in newest-first order."""
     if not after:
@@ -89,29 +97,31 @@ def _below(after: str) -> ColumnElement[bool]:
 
 
 def _matches(words: str) -> Iterator[ColumnElement[bool]]:
-    authors = func.lower(cast(documents.c.authors, Text))
+    named = [func.lower(cast(column, Text)) for column in (documents.c.authors, documents.c.tags)]
     for word in words.split()[:WORDS]:
         spelt = {word, word.lower(), word.upper(), word.capitalize()}  # the database folds case for ASCII only
         places = (documents.c.title, documents.c.uri)
         yield or_(
             *(column.contains(each, autoescape=True) for column in places for each in spelt),
-            *(authors.contains(json.dumps(each)[1:-1].lower(), autoescape=True) for each in spelt),
+            *(names.contains(json.dumps(each)[1:-1].lower(), autoescape=True) for names in named for each in spelt),
         )
 
 
 def counts(store: Store, scope: Scope) -> dict[str, Counted]:
     """The counts of each base, by id; empty bases are omitted."""
     grouped = (
-        select(documents.c.base, documents.c.state, func.count(), func.sum(documents.c.passages))
+        select(documents.c.base, documents.c.state, documents.c.off, func.count(), func.sum(documents.c.passages))
         .where(within(scope), documents.c.state.in_(SHOWN))
-        .group_by(documents.c.base, documents.c.state)
+        .group_by(documents.c.base, documents.c.state, documents.c.off)
     )
     found: dict[str, dict[str, int]] = {}
     with store.read() as connection:
-        for base, state, count, passages in connection.execute(grouped):
-            found.setdefault(base, {})[state] = count
-            if state == READY:
-                found[base]["passages"] = passages
+        for base, state, off, count, passages in connection.execute(grouped):
+            stands = OFF if off else state
+            of_base = found.setdefault(base, {})
+            of_base[stands] = of_base.get(stands, 0) + count
+            if stands == READY:
+                of_base["passages"] = passages
     return {base: Counted(**each) for base, each in found.items()}
 
 
@@ -161,7 +171,7 @@ def sums(store: Store, base: Base, scope: Scope) -> Sums:
     many = json_length(documents.c.pages)
     paged = case((documents.c.kind.in_(PAGED_FORMATS) | (many > 1), many), else_=0)
     columns = (func.sum(paged), func.sum(documents.c.characters), func.sum(documents.c.passages), func.count())
-    ready = and_(within(scope), documents.c.base == base.id, documents.c.state == READY)
+    ready = and_(within(scope), documents.c.base == base.id, SEARCHABLE)
     grouped = select(documents.c.language, *columns).where(ready).group_by(documents.c.language)
     with store.read() as connection:
         rows = connection.execute(grouped).all()

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from assay.core.access import Base, Scope
 from assay.core.codec import Texts, dumps, from_json, to_json
-from assay.core.events import DocumentEdited
+from assay.core.events import DocumentEdited, DocumentMarked
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
@@ -42,6 +42,7 @@ from assay.store.schema import bases, documents, leftovers, tables, texts
 
 BLOCK = 4096  # bytes that the smallest file takes on a disk
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"
+OFF = "off"  # what people are told of a document that is off, whatever its state
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ class Entry:
     added: str
     warnings: tuple[str, ...]
     meta: Mapping[str, str] = field(default_factory=dict)
+    off: bool = False  # switched off: kept, but not searched
+    tags: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:
@@ -82,9 +85,29 @@ class Entry:
         return {key: self.meta[key] for key in (ORGANISATION, KIND, PERIOD) if self.meta.get(key)}
 
     @property
+    def standing(self) -> str:
+        """Its state as people are told."""
+        return OFF if self.off else self.state
+
+    @property
     def name(self) -> str:
         """The display name: the file name."""
         return file_name(self.uri)
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What filters know of a document."""
+
+    id: str
+    base: str
+    uri: str
+    title: str
+    authors: Sequence[str]
+    date: str | None
+    kind: str
+    meta: Mapping[str, str]
+    tags: Sequence[str]
 
 
 LINE = [column for column in documents.c if column.name not in {"sections", "abstract"}]
@@ -95,6 +118,8 @@ def entry_of(row: RowMapping | Mapping[str, Any]) -> Entry:
     values["authors"] = tuple(values["authors"])
     values["warnings"] = tuple(values["warnings"])
     values["meta"] = values["meta"] or {}
+    values["off"] = bool(values["off"])
+    values["tags"] = tuple(values["tags"])
     paged = format_named(values["kind"]).paged or len(values["pages"]) > 1
     values["pages"] = len(values["pages"]) if paged else 0
     return Entry(**values)
@@ -104,22 +129,37 @@ def within(scope: Scope) -> Any:
     return documents.c.base.in_([base.id for base in scope.bases]) & documents.c.label.in_(sorted(scope.labels))
 
 
+SEARCHABLE = and_(documents.c.state == READY, documents.c.off.is_(False))
+
+
 def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
-    """Documents in these states (default: ready), by location."""
-    return entries_of(
-        store, select(*LINE).where(within(scope), documents.c.state.in_(states or (READY,))).order_by(documents.c.uri)
-    )
+    """Documents in these states, off or not, by location. Default: those that are searched."""
+    wanted = documents.c.state.in_(states) if states else SEARCHABLE
+    return entries_of(store, select(*LINE).where(within(scope), wanted).order_by(documents.c.uri))
+
+
+def traits(store: Store, scope: Scope) -> list[Traits]:
+    """What filters know of each searchable document that the user may read now."""
+    columns = [documents.c[name] for name in Traits.__dataclass_fields__]
+    with store.read() as connection:
+        rows = connection.execute(select(*columns).where(within(scope), SEARCHABLE).order_by(documents.c.id))
+        return [Traits(*row) for row in rows]
 
 
 # Built once: every step of a run looks documents up.
 _READABLE = and_(
     one_of(documents.c.base, bindparam("bases", type_=Text)), one_of(documents.c.label, bindparam("labels", type_=Text))
 )
-_WANTED = and_(one_of(documents.c.id, bindparam("wanted", type_=Text)), documents.c.state == READY, _READABLE)
+_WANTED = and_(one_of(documents.c.id, bindparam("wanted", type_=Text)), SEARCHABLE, _READABLE)
 _ENTRIES = Prepared(select(*LINE).where(_WANTED).order_by(documents.c.uri))
 _TITLES = Prepared(select(documents.c.id, documents.c.title).where(_WANTED))
 _IDENTITIES = Prepared(select(documents.c.id, documents.c.title, documents.c.uri, documents.c.meta).where(_WANTED))
-_STATE = Prepared(select(func.count(), func.max(documents.c.added)).where(_READABLE, documents.c.state == READY))
+_STATE = Prepared(select(func.count(), func.max(documents.c.added)).where(_READABLE, SEARCHABLE))
+_OFF = Prepared(
+    select(documents.c.id)
+    .where(_READABLE, documents.c.state == READY, documents.c.off.is_(True))
+    .order_by(documents.c.id)
+)
 
 
 def _readable(scope: Scope) -> dict[str, str]:
@@ -169,27 +209,19 @@ def identified_titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[st
     return {id: identified_title(title, uri, _value(documents.c.meta, meta)) for id, title, uri, meta in rows}
 
 
-def metas(store: Store, scope: Scope) -> dict[str, Mapping[str, str]]:
-    """Additional metadata of each searchable document, by document."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(documents.c.id, documents.c.meta).where(within(scope), documents.c.state == READY)
-        )
-        return {row.id: row.meta for row in rows}
-
-
-def state_of(store: Store, scope: Scope) -> tuple[int, str]:
-    """A value that changes when searchable documents are added, replaced or removed, or access to one changes."""
+def state_of(store: Store, scope: Scope) -> tuple[object, ...]:
+    """A value that changes when searchable documents are added, replaced, removed or switched, or access to one changes."""
     with store.read() as connection:
         [(count, newest)] = _STATE.all(connection, **_readable(scope))
-    return count, newest or ""
+        off = _OFF.all(connection, **_readable(scope))
+    return count, newest or "", tuple(off)
 
 
 def identities(store: Store, scope: Scope) -> dict[str, tuple[str, Mapping[str, str]]]:
     """Location and additional metadata of each searchable document that the user may read now, by document."""
     with store.read() as connection:
         rows = connection.execute(
-            select(documents.c.id, documents.c.uri, documents.c.meta).where(within(scope), documents.c.state == READY)
+            select(documents.c.id, documents.c.uri, documents.c.meta).where(within(scope), SEARCHABLE)
         )
         return {row.id: (row.uri, row.meta) for row in rows}
 
@@ -201,7 +233,7 @@ def labels_of_tables(
     query = (
         select(tables.c.document, tables.c.labels)
         .join(documents, documents.c.id == tables.c.document)
-        .where(within(scope), documents.c.state == READY, tables.c.labels.is_not(None))
+        .where(within(scope), SEARCHABLE, tables.c.labels.is_not(None))
         .order_by(documents.c.id)
         .limit(most)
     )
@@ -398,6 +430,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
     with store.write() as connection:
         listed = place_lists.take_over(connection, store, document.base, document.uri, document.digest)
         row["label"] = place_lists.label_at(connection, document.base, document.uri)
+        row |= _marks_at(connection, document.base, document.uri)
         _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
         connection.execute(insert(texts).values(document=document.id, text=document.text))
@@ -409,6 +442,17 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
             labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
             connection.execute(insert(tables).values(document=document.id, body=body, labels=labels))
     return listed
+
+
+def _marks_at(connection: Connection, base: str, uri: str) -> dict[str, Any]:
+    """Whether the newest version at a location is off, and its tags: the next one takes them over."""
+    versions = (
+        select(documents.c.off, documents.c.tags)
+        .where(documents.c.base == base, documents.c.uri == uri, documents.c.state != UNREADABLE)
+        .order_by(documents.c.added.desc(), documents.c.id.desc())
+    )
+    last = connection.execute(versions.limit(1)).first()
+    return {"off": last.off, "tags": last.tags} if last else {}
 
 
 def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
@@ -516,6 +560,14 @@ def correct(store: Store, document: str, title: str, date: str | None, by: str) 
         own = documents.c.id == document
         connection.execute(update(documents).where(own).values(title=title, date=date, state=PENDING))
         records.note(connection, store, DocumentEdited(document, by, title, date or ""))
+
+
+def mark(store: Store, entry: Entry, off: bool, tags: Sequence[str], by: str) -> None:
+    """Switch a document off or on and set its tags, on the record. It holds at once: the index knows neither."""
+    with store.write() as connection:
+        here = (documents.c.base == entry.base, documents.c.uri == entry.uri, documents.c.state.in_((READY, PENDING)))
+        connection.execute(update(documents).where(*here).values(off=off, tags=list(tags)))
+        records.note(connection, store, DocumentMarked(entry.id, by, off, tuple(tags)))
 
 
 def move(store: Store, entry: Entry, uri: str) -> str:

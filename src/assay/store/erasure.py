@@ -55,6 +55,7 @@ NAMING = (
     "SettingChanged",
     "FeedbackGiven",
     "DocumentEdited",
+    "DocumentMarked",
 )
 
 
@@ -155,7 +156,7 @@ def notes_about(connection: Connection, runs: Collection[str], documents: Collec
     rows = connection.execute(
         select(payloads.c.seq, payloads.c.body)
         .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
-        .where(payloads.c.run == WORKSPACE, recorded.c.kind.in_(("FeedbackGiven", "DocumentEdited")))
+        .where(payloads.c.run == WORKSPACE, recorded.c.kind.in_(("FeedbackGiven", "DocumentEdited", "DocumentMarked")))
         .order_by(payloads.c.seq)
     )
     about = ((row.seq, json.loads(row.body)) for row in rows)

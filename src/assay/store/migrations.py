@@ -234,7 +234,13 @@ def _add_requests_and_leases_of_jobs(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE underway ADD COLUMN stop BOOLEAN DEFAULT FALSE NOT NULL")
 
 
-def _add_labels_of_tables(connection: Connection) -> None:
+def _add_switches_tags_and_labels(connection: Connection) -> None:
+    connection.exec_driver_sql("ALTER TABLE documents ADD COLUMN off BOOLEAN DEFAULT FALSE NOT NULL")
+    connection.exec_driver_sql("ALTER TABLE documents ADD COLUMN tags JSON DEFAULT '[]' NOT NULL")
+    connection.exec_driver_sql("DROP INDEX IF EXISTS documents_listed")
+    connection.exec_driver_sql(
+        "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages, off)"
+    )
     connection.exec_driver_sql("ALTER TABLE tables ADD COLUMN labels JSON")
 
 
@@ -250,5 +256,5 @@ MIGRATIONS: Mapping[int, Migration] = {
     8: _add_acceptances,
     9: _add_leases,
     10: _add_requests_and_leases_of_jobs,
-    11: _add_labels_of_tables,
+    11: _add_switches_tags_and_labels,
 }

@@ -100,10 +100,12 @@ documents = Table(
     Column("characters", Large, nullable=False, default=0),
     Column("passages", Integer, nullable=False, default=0),
     Column("added", String, nullable=False),
+    Column("off", Boolean, nullable=False, default=False, server_default=text("FALSE")),  # kept, but not searched
+    Column("tags", JSON, nullable=False, default=list, server_default=text("'[]'")),
     Index("documents_by_place", "base", "uri"),
     Index("documents_by_digest", "base", "digest"),
     Index(
-        "documents_listed", "base", "state", "label", "added", "id", "passages"
+        "documents_listed", "base", "state", "label", "added", "id", "passages", "off"
     ),  # covers all columns of a listing page
 )
 

@@ -38,6 +38,7 @@ from assay.core.types import Document
 from assay.evidence.assess import Assessor
 from assay.governance.review.gate import any_review, review_requirement
 from assay.governance.tracing.export import export_spans
+from assay.index.search_filter import count_left_out
 from assay.models.factory import has_model
 from assay.models.llm import Role
 from assay.store import documents, threads
@@ -78,6 +79,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         stakes=how.stakes,
         reviewed=settings.review_always,
         may_be_reviewed=how.stakes is Stakes.high or any_review(context.store, settings),
+        left_out=count_left_out(how.where, lambda: context.traits(how.where.bases)),
     )
     gated = how.stakes is Stakes.high or settings.review_always
     run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from assay.models.answer_model import AnswerModel
     from assay.models.embedder import Embedder
     from assay.store.database import Store
-    from assay.store.documents import Entry
+    from assay.store.documents import Entry, Traits
 
 CACHE = "cache.db"
 LOCK_TIMEOUT = 3600.0  # seconds to wait for another process that writes to the same base
@@ -173,6 +173,10 @@ class WorkspaceContext:
         return documents.listing(
             self.store, self.scope(bases), documents.READY, documents.PENDING, documents.UNREADABLE
         )
+
+    def traits(self, bases: Sequence[str] = ()) -> list[Traits]:
+        """What filters know of each searchable document this person may read."""
+        return documents.traits(self.store, self.scope(bases))
 
     def document(self, document: str) -> Document | None:
         return documents.get(self.store, document, self.scope())

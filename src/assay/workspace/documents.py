@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import date as clock_date
@@ -22,15 +22,18 @@ from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sources import SourceFile, content_digests, find_sources
 from assay.language.clean import clean_text
 from assay.language.dates import first_day
+from assay.language.terms import fold_case
 from assay.models.factory import embedder_languages
+from assay.store import documents as stored
 from assay.store.access import document_access, grants
 from assay.store.document_names import named
-from assay.store.documents import READY, Entry, correct
+from assay.store.documents import READY, UNREADABLE, Entry, correct
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.erase import erase
 from assay.workspace.share import owned_document
 
 Say = Callable[[Progress], None]
+MAX_TAGS, MAX_TAG = 50, 100  # of a document; characters of one
 
 
 async def add_sources(
@@ -174,3 +177,35 @@ async def edit(context: WorkspaceContext, document: str, title: str | None, date
     async with context.writer_lock(base):
         correct(context.store, document, words, day, context.principal.id)
     await add_sources(context, [], base.name)  # what is pending is made searchable again
+
+
+def mark(
+    context: WorkspaceContext,
+    document: str,
+    off: bool | None = None,
+    tags: Sequence[str] | None = None,
+    add: Sequence[str] = (),
+    remove: Sequence[str] = (),
+) -> Entry:
+    """Switch a document off or on, and change its tags; None: as before. Its owner only; it is recorded, and holds at once."""
+    _, entry = owned_document(context, document)
+    if entry.state == UNREADABLE:
+        raise UserError(f"{entry.name} could not be read: there is nothing to search in it.")
+    gone = set(map(fold_case, parse_tags(remove)))
+    wanted = parse_tags((*(entry.tags if tags is None else tags), *add))
+    kept = tuple(tag for tag in wanted if fold_case(tag) not in gone)
+    marked = replace(entry, off=entry.off if off is None else off, tags=kept)
+    if marked != entry:
+        stored.mark(context.store, entry, marked.off, marked.tags, context.principal.id)
+    return marked
+
+
+def parse_tags(given: Iterable[str]) -> tuple[str, ...]:
+    """Tags as they are kept, in order: a comma separates two, and case does not make another."""
+    words = (" ".join(clean_text(part).split()) for each in given for part in each.split(","))
+    tags: dict[str, str] = {}
+    for tag in filter(None, words):
+        tags.setdefault(fold_case(tag), tag)
+    if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG for tag in tags.values()):
+        raise UserError(f"A document has at most {MAX_TAGS} tags of {MAX_TAG} characters.")
+    return tuple(tag for _, tag in sorted(tags.items()))

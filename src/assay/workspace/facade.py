@@ -14,7 +14,7 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Event, FeedbackGiven, FeedbackKind, SearchFilters
 from assay.core.formats import format_named
 from assay.core.settings import load_settings, secret
-from assay.core.types import Document, Hit
+from assay.core.types import Document, Hit, LeftOut
 from assay.ingest.parsed import file_limits
 from assay.ingest.sources import SourceFile, find_sources
 from assay.store import erasure
@@ -207,6 +207,28 @@ class Workspace:
 
         await documents.edit(self.context, document, title, date)
 
+    def mark_document(
+        self,
+        document: str,
+        off: bool | None = None,
+        tags: Sequence[str] | None = None,
+        *,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+    ) -> Entry:
+        """Switch a document off or on, set its tags, or add and remove some. Its owner only; it is recorded, and holds at
+        once."""
+        from assay.workspace import documents
+
+        return documents.mark(self.context, document, off, tags, add, remove)
+
+    def is_off(self, document: str) -> bool:
+        """Whether a document is switched off."""
+        from assay.store import document_list
+
+        entry = document_list.entry(self.store, document, self.scope())
+        return entry is not None and entry.off
+
     def citing_runs(self, document: str) -> list[Run]:
         """This person's answers that cite a document, newest first."""
         from assay.workspace import citing
@@ -294,7 +316,14 @@ class Workspace:
 
         where = where or SearchFilters()
         scope = self.scope(where.bases)
-        return await retrieve(await self.search_context(scope), query, k, scope, filter_for(where))
+        filtered = filter_for(where, lambda: self.context.traits(where.bases))
+        return await retrieve(await self.search_context(scope), query, k, scope, filtered)
+
+    def left_out(self, where: SearchFilters) -> LeftOut | None:
+        """How many of the documents that this person may read a search with these limits leaves out; None without limits."""
+        from assay.index.search_filter import count_left_out
+
+        return count_left_out(where, lambda: self.context.traits(where.bases))
 
     # --- erasing and sharing ----------------------------------------------------------------------------------------
 

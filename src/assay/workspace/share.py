@@ -67,7 +67,7 @@ def owned_document(context: WorkspaceContext, document: str) -> tuple[Base, Entr
     entry = document_list.entry(context.store, document, scope)
     base = next((base for base in scope.bases if entry and base.id == entry.base), None)
     if entry is None or base is None or not context.principal.owns(base):
-        raise Missing(f"There is no document with the id {document!r} whose readers you could change.")
+        raise Missing(f"There is no document with the id {document!r} that you could change.")
     return base, entry
 
 

@@ -34,7 +34,7 @@ DEFAULT_QUESTION = {
 
 def _brief(context: WorkspaceContext, documents: Sequence[str], request: SynthesisRequest) -> Brief:
     """The request as it is recorded. Raises a UserError if it cannot be done."""
-    ready = {entry.id for entry in context.sources() if entry.state == READY}
+    ready = {entry.id for entry in context.sources() if entry.standing == READY}
     selected = tuple(dict.fromkeys(document for document in documents if document in ready))
     if not selected:
         raise UserError("There is no readable document to give an account of. Add some with `assay add`.")

@@ -39,7 +39,7 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
     before = _as_decided(run)
     tool_context = replace(
         context.tool_context,
-        where=filter_for(run.where),
+        where=filter_for(run.where, context.tool_context.traits),
         found=before.found,
         evidence=before.evidence,
         today=run.asked.today,
@@ -57,7 +57,13 @@ async def call(run: Run, context: RunContext) -> AsyncIterator[Event]:
                 raise ToolError(f"There is no tool called {one.tool!r}. There are: {', '.join(sorted(context.tools))}.")
             result = await tool(tool_context, one.arguments)
             return ToolRan(
-                one.id, result.found, result.note, documents=result.documents, left=result.left, whole=result.whole
+                one.id,
+                result.found,
+                result.note,
+                documents=result.documents,
+                left=result.left,
+                whole=result.whole,
+                undated=result.undated,
             )
         except ToolError as error:
             return ToolRan(one.id, (), error=str(error))

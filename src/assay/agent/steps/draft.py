@@ -12,7 +12,6 @@ from assay.agent.steps.rework import draft_rework
 from assay.agent.steps.sentences import (
     FIRST,
     joined_parts,
-    limiting_dates,
     read_sentences,
     second_question,
     second_search,
@@ -30,7 +29,6 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Derivation, Quote, Shape, Verdict
-from assay.language import dates
 from assay.language.glossary import describe_measures
 from assay.lookup import catalogue
 from assay.lookup.tables import look_up
@@ -135,8 +133,8 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     if (parts := joined_parts(run)) and (drafted := await _draft_parts(run, context, parts)).blocks:
         yield drafted
         return
-    read = await read_sentences(run, context, run.question, within=limiting_dates(run))
-    yield extract.draft(_without_dates(run), read.found, read.vectors, readings=read.readings)
+    read = await read_sentences(run, context, run.question)
+    yield extract.draft(run.question, read.found, read.vectors, readings=read.readings)
 
 
 async def _draft_chain(run: Run, context: RunContext) -> Drafted | None:
@@ -169,13 +167,6 @@ async def _draft_parts(run: Run, context: RunContext, parts: Sequence[str]) -> D
 
 def _unless_known(block: Block, known: Collection[Quote | None]) -> tuple[Claim, ...]:
     return tuple(claim for claim in block.claims if claim.quote is None or claim.quote not in known)
-
-
-def _without_dates(run: Run) -> str:
-    """The question without the words that limited the search to dates: what was found meets them."""
-    limited = (run.routed is not None and (run.routed.since or run.routed.until)) or limiting_dates(run)
-    days = dates.find_date_range(run.question, run.asked.today) if limited else None
-    return run.question.replace(days[1], "") if days else run.question
 
 
 def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:

@@ -59,7 +59,7 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """One step for a look-up, and for a small model in haste: its plans cost more than they bring. Otherwise the model's
     steps, or those derived by rule."""
     if not run.asked.has_model:
-        yield Planned(plan_by_rule(run.question, run.asked.today))
+        yield Planned(plan_by_rule(run.question))
     elif run.route is not Route.research or (context.small(Role.plan) and (run.every or run.asked.mode is Mode.quick)):
         query = (run.routed.query if run.routed else "") or run.question
         yield Planned(Plan((PlanStep("s1", run.question, query=query),)))
@@ -86,7 +86,7 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
 async def documents_for(run: Run, context: RunContext) -> dict[str, str]:
     """The documents that a search for the question finds, best first: id → name, title, kind and date. More would tell a
     planner about documents that this run does not need."""
-    tools = replace(context.tool_context, where=filter_for(run.where))
+    tools = replace(context.tool_context, where=filter_for(run.where, context.tool_context.traits))
     hits = await tools.retrieve(run.question, FOUND)
     found = list(dict.fromkeys(hit.passage.doc_id for hit in hits))[:LISTED]
     entries = tools.entries(found)
@@ -170,13 +170,9 @@ def _planned_since(run: Run) -> bool:
     return False
 
 
-def plan_by_rule(question: str, today: str) -> Plan:
-    """A plan by rule: a thing that a date is said of comes first, limited to that date; a thing that is described and
-    not named is asked for first; questions that are joined are asked side by side. Otherwise it is the question itself."""
-    days = dates.find_date_range(question, today)
-    if days and (thing := dates.limited_thing(question, days[1])):
-        limit = PlanStep("s1", f"What does {thing} say?", (), thing, thing, days[0].since or "", days[0].until or "")
-        return Plan((limit, PlanStep("s2", question, needs=("s1",))))
+def plan_by_rule(question: str) -> Plan:
+    """A plan by rule: a thing that is described and not named is asked for first; questions that are joined are asked
+    side by side. Otherwise it is the question itself."""
     if split := split_question(question):
         return Plan((PlanStep("s1", split.first), PlanStep("s2", split.second, needs=("s1",))))
     parts = split_compound(question) or (question,)

@@ -60,17 +60,11 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         chosen, why = await _allowed(run, context, Routing(route="direct", why="it asks the documents nothing"))
         yield Routed(chosen, why)
         return
-    days = dates.find_date_range(run.question, asked.today) if not (asked.where.since or asked.where.until) else None
-    if days and dates.limited_thing(run.question, days[1]):
-        days = None  # it limits one step of the plan
-    since, until = (days[0].since, days[0].until) if days else (None, None)
-    limited = f"; no documents dated outside {since} to {until}, since it says {days[1]!r}" if days else ""
     if not asked.has_model:
-        yield Routed(asked.route or Route.research, f"no model: researched by rule{limited}", since, until)
+        yield Routed(asked.route or Route.research, "no model: researched by rule")
         return
     if asked.route is not None:
-        every = asks_for_all(run.question)
-        yield Routed(asked.route, f"as the person asked{limited}", since, until, every)
+        yield Routed(asked.route, "as the person asked", every=asks_for_all(run.question))
         return
     reply = await context.ask(
         Role.route,
@@ -81,7 +75,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         max_tokens=220,
     )
     if isinstance(reply, NoReply):
-        yield Routed(Route.research, f"researched: {reply.detail}{limited}", since, until, asks_for_all(run.question))
+        yield Routed(Route.research, f"researched: {reply.detail}", every=asks_for_all(run.question))
         return
     proposed, by = reply
     route, why = await _allowed(run, context, proposed)
@@ -94,7 +88,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         route = Route.research
     reworded = route is Route.lookup and not context.small(Role.route)  # a small model adds what nobody asked for
     query = " ".join(proposed.query.split()) if reworded and not is_suspicious(proposed.query) else ""
-    yield Routed(route, f"{why}{limited}", since, until, every, readings, by, query)
+    yield Routed(route, why, every=every, readings=readings, by=by, query=query)
 
 
 def _build_prompt(run: Run, room: int) -> dict[str, str]:

@@ -19,9 +19,8 @@ from assay.answer.extractive.selection import Candidate, best_places, field
 from assay.core.events import Call, StepAnswered
 from assay.core.run import Run
 from assay.core.tables import header_spans
-from assay.core.types import Document, Evidence
+from assay.core.types import Evidence
 from assay.evidence import weigh
-from assay.language.dates import DateRange
 from assay.models.answer_model import Reading
 
 FIRST, SECOND = "s1", "s2"  # the steps of a question that was split
@@ -38,19 +37,14 @@ class Sentences:
     readings: Mapping[int, Reading] | None
 
 
-async def read_sentences(
-    run: Run, context: RunContext, question: str, first: Sequence[str] = (), within: DateRange | None = None
-) -> Sentences:
-    """The sentences of the best passages, read for a question. `first` are passages that come before all others; only
-    documents dated `within` these days are read."""
+async def read_sentences(run: Run, context: RunContext, question: str, first: Sequence[str] = ()) -> Sentences:
+    """The sentences of the best passages, read for a question. `first` are passages that come before all others."""
     done = await past_searches(run, context)
     ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
     weighed: Sequence[Evidence] = run.evidence
     if run.asked.has_model:
         weighed = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
-    if within:
-        weighed = [each for each in weighed if is_within(context.document(each.passage.doc_id), within)]
     places = {passage: place for place, passage in enumerate(first)}
     weighed = sorted(weighed, key=lambda each: places.get(each.passage.id, len(places)))
     documents = {each.passage.doc_id for each in extract.best_passages(weighed)}
@@ -60,19 +54,6 @@ async def read_sentences(
     found = extract.candidates(weighed, ties, context.titles(run), headers=headers, plain=plain)
     vectors = await context.tool_context.search_context.embedder.queries([question, *(each.said for each in found)])
     return Sentences(found, vectors, await _read(context, question, found, vectors))
-
-
-def is_within(document: Document | None, days: DateRange) -> bool:
-    """Whether a document is dated within these days, as precisely as its date is known."""
-    date = (document.date or "") if document else ""
-    return bool(date) and (days.since or "")[: len(date)] <= date <= (days.until or "9999")
-
-
-def limiting_dates(run: Run) -> DateRange | None:
-    """The days that a question limits its documents to, if its plan says so: "the minutes issued since May"."""
-    steps = run.plan.steps if run.plan else ()
-    step = next((each for each in steps if each.since or each.until), None)
-    return DateRange(step.since or None, step.until or None) if step else None
 
 
 async def _read(
@@ -100,7 +81,7 @@ def is_split(run: Run) -> bool:
 def joined_parts(run: Run) -> tuple[str, ...]:
     """The questions that a question joins, each of which is answered by itself; empty if it is one."""
     steps = run.plan.steps if run.plan else ()
-    apart = len(steps) > 1 and not any(step.needs or step.since or step.until for step in steps)
+    apart = len(steps) > 1 and not any(step.needs for step in steps)
     return tuple(step.question for step in steps) if apart and not run.asked.has_model else ()
 
 

@@ -9,7 +9,6 @@ from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.search import some
 from assay.core.types import Hit
 from assay.lookup.catalogue import CatalogueQuestion, Limit, Listed, mentions, parse, select
-from assay.store.documents import READY
 
 DEEP = 400  # passages read in search of a mention
 MOST = 200  # documents of an answer
@@ -25,9 +24,7 @@ async def catalogue(context: ToolContext, question: Query) -> Result:
     if asked is None:
         return Result((), "it is not about the collection")
     listed = [
-        Listed(entry.id, entry.name, entry.title, entry.authors, entry.date, entry.kind)
-        for entry in context.sources()
-        if entry.state == READY
+        Listed(entry.id, entry.name, entry.title, entry.authors, entry.date, entry.kind) for entry in context.sources()
     ]
     mentioning = await _mentioning(context, asked)
     selected = select(asked, listed, list(mentioning))

@@ -9,7 +9,7 @@ from assay.agent.toolbox.documents import shown
 from assay.core.errors import ToolError
 from assay.core.events import SearchFilters
 from assay.index.filters import EVERYTHING, Eq, Filter, both
-from assay.index.search_filter import filter_for
+from assay.index.search_filter import count_left_out, filter_for
 from assay.language import dates
 
 LISTED = 20  # names listed in an error
@@ -17,17 +17,23 @@ LISTED = 20  # names listed in an error
 
 def build_filter(
     context: ToolContext, since: str, until: str, type: str, base: str, meta: str = "", *, undated: bool = False
-) -> Filter:
-    """Build a filter; empty arguments add no condition. Dates may be relative to the day of asking: "last 12 months",
-    "this week". `undated` admits documents without a date. `meta` is a name and a value: "author=Ann Lee"."""
+) -> tuple[Filter, int]:
+    """A filter, and the number of documents that it leaves out for lack of a date; empty arguments add no condition. Dates
+    may be relative to the day of asking: "last 12 months", "this week". `undated` admits documents without a date. `meta`
+    is a name and a value: "author=Ann Lee"."""
     today = context.today or date.today().isoformat()
     first = dates.first_day(since, today) if since.strip() else None
     last = dates.last_day(until, today) if until.strip() else None
     if first and last and first > last:
         raise ToolError(f"'since' ({first}) is after 'until' ({last}).")
     types = (_kind(context, type),) if type.strip() else ()
-    where = filter_for(SearchFilters(since=first, until=last, types=types, undated=undated, meta=_meta(meta)))
-    return both(where, Eq("base", _base(context, base)) if base.strip() else EVERYTHING)
+    where = SearchFilters(since=first, until=last, types=types, undated=undated, meta=_meta(meta))
+    within = _base(context, base) if base.strip() else ""
+    listed = context.traits() if first or last or where.meta else []
+    here = [each for each in listed if within in ("", each.base)]
+    left_out = count_left_out(where, lambda: here)
+    filtered = both(filter_for(where, lambda: here), Eq("base", within) if within else EVERYTHING)
+    return filtered, left_out.undated if left_out else 0
 
 
 def _meta(given: str) -> dict[str, str]:

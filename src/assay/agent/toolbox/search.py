@@ -30,16 +30,18 @@ async def search(
     until: only documents up to this day
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
-    meta: only documents with this metadata: author=Ann Lee
+    meta: only documents with this author, organisation, period, kind or tag: author=Ann Lee
     undated: with since or until, also documents without a date
     """
-    where = build_filter(context, since, until, type, base, meta, undated=undated)
-    return await search_filtered(context, query, k, where, dated=bool(since or until))
+    return await search_filtered(
+        context, query, k, *build_filter(context, since, until, type, base, meta, undated=undated)
+    )
 
 
-async def search_filtered(context: ToolContext, query: str, k: int, where: Filter, *, dated: bool) -> Result:
+async def search_filtered(context: ToolContext, query: str, k: int, where: Filter, undated: int) -> Result:
     hits = await context.retrieve(query, k, where)
-    return Result(as_found(hits), describe_hits(hits) or nothing(limited=where != EVERYTHING, dated=dated))
+    note = describe_hits(hits) or nothing(limited=where != EVERYTHING, undated=undated)
+    return Result(as_found(hits), note, undated=undated)
 
 
 def search_in(name: str, base: str, description: str) -> Tool:
@@ -55,8 +57,9 @@ def search_in(name: str, base: str, description: str) -> Tool:
         meta: Brief = "",
         undated: bool = False,
     ) -> Result:
-        where = build_filter(context, since, until, type, base, meta, undated=undated)
-        return await search_filtered(context, query, k, where, dated=bool(since or until))
+        return await search_filtered(
+            context, query, k, *build_filter(context, since, until, type, base, meta, undated=undated)
+        )
 
     lines = search.about.partition("\n\n")[2].splitlines()
     arguments = "\n".join(line for line in lines if not line.startswith("base:"))
@@ -74,10 +77,10 @@ def some(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def nothing(*, limited: bool = False, dated: bool = False) -> str:
+def nothing(*, limited: bool = False, undated: int = 0) -> str:
     """Suggestions for when nothing was found."""
-    if dated:
-        return "nothing was found; documents without a date are left out by since and until, so try without them"
+    if undated:
+        return f"nothing was found; since and until leave out {some(undated, 'undated document')}, so try without them"
     return (
         "nothing was found within these limits; try without them" if limited else "nothing was found; try other words"
     )

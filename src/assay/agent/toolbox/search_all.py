@@ -37,23 +37,23 @@ async def search_all(
     until: only documents up to this day
     type: only documents of this type: pdf, csv, email
     base: only this knowledge base
-    meta: only documents with this metadata: author=Ann Lee
+    meta: only documents with this author, organisation, period, kind or tag: author=Ann Lee
     undated: with since or until, also documents without a date
     """
-    where = build_filter(context, since, until, type, base, meta, undated=undated)
+    where, left_out = build_filter(context, since, until, type, base, meta, undated=undated)
     matching, dry = await _exhausted(context, query, where)
     rows = await _rows_beside(context, matching)
     everything = [*matching, *rows]
     given = everything[: context.most]
     left = len(everything) - len(given)
     if not given:
-        return Result((), nothing(limited=where != EVERYTHING, dated=bool(since or until)))
+        return Result((), nothing(limited=where != EVERYTHING, undated=left_out), undated=left_out)
     documents = len({hit.passage.doc_id for hit in everything})
     note = f"{'' if dry else 'at least '}{some(len(matching), 'passage')} of {some(documents, 'document')} match"
     if rows:
         note += f", with {len(rows)} more from the tables they stand in"
     note += f"; {len(given)} returned, {left} left" if left else "; all returned"
-    return Result(as_found(given), note, left=left)
+    return Result(as_found(given), note, left=left, undated=left_out)
 
 
 async def _exhausted(context: ToolContext, query: str, where: Filter) -> tuple[list[Hit], bool]:

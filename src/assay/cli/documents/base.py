@@ -26,7 +26,7 @@ def list_bases(workspace: Workspace = None, json: Json = False) -> None:
                 "id": base.id,
                 "name": base.name,
                 "description": base.description,
-                "documents": sum(entry.state == "ready" for entry in opened.sources([base.name])),
+                "documents": sum(entry.standing == "ready" for entry in opened.sources([base.name])),
                 "review": base.id in marked,
             }
             for base in opened.scope().bases

@@ -14,8 +14,10 @@ from assay.cli.options import (
     Since,
     Sources,
     Types,
+    Undated,
     Until,
     Workspace,
+    aside,
     console,
     plain,
     print_json,
@@ -40,6 +42,7 @@ def search(
     types: Types = None,
     since: Since = None,
     until: Until = None,
+    undated: Undated = False,
     meta: Meta = None,
     workspace: Workspace = None,
     json: Json = False,
@@ -50,9 +53,12 @@ def search(
 
     if not query.strip():
         raise UserError("The query is empty. Give a few words to search for.")
-    where = where_of(bases, sources, types, since, until, meta)
+    where = where_of(bases, sources, types, since, until, meta, undated=undated)
     with open_workspace(workspace) as opened:
         hits = wait_for(opened.search(whole(query), k, where))
+        left_out = opened.left_out(where)
+        if left_out and left_out.documents:
+            aside().print(left_out.sentence, markup=False)
         if json:
             print_json([as_json(hit) for hit in hits])
             return

@@ -23,8 +23,8 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
             [
                 {
                     "id": entry.id, "base": names[entry.base], "path": entry.uri, "status": entry.status,
-                    "state": entry.state, "title": entry.title, **entry.identity, "authors": entry.authors, "date": entry.date,
-                    "type": entry.kind, "language": entry.language, "pages": entry.pages,
+                    "state": entry.standing, "title": entry.title, **entry.identity, "authors": entry.authors,
+                    "date": entry.date, **({"tags": entry.tags} if entry.tags else {}), "type": entry.kind, "language": entry.language, "pages": entry.pages,
                     "characters": entry.characters, "passages": entry.passages, "added": entry.added, "why": entry.why,
                 }
                 for entry in entries
@@ -33,13 +33,16 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
         return
     from rich.table import Table
 
-    table = Table("File", "Title", "About", "Date", "Base", "Pages", "Passages", "Status", box=None, pad_edge=False)
+    tagged = any(entry.tags for entry in entries)
+    heads = ("File", "Title", "About", *(["Tags"] if tagged else []), "Date", "Base", "Pages", "Passages", "Status")
+    table = Table(*heads, box=None, pad_edge=False)
     for entry in entries:
-        status = "ready" if entry.state == "ready" else entry.why or entry.state
+        status = entry.standing if entry.standing in {"ready", "off"} else entry.why or entry.state
+        tags = [", ".join(entry.tags)] if tagged else []
         table.add_row(
-            *cells(entry.name, entry.title, entry.description, entry.date or "", names[entry.base]),
+            *cells(entry.name, entry.title, entry.description, *tags, entry.date or "", names[entry.base]),
             *cells(str(entry.pages or "")),
-            *cells(str(entry.passages or ""), status), style="" if entry.state == "ready" else "yellow",
+            *cells(str(entry.passages or ""), status), style={"ready": "", "off": "dim"}.get(entry.standing, "yellow"),
         )  # fmt: skip
     console().print(table if entries else "There are no documents yet. `assay add PATH` adds some.")
 
@@ -71,6 +74,8 @@ def show(
         ("Date", document.date),
         ("File", printable_name(document.uri)),
         ("Left out, since no reader sees it", document.meta.get(HIDDEN)),
+        ("Tags", ", ".join(entry.tags)),
+        ("State", "off: it is not searched" if entry.off else ""),
     )
     for label, value in facts:
         if value:

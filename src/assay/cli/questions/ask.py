@@ -25,6 +25,7 @@ from assay.cli.options import (
     StakesChoice,
     StakesOption,
     Types,
+    Undated,
     Until,
     Workspace,
     again,
@@ -72,6 +73,7 @@ def ask(
     types: Types = None,
     since: Since = None,
     until: Until = None,
+    undated: Undated = False,
     meta: Meta = None,
     workspace: Workspace = None,
     json: Json = False,
@@ -90,7 +92,7 @@ def ask(
 
     how = AskOptions(
         mode=events.Mode(mode),
-        where=where_of(bases, sources, types, since, until, meta),
+        where=where_of(bases, sources, types, since, until, meta, undated=undated),
         eagerness=events.Eagerness(eagerness) if eagerness else None,
         checkpoints=tuple(events.Checkpoint(each) for each in dict.fromkeys(checkpoint)) if checkpoint else None,
         route=events.Route(route) if route else None,

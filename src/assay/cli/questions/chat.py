@@ -16,10 +16,16 @@ from assay.cli.options import (
     CheckpointOption,
     EagernessOption,
     Json,
+    Meta,
     ModeOption,
     Quiet,
+    Since,
+    Sources,
     StakesChoice,
     StakesOption,
+    Types,
+    Undated,
+    Until,
     Workspace,
     again,
     console,
@@ -91,6 +97,12 @@ def chat(
     ] = None,
     stakes: StakesChoice = StakesOption.normal,
     bases: Bases = None,
+    sources: Sources = None,
+    types: Types = None,
+    since: Since = None,
+    until: Until = None,
+    undated: Undated = False,
+    meta: Meta = None,
     no_model: Annotated[bool, typer.Option("--no-model", help="Go by rule, whatever model is set.")] = False,
     workspace: Workspace = None,
     json: Json = False,
@@ -115,7 +127,7 @@ def chat(
             return _forget(opened, forget, json=json)
         how = AskOptions(
             mode=events.Mode(mode),
-            where=where_of(bases, None, None, None, None, None),
+            where=where_of(bases, sources, types, since, until, meta, undated=undated),
             eagerness=events.Eagerness(eagerness) if eagerness else None,
             checkpoints=tuple(events.Checkpoint(each) for each in dict.fromkeys(checkpoint)) if checkpoint else None,
             model=not no_model,
@@ -291,7 +303,7 @@ def _sources(conversation: Conversation) -> list[str]:
     from assay.store.documents import READY
 
     opened, bases = conversation.opened, conversation.how.where.bases
-    ready = [entry for entry in opened.sources(bases) if entry.state == READY]
+    ready = [entry for entry in opened.sources(bases) if entry.standing == READY]
     return chat_commands.sources(ready, {base.id: base.name for base in opened.scope(bases).bases})
 
 

@@ -41,10 +41,13 @@ def add_files(opened: Workspace, paths: Sequence[str], base: str, *, quiet: bool
 
     files = find_sources([Path(path) for path in paths])
     report = run_with_progress(lambda say: opened.add_sources(files, base, say=say), quiet=quiet)
-    ready = _ready(opened.sources([base]))
+    entries = opened.sources([base])
+    ready = _ready(entries)
     places, contents = {entry.uri: entry.id for entry in ready}, {entry.digest: entry.id for entry in ready}
     found = [places.get(file.uri) or contents.get(file.digest()) for file in files if file.uri in _read(report)]
     unread = [f"{Path(file.path).name}: {file.why}" for file in report.files if file.path not in _read(report)]
+    named = {file.uri for file in files}
+    unread += [f"{entry.name}: {_why(entry)}" for entry in entries if entry.off and entry.uri in named]
     return DocumentSelection(tuple(dict.fromkeys(doc for doc in found if doc)), tuple(unread), base)
 
 
@@ -65,10 +68,12 @@ def select_base(opened: Workspace, base: str) -> DocumentSelection:
 
 
 def _why(entry: Entry) -> str:
+    if entry.off:
+        return "it is switched off; `assay on` switches it on"
     return entry.why or "it was not read to the end; `assay add` finishes it"
 
 
 def _ready(entries: Sequence[Entry]) -> list[Entry]:
     from assay.store import documents
 
-    return [entry for entry in entries if entry.state == documents.READY]
+    return [entry for entry in entries if entry.standing == documents.READY]

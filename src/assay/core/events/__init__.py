@@ -12,6 +12,7 @@ from assay.core.events.governance import (
     AwaitingReview,
     Decision,
     DocumentEdited,
+    DocumentMarked,
     Edit,
     Erased,
     FeedbackGiven,
@@ -123,6 +124,7 @@ Event = (
     | SettingChanged
     | FeedbackGiven
     | DocumentEdited
+    | DocumentMarked
     | Narrowed
     | Withheld
 )
@@ -158,6 +160,7 @@ __all__ = [
     "Decision",
     "Described",
     "DocumentEdited",
+    "DocumentMarked",
     "Drafted",
     "Eagerness",
     "Edit",

@@ -23,6 +23,7 @@ from assay.core.events import (
     Decided,
     Described,
     DocumentEdited,
+    DocumentMarked,
     Drafted,
     Erased,
     Event,
@@ -108,6 +109,7 @@ TITLES: Mapping[Family, Mapping[type, str]] = {
         SettingChanged: "Setting",
         FeedbackGiven: "Feedback",
         DocumentEdited: "Document",
+        DocumentMarked: "Document",
         Withheld: "Not shown",
     },
     Family.models: {ModelReplied: "Model"},
@@ -246,7 +248,8 @@ def _full_line(event: Event, pages: Mapping[str, int]) -> str:
         case ToolRan():
             left = f"{event.left} more match" if event.left else ""
             count = "" if event.note.startswith(f"{len(event.found)} ") else count_of(len(event.found), "passage")
-            return _parts(event.call, event.error or count, left, event.note)
+            undated = f"{count_of(event.undated, 'undated document')} left out" if event.undated else ""
+            return _parts(event.call, event.error or count, left, event.note, undated)
         case Gathered():
             others = (
                 f"{len(event.dropped)} dropped" if event.dropped else "",
@@ -313,6 +316,9 @@ def _full_line(event: Event, pages: Mapping[str, int]) -> str:
             return _parts(f"{which} of run {event.run}: {event.kind}", event.words, by=_by(event))
         case DocumentEdited():
             return _parts(f"{event.what} is called {event.title}", event.date, by=_by(event))
+        case DocumentMarked():
+            switched = f"{event.what} is {'off' if event.off else 'on'}"
+            return _parts(switched, f"tags: {', '.join(event.tags)}" if event.tags else "no tags", by=_by(event))
         case Narrowed():
             return _parts(f"what was done since record {event.since} is put aside", event.why)
         case Withheld():

@@ -146,6 +146,16 @@ class DocumentEdited:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentMarked:
+    """A person switched a document off or on, or tagged it: how it stands from then on. Erased with the document."""
+
+    what: str  # the document's id
+    by: str
+    off: bool = omitted_when_empty(False)
+    tags: tuple[str, ...] = omitted_when_empty(())
+
+
+@dataclass(frozen=True, slots=True)
 class Withheld:
     """Never recorded. Replaces an event that the viewer may not see or that was erased."""
 

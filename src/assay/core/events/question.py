@@ -22,6 +22,7 @@ from assay.core.types import (
     Conflict,
     Evidence,
     Exchange,
+    LeftOut,
     Plan,
     Scalar,
     Shape,
@@ -32,7 +33,7 @@ from assay.core.types import (
 # The versions of the decision code: of questions, and of syntheses. Raise one when a change makes recorded runs of its
 # kind come out differently: replay then takes the conclusions of older runs as recorded. Runs without a version have
 # version 0.
-DECIDES, DECIDES_SYNTHESIS = 5, 7
+DECIDES, DECIDES_SYNTHESIS = 6, 7
 
 
 class Mode(StrEnum):
@@ -123,7 +124,7 @@ class SearchFilters:
     types: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
-    undated: bool = False  # include documents without a date, if only the question names dates
+    undated: bool = False  # include documents without a date
     meta: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -173,6 +174,7 @@ class Asked:
     version: int = DECIDES  # of the decision code
     reviewed: bool = omitted_when_empty(False)
     may_be_reviewed: bool = omitted_when_empty(False)  # then nothing a model wrote is shown before delivery
+    left_out: LeftOut | None = omitted_when_empty(None)  # noqa: RUF009 by `where`
 
     @property
     def has_model(self) -> bool:
@@ -206,13 +208,13 @@ class HistorySummarised:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """How the question will be handled. Dates in the question restrict the search; `every` means that it asks for a
-    complete set; `readings` are its possible meanings if there are several; `query` is what a look-up searches for,
-    if not the question itself. A look-up without results is routed again, and the later event applies."""
+    """How the question will be handled. `every` means that it asks for a complete set; `readings` are its possible
+    meanings if there are several; `query` is what a look-up searches for, if not the question itself. A look-up without
+    results is routed again, and the later event applies."""
 
     route: Route
     why: str
-    since: str | None = None
+    since: str | None = None  # of runs before version 6, in which dates of the question restricted the search
     until: str | None = None
     every: bool = False
     readings: tuple[str, ...] = ()
@@ -288,7 +290,7 @@ class Decided:
 class ToolRan:
     """The result of a call. `note` helps to decide and is never evidence; `documents` are those it mentions apart
     from the passages; `left` is the number of matches that were not returned; `whole` are documents of which every
-    passage was returned by now."""
+    passage was returned by now; `undated` is the number of documents that the call's dates left out for lack of one."""
 
     call: str
     found: tuple[Found, ...]
@@ -297,6 +299,7 @@ class ToolRan:
     documents: tuple[str, ...] = ()
     left: int = 0
     whole: tuple[str, ...] = omitted_when_empty(())
+    undated: int = omitted_when_empty(0)
 
 
 @dataclass(frozen=True, slots=True)

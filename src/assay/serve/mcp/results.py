@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from assay.core.types import Hit, Outcome
+from assay.core.types import Hit, LeftOut, Outcome
 from assay.prompts.fence import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
 from assay.serve.schemas.run_schemas import CitationView, ResponseModel
@@ -33,6 +33,7 @@ class SourceView(ResponseModel):
     authors: tuple[str, ...]
     date: str | None
     kind: str
+    tags: tuple[str, ...]
     pages: int
     characters: int
     state: str
@@ -80,6 +81,7 @@ UNTRUSTED = {
     "period": "period",
     "quote": "quotation",
     "rows": "rows",
+    "tags": "tags",
     "text": "text of a document",
     "title": "title",
     "units": "units",
@@ -103,14 +105,15 @@ def _fenced(value: Any, mark: str, label: str) -> Any:
 # --- as text ----------------------------------------------------------------------------------------------------------
 
 
-def render_hits(hits: list[Hit]) -> str:
+def render_hits(hits: list[Hit], left_out: LeftOut | None = None) -> str:
+    limited = f" {left_out.sentence}" if left_out and left_out.documents else ""
     if not hits:
-        return "Nothing was found. Try other words, or `sources` to see what there is."
+        return f"Nothing was found. Try other words, or `sources` to see what there is.{limited}"
     mark = new_mark()
     found = [
         fence(mark, f"passage {hit.rank}, {_place(hit)}{context_label(hit.passage)}", hit.passage.text) for hit in hits
     ]
-    return "\n\n".join([f"{len(hits)} passages, best first. {DATA}", *found])
+    return "\n\n".join([f"{len(hits)} passages, best first.{limited} {DATA}", *found])
 
 
 def _place(hit: Hit) -> str:
@@ -153,6 +156,7 @@ def source_view(entry: Entry, names: dict[str, str]) -> SourceView:
         authors=entry.authors,
         date=entry.date,
         kind=entry.kind,
+        tags=entry.tags,
         pages=entry.pages,
         characters=entry.characters,
         state=entry.state,
@@ -171,6 +175,7 @@ def render_sources(shape: SourceListResponse) -> str:
                 each.title or each.name,
                 each.name if each.title else "",
                 ", ".join(each.authors),
+                ", ".join(each.tags),
                 each.date or "",
                 f"base {each.base}",
                 f"{each.characters} characters" if each.state == "ready" else f"not readable: {each.why or each.state}",

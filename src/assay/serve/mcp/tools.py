@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from dataclasses import dataclass
+from datetime import date
 from inspect import getdoc
 from typing import Annotated, Any, Protocol
 
@@ -22,6 +23,7 @@ from starlette.exceptions import HTTPException
 from assay import __version__
 from assay.core.errors import AssayError, UserError
 from assay.core.events import Mode, SearchFilters
+from assay.language.dates import first_day, last_day
 from assay.serve.attached_run import RunReply
 from assay.serve.mcp.results import (
     DATA,
@@ -38,7 +40,7 @@ from assay.serve.mcp.results import (
 )
 from assay.serve.schemas.document_schemas import SearchResponse
 from assay.serve.schemas.run_schemas import MAX_QUESTION
-from assay.serve.views.document_views import hit_view
+from assay.serve.views.document_views import hit_view, left_out_view
 from assay.store.documents import Entry
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
@@ -74,6 +76,30 @@ Bases = Annotated[
     tuple[str, ...],
     Field(description="names of the knowledge bases to look in; leave out for all of them", max_length=100),
 ]
+
+Since = Annotated[
+    str, Field(description='only documents from this day on: 2024, 2024-05-17 or "last 12 months"', max_length=100)
+]
+Until = Annotated[str, Field(description="only documents up to this day", max_length=100)]
+Meta = Annotated[
+    dict[str, str] | None,
+    Field(description="only documents with this author, organisation, period, kind or tag", max_length=20),
+]
+Undated = Annotated[bool, Field(description="with since or until, also documents without a date")]
+
+
+def filters(
+    bases: tuple[str, ...], since: str, until: str, meta: dict[str, str] | None, undated: bool
+) -> SearchFilters:
+    """The limits of a search; relative dates count from today."""
+    today = date.today().isoformat()
+    return SearchFilters(
+        bases=bases,
+        since=first_day(since, today) if since.strip() else None,
+        until=last_day(until, today) if until.strip() else None,
+        undated=undated,
+        meta=meta or {},
+    )
 
 
 def build_server(reach: ToolAccess) -> MCPServer[Any]:
@@ -124,6 +150,10 @@ def _search(reach: ToolAccess) -> Callable[..., Any]:
         ],
         bases: Bases = (),
         k: Annotated[int, Field(description="how many passages", ge=1, le=50)] = 10,
+        since: Since = "",
+        until: Until = "",
+        undated: Undated = False,
+        meta: Meta = None,
     ) -> Annotated[CallToolResult, SearchResponse]:
         """Find the passages that fit best, by words and by meaning, each with its document and where it stands.
 
@@ -134,9 +164,14 @@ def _search(reach: ToolAccess) -> Callable[..., Any]:
             if not query.strip():
                 raise UserError("The query is empty. Give a few words to search for.")
             workspace = reach.seen(ctx)
-            hits = await reach.run(workspace.search(query, k, SearchFilters(bases=bases)))
+            where = filters(bases, since, until, meta, undated)
+            hits = await reach.run(workspace.search(query, k, where))
             names = await asyncio.to_thread(lambda: {base.id: base.name for base in workspace.scope().bases})
-        return result(render_hits(hits), SearchResponse(query=query, hits=tuple(hit_view(hit, names) for hit in hits)))
+            left_out = await asyncio.to_thread(workspace.left_out, where)
+        shape = SearchResponse(
+            query=query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out_view(left_out)
+        )
+        return result(render_hits(hits, left_out), shape)
 
     return search
 
@@ -155,6 +190,10 @@ def _ask(reach: ToolAccess) -> Callable[..., Any]:
             Mode, Field(description="how far to go: quick, balanced or thorough (up to 3, 5 or 10 rounds of searching)")
         ] = Mode.balanced,
         bases: Bases = (),
+        since: Since = "",
+        until: Until = "",
+        undated: Undated = False,
+        meta: Meta = None,
     ) -> Annotated[CallToolResult, AnswerResponse]:
         """Research a question in the documents and get an answer in which every statement cites its source, word for word.
 
@@ -163,7 +202,8 @@ def _ask(reach: ToolAccess) -> Callable[..., Any]:
         with what was searched for: then do not answer from elsewhere as if it were from them.
         """
         with tool_errors():
-            how = AskOptions(mode=mode, where=SearchFilters(bases=bases), checkpoints=())
+            where = filters(bases, since, until, meta, undated)
+            how = AskOptions(mode=mode, where=where, checkpoints=())
             async with reach.ask(ctx, question, how) as waiting:
                 done = 0
                 async with aclosing(waiting.lines()) as lines:
@@ -186,7 +226,8 @@ def _sources(reach: ToolAccess) -> Callable[..., Any]:
         ctx: Context,
         base: Annotated[str, Field(description="only this knowledge base", max_length=100)] = "",
         words: Annotated[
-            str, Field(description="only documents with these words in title, file name or authors", max_length=500)
+            str,
+            Field(description="only documents with these words in title, file name, authors or tags", max_length=500),
         ] = "",
         after: Annotated[str, Field(description="`next` of the page before, to go on from there", max_length=100)] = "",
     ) -> Annotated[CallToolResult, SourceListResponse]:
@@ -198,7 +239,8 @@ def _sources(reach: ToolAccess) -> Callable[..., Any]:
         with tool_errors():
             workspace = reach.seen(ctx)
             names = {each.id: each.name for each in workspace.scope().bases}
-            found = [each for each in workspace.sources([base] if base else []) if _fits(each, words)]
+            listed = workspace.sources([base] if base else [])
+            found = [each for each in listed if not each.off and _fits(each, words)]
             first = _after(found, after)
         shown = found[first : first + PAGE]
         more = shown[-1].id if first + PAGE < len(found) else ""
@@ -211,7 +253,7 @@ def _sources(reach: ToolAccess) -> Callable[..., Any]:
 
 
 def _fits(entry: Entry, words: str) -> bool:
-    within = " ".join((entry.title, entry.name, *entry.authors)).casefold()
+    within = " ".join((entry.title, entry.name, *entry.authors, *entry.tags)).casefold()
     return all(word in within for word in words.casefold().split())
 
 
@@ -248,7 +290,7 @@ def _read(reach: ToolAccess) -> Callable[..., Any]:
         with tool_errors():
             workspace = reach.seen(ctx)
             found = workspace.document(document) or workspace.document(_named(workspace, document))
-            if found is None:
+            if found is None or workspace.is_off(found.id):
                 raise UserError(f"There is no document {document!r} that can be read. `sources` lists what there is.")
             size = len(found.text)
             if start > size or (end is not None and end < start):
@@ -267,7 +309,8 @@ def _read(reach: ToolAccess) -> Callable[..., Any]:
 def _named(workspace: Workspace, name: str) -> str:
     """The id of the single document with this title or file name."""
     wanted = name.strip().casefold()
-    found = [each.id for each in workspace.sources() if wanted in (each.title.casefold(), each.name.casefold())]
+    listed = [each for each in workspace.sources() if not each.off]
+    found = [each.id for each in listed if wanted in (each.title.casefold(), each.name.casefold())]
     if len(found) > 1:
         raise UserError(f"{len(found)} documents go by the name {name!r}. Give the id of one: {', '.join(found[:20])}.")
     return found[0] if found else ""

@@ -37,7 +37,7 @@ from assay.serve.schemas.document_schemas import (
 from assay.serve.schemas.run_schemas import ErrorResponse, PageSize, TableView, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.uploading.ingest_job import check_unlocked
-from assay.serve.views.document_views import document_summary, hit_view
+from assay.serve.views.document_views import document_summary, hit_view, left_out_view
 from assay.serve.views.request_options import search_filters
 from assay.serve.views.table_views import blocks_view, table_view
 from assay.store import document_list
@@ -76,6 +76,7 @@ NO_SNIFFING = {
 
 class DocumentState(StrEnum):
     ready = "ready"
+    off = "off"
     pending = "pending"
     unreadable = "unreadable"
 
@@ -84,7 +85,7 @@ class DocumentState(StrEnum):
 def list_documents(
     workspace: CurrentWorkspace,
     base: Annotated[str, Query(max_length=100, description="The name of a knowledge base; empty: all.")] = "",
-    q: Annotated[str, Query(max_length=200, description="Words in the title, the name or among the authors.")] = "",
+    q: Annotated[str, Query(max_length=200, description="Words in the title, the name, the authors or the tags.")] = "",
     state: DocumentState | None = None,
     after: Annotated[str, Query(max_length=200, description="`next` of the page before.")] = "",
     limit: PageSize = 50,
@@ -123,11 +124,15 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
 async def edit_document(
     document: DocumentId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> DocumentView:
-    """Correct the title or the date that were found. For its owner; recorded, and lost when another version takes its place."""
+    """Correct the title or the date that were found, switch the document off or on, or set its tags. For its owner;
+    recorded. Another version of the file takes over the switch and the tags, not the corrections."""
     _, base = await asyncio.to_thread(_to_remove, workspace, document)
-    if await server.worker.fills(base):
-        raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
-    await asyncio.to_thread(asyncio.run, _edited(workspace, base, document, changed))
+    if changed.title is not None or changed.date is not None:
+        if await server.worker.fills(base):
+            raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
+        await asyncio.to_thread(asyncio.run, _edited(workspace, base, document, changed))
+    if changed.off is not None or changed.tags is not None:
+        await asyncio.to_thread(workspace.mark_document, document, changed.off, changed.tags)
     return await asyncio.to_thread(one_document, document, workspace)
 
 
@@ -350,4 +355,7 @@ async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: Cur
     where = search_filters(wanted)
     hits = await server.engine.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
-    return SearchResponse(query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits))
+    left_out = await asyncio.to_thread(workspace.left_out, where)
+    return SearchResponse(
+        query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out_view(left_out)
+    )

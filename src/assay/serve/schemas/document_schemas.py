@@ -12,6 +12,7 @@ from assay.core.account import Approach, Pipeline
 from assay.core.events import Stakes
 from assay.serve.schemas.run_schemas import (
     Id,
+    LeftOutView,
     Name,
     Names,
     QuestionText,
@@ -47,6 +48,7 @@ class BaseView(ResponseModel):
     documents: int  # searchable documents
     unreadable: int
     pending: int
+    off: int  # switched off: kept, but not searched
     passages: int
 
 
@@ -65,7 +67,7 @@ class DocumentSummary(ResponseModel):
     date: str | None
     kind: str  # the format
     language: str | None
-    state: str  # ready, pending, unreadable
+    state: str  # ready, pending, unreadable; off: switched off
     why: str
     warnings: tuple[str, ...]
     bytes: int
@@ -73,6 +75,7 @@ class DocumentSummary(ResponseModel):
     characters: int
     passages: int
     added: str
+    tags: tuple[str, ...]
 
 
 class DocumentListResponse(ResponseModel):
@@ -99,10 +102,12 @@ class DocumentTableView(ResponseModel):
 
 
 class UpdateDocumentRequest(RequestModel):
-    """What to correct. An empty date takes it away; what is left out stays."""
+    """What to correct, switch or tag. An empty date takes it away; what is left out stays."""
 
     title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)] | None = None
     date: Annotated[str, StringConstraints(pattern=r"^([0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?)?$")] | None = None
+    off: StrictFlag | None = None
+    tags: Annotated[tuple[Name, ...], Field(max_length=50)] | None = None
 
 
 class CitingRunView(ResponseModel):
@@ -242,6 +247,7 @@ class HitView(ResponseModel):
 class SearchResponse(ResponseModel):
     query: str
     hits: tuple[HitView, ...]
+    left_out: LeftOutView | None = None  # by the limits; null without any
 
 
 # --- synthesis ------------------------------------------------------------------------------------------------------

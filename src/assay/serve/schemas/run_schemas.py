@@ -98,6 +98,8 @@ class SearchLimits(RequestModel):
     types: Names = ()
     since: Date | None = None
     until: Date | None = None
+    undated: StrictFlag = False  # with `since` or `until`, also documents without a known date
+    meta: Annotated[dict[Name, Name], Field(max_length=20)] = Field(default_factory=dict)  # author, tag, … → its value
 
 
 class AskRequest(SearchLimits):
@@ -301,6 +303,13 @@ class ExaminedView(ResponseModel):
     partly: tuple[str, ...]  # titles of those that were not
 
 
+class LeftOutView(ResponseModel):
+    """How many documents the limits left out, of those that the user may read; `undated` of them for lack of a date."""
+
+    documents: int
+    undated: int
+
+
 class AnswerView(ResponseModel):
     """An answer as a person reads it. `label` says what kind of answer it is, where that has to be said; `remarks` are what
     has to be said beside the claims, in words."""
@@ -322,6 +331,7 @@ class AnswerView(ResponseModel):
     examined: ExaminedView | None
     since: str | None
     until: str | None
+    left_out: LeftOutView | None
     remarks: tuple[str, ...]
 
 

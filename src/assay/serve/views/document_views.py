@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay.core.access import Base, Principal
-from assay.core.types import UPLOAD, Hit
+from assay.core.types import UPLOAD, Hit, LeftOut
 from assay.serve.schemas.document_schemas import BaseView, DocumentSummary, FileReportView, HitView, JobState, JobView
+from assay.serve.schemas.run_schemas import LeftOutView
 from assay.serve.schemas.setup_schemas import SuggestedQuestion
 from assay.store.document_list import Counted
 from assay.store.documents import Entry
@@ -27,6 +28,7 @@ def base_view(base: Base, counted: Counted | None, principal: Principal) -> Base
         documents=held.ready,
         unreadable=held.unreadable,
         pending=held.pending,
+        off=held.off,
         passages=held.passages,
     )
 
@@ -44,7 +46,7 @@ def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
         date=entry.date,
         kind=entry.kind,
         language=entry.language,
-        state=entry.state,
+        state=entry.standing,
         why=entry.why,
         warnings=entry.warnings,
         bytes=entry.bytes,
@@ -52,6 +54,7 @@ def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
         characters=entry.characters,
         passages=entry.passages,
         added=entry.added,
+        tags=entry.tags,
     )
 
 
@@ -70,6 +73,10 @@ def hit_view(hit: Hit, bases: Mapping[str, str]) -> HitView:
         text=passage.text,
         context=passage.context,
     )
+
+
+def left_out_view(left_out: LeftOut | None) -> LeftOutView | None:
+    return left_out and LeftOutView(documents=left_out.documents, undated=left_out.undated)
 
 
 def job_view(job: Job, files: Sequence[JobFile]) -> JobView:

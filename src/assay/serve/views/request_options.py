@@ -25,6 +25,8 @@ def search_filters(limited: SearchLimits) -> SearchFilters:
         types=parse_document_types(limited.types),
         since=first,
         until=last,
+        undated=limited.undated,
+        meta=limited.meta,
     )
 
 

@@ -34,6 +34,7 @@ from assay.serve.schemas.run_schemas import (
     UsageView,
     WorkingView,
 )
+from assay.serve.views.document_views import left_out_view
 from assay.serve.views.table_views import table_view
 from assay.store.runs import budgets, records, visibility
 from assay.store.runs.history import RunProgress
@@ -200,6 +201,7 @@ def answer_view(
         else None,
         since=given.since,
         until=given.until,
+        left_out=left_out_view(given.left_out),
         remarks=tuple(render.remarks(given, cited)),
     )
 

@@ -21,6 +21,7 @@ from assay.core.events import (
     Asked,
     AwaitingReview,
     DocumentEdited,
+    DocumentMarked,
     Erased,
     Event,
     FeedbackGiven,
@@ -49,7 +50,7 @@ _LAST = Prepared(
 _HEAD = Prepared(select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1))
 _NEWEST = select(func.max(records.c.n))
 _RECORD, _PAYLOAD, _MENTION = Prepared(insert(records)), Prepared(insert(payloads)), Prepared(insert(mentions))
-WorkspaceEvent = Erased | Granted | AccountChanged | SettingChanged | FeedbackGiven | DocumentEdited
+WorkspaceEvent = Erased | Granted | AccountChanged | SettingChanged | FeedbackGiven | DocumentEdited | DocumentMarked
 LATE = "it was recorded while a document that it speaks of was erased"
 
 

@@ -112,6 +112,8 @@ export function composer(app, bases, { ask, stop }) {
       sources: [...preferences.sources.keys()],
       since: preferences.since || null,
       until: preferences.until || null,
+      undated: preferences.undated,
+      meta: preferences.meta,
       ...(preferences.stakes ? { stakes: "high" } : {}),
     };
   }
@@ -264,6 +266,8 @@ function remembered(app, bases) {
     sources: new Map(), // uri → title; these and the dates hold for one visit
     since: "",
     until: "",
+    undated: false,
+    meta: {},
     stakes: false, // chosen for each visit anew: others have work with it
   };
 }

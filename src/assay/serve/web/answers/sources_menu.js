@@ -1,4 +1,4 @@
-// What is searched, chosen beside the question: knowledge bases, documents, dates. Nothing chosen: everything.
+// What is searched, chosen beside the question: knowledge bases, documents, dates, metadata. Nothing chosen: everything.
 
 import { get, query } from "../lib/api.js";
 import { count, el, fill, plural } from "../lib/dom.js";
@@ -8,12 +8,12 @@ const FOUND = 8; // documents that a search shows
 const PAUSE = 220;
 let names = 0;
 
-/** The menu over `preferences` (`bases`, `sources`: uri → title, `since`, `until`); `changed(part)` hears what was chosen. */
+/** The menu over `preferences` (`bases`, `sources`: uri → title, `since`, `until`, `undated`, `meta`: name → value); `changed(part)` hears what was chosen. */
 export function sourcesMenu(bases, preferences, changed) {
   const words = el("span", {});
   const chips = el("ul", { class: "chips", "aria-label": "Chosen documents" });
   const results = el("ul", { class: "source-results", "aria-label": "Documents found" });
-  const search = el("input", { type: "search", placeholder: "Title, file name or author", "aria-label": "Find documents to choose", autocomplete: "off" });
+  const search = el("input", { type: "search", placeholder: "Title, file name, author or tag", "aria-label": "Find documents to choose", autocomplete: "off" });
   const everything = el("p", { class: "hint" }, "Nothing chosen: everything that you may read.");
   const menu = el("details", { class: "menu sources-menu" });
 
@@ -31,7 +31,8 @@ export function sourcesMenu(bases, preferences, changed) {
       iconButton("close", `Leave out ${title}`, () => set({ sources: without(preferences.sources, uri) })),
     )));
     chips.hidden = !preferences.sources.size;
-    everything.hidden = Boolean(preferences.bases.length || preferences.sources.size || preferences.since || preferences.until);
+    const { bases: from, sources, since, until, meta } = preferences;
+    everything.hidden = Boolean(from.length || sources.size || since || until || Object.keys(meta).length);
     for (const box of results.querySelectorAll("input")) box.checked = preferences.sources.has(box.dataset.uri);
   }
 
@@ -81,6 +82,13 @@ export function sourcesMenu(bases, preferences, changed) {
         el("legend", { class: "legend" }, "Dates"),
         date("since", "Dated from", preferences, set),
         date("until", "to", preferences, set),
+        undatedToo(preferences, set),
+      ),
+      el(
+        "fieldset",
+        { class: "dates" },
+        el("legend", { class: "legend" }, "Only documents with"),
+        ...[["tag", "Tag"], ["author", "Author"], ["organisation", "Organisation"], ["kind", "Kind"]].map(([name, words_]) => known(name, words_, preferences, set)),
       ),
       everything,
     ),
@@ -132,14 +140,30 @@ function date(name, words, preferences, set) {
   return el("div", { class: "field" }, el("label", { for: input.id }, words), input);
 }
 
+function undatedToo(preferences, set) {
+  const box = el("input", { type: "checkbox", checked: preferences.undated });
+  box.addEventListener("change", () => set({ undated: box.checked }));
+  return el("label", { class: "check undated" }, box, el("span", {}, "Also documents without a date"));
+}
+
+function known(name, words, preferences, set) {
+  names += 1;
+  const input = el("input", { id: `known-${names}`, type: "text", value: preferences.meta[name] ?? "", maxlength: "100", autocomplete: "off" });
+  input.addEventListener("change", () => {
+    const { [name]: _, ...others } = preferences.meta;
+    set({ meta: input.value.trim() ? { ...others, [name]: input.value.trim() } : others });
+  });
+  return el("div", { class: "field" }, el("label", { for: input.id }, words), input);
+}
+
 function without(sources, uri) {
   return new Map([...sources].filter(([other]) => other !== uri));
 }
 
 /** What is searched, in a word or two. */
-function inWords(bases, { bases: chosen, sources, since, until }) {
+function inWords(bases, { bases: chosen, sources, since, until, meta }) {
   const from = chosen.length && chosen.length < bases.length ? (chosen.length === 1 ? chosen[0] : plural(chosen.length, "base")) : "";
   const when = since || until ? [since, until].join("–").replace(/^–/, "to ").replace(/–$/, " on") : "";
-  const parts = [from, sources.size ? plural(sources.size, "document") : "", when].filter(Boolean);
+  const parts = [from, sources.size ? plural(sources.size, "document") : "", when, ...Object.values(meta)].filter(Boolean);
   return parts.length ? parts.join(", ") : "All sources";
 }

@@ -13,6 +13,7 @@ export function baseCard(base) {
   const counts = [plural(base.documents, "document")];
   if (base.pending) counts.push(`${base.pending} waiting`);
   if (base.unreadable) counts.push(`${base.unreadable} unreadable`);
+  if (base.off) counts.push(`${base.off} off`);
   return el(
     "li",
     { class: "card base-card" },
@@ -85,7 +86,7 @@ export function describeBase(base) {
 
 /** Delete one with all that is in it, once its name has been typed. Resolves to its name, or undefined. */
 export function deleteBase(base) {
-  const all = base.documents + base.unreadable + base.pending;
+  const all = base.documents + base.unreadable + base.pending + base.off;
   const typed = el("input", { type: "text", autocomplete: "off", spellcheck: "false", autofocus: true });
   const done = async () => {
     await del(at("api", "bases", base.name));

@@ -3,6 +3,7 @@
 import { get, query } from "../lib/api.js";
 import { clear, count, el, plural } from "../lib/dom.js";
 import { erase } from "./erase_dialog.js";
+import { switchDocuments, tagDocuments } from "./marks.js";
 import { paged } from "../lib/paged_list.js";
 import { badge, button, icon, iconButton } from "../lib/ui.js";
 
@@ -13,14 +14,15 @@ const STATES = [
   ["ready", "Ready"],
   ["pending", "Waiting"],
   ["unreadable", "Could not be read"],
+  ["off", "Switched off"],
 ];
 const KINDS = { markdown: "Markdown", text: "Text", email: "E-mail", docx: "Word", pptx: "Slides", xlsx: "Excel", "": "" };
-const LOOKS = { ready: ["check", "ready", "good"], pending: ["clock", "waiting", ""], unreadable: ["close", "unreadable", "bad"] };
+const LOOKS = { ready: ["check", "ready", "good"], pending: ["clock", "waiting", ""], unreadable: ["close", "unreadable", "bad"], off: ["minus", "off", ""] };
 
 /** The list, for one base or for all; `alone` says that there is but one. `none()` is what an empty one shows; `changed()` hears of removals. */
 export function library(holder, app, { base = "", alone = false, mayRemove = () => false, none, changed }) {
   const selected = new Map(); // id → title
-  const search = el("input", { type: "search", placeholder: "Title, file name or author", "aria-label": "Search documents" });
+  const search = el("input", { type: "search", placeholder: "Title, file name, author or tag", "aria-label": "Search documents" });
   const state = el("select", { "aria-label": "Which documents" }, ...STATES.map(([value, words]) => el("option", { value }, words)));
   const countNode = el("p", { class: "library-count small muted", role: "status" });
   const picked = el("div", { class: "picked", hidden: true });
@@ -70,10 +72,11 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
       el(
         "div",
         { class: "grow" },
-        document.state === "ready"
+        ["ready", "off"].includes(document.state)
           ? el("a", { class: "row-title", href: `#/document/${encodeURIComponent(document.id)}`, dir: "auto" }, title)
           : el("span", { class: "row-title", dir: "auto" }, title),
         el("p", { class: "row-more", dir: "auto" }, under(document, base || alone)),
+        document.tags.length ? el("p", { class: "document-tags" }, ...document.tags.map((tag) => badge(tag, "tag", { dir: "auto" }))) : null,
         document.state === "unreadable" && document.why ? el("p", { class: "row-more bad" }, document.why) : null,
         ...(document.state === "ready" ? document.warnings.map((warning) => el("p", { class: "row-more warn" }, warning)) : []),
       ),
@@ -101,6 +104,9 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     if (!selected.size) return;
     picked.append(
       el("span", { role: "status" }, `${plural(selected.size, "document")} selected`),
+      button("Switch off", { kind: "small", on: () => marked(switchDocuments(app, [...selected.keys()], true)) }),
+      button("Switch on", { kind: "small", on: () => marked(switchDocuments(app, [...selected.keys()], false)) }),
+      button("Tags…", { kind: "small", on: () => marked(tagDocuments(app, pages.items.filter((each) => selected.has(each.id)))) }),
       button("Remove…", { kind: "danger small", on: () => remove(new Map(selected)) }),
       button(`Select all ${count(pages.shown)} shown`, { kind: "quiet small", on: () => all(true) }),
       button("Select none", { kind: "quiet small", on: () => all(false) }),
@@ -118,6 +124,14 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     const gone = await erase(app, wanted);
     if (!gone) return;
     for (const id of wanted.keys()) selected.delete(id);
+    showPicked();
+    pages.restart();
+    changed();
+  }
+
+  async function marked(work) {
+    if (!(await work)) return;
+    selected.clear();
     showPicked();
     pages.restart();
     changed();

@@ -191,17 +191,17 @@ export async function confirm(title, words, yes = "Delete", kind = "danger") {
   return confirmed === true;
 }
 
-/** A line of words, asked for in a dialog; undefined if the person thinks better of it. */
-export function askWords(title, label, value = "", yes = "Save") {
+/** A line of words, asked for in a dialog; undefined if the person thinks better of it. `blank`: it may be empty. */
+export function askWords(title, label, value = "", yes = "Save", { blank = false } = {}) {
   return dialog(title, (close) => {
-    const input = el("input", { type: "text", value, maxlength: "200", required: true, autofocus: true });
+    const input = el("input", { type: "text", value, maxlength: "200", required: !blank, autofocus: true });
     const form = el(
       "form",
       {
         on: {
           submit: (event) => {
             event.preventDefault();
-            if (input.value.trim()) close(input.value.trim());
+            if (blank || input.value.trim()) close(input.value.trim());
           },
         },
       },

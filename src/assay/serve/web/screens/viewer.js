@@ -4,6 +4,7 @@ import { documentAccess } from "../documents/access.js";
 import { at, get, patch, query } from "../lib/api.js";
 import { el, fill, oneLine, plural } from "../lib/dom.js";
 import { erase } from "../documents/erase_dialog.js";
+import { switchDocuments, tagDocuments } from "../documents/marks.js";
 import { pagesView } from "../documents/page_images.js";
 import { button, dialog, failed, field, icon, loading } from "../lib/ui.js";
 import { textView } from "../documents/document_text.js";
@@ -131,9 +132,14 @@ async function owned(about, document_, app) {
     if (!(await erase(app, new Map([[document_.id, document_.title || document_.name]])))?.length) return;
     app.go(`#/documents/${encodeURIComponent(document_.base)}`);
   };
+  const marked = async (work) => {
+    if (await work) app.go(`#/document/${encodeURIComponent(document_.id)}`);
+  };
   about.append(el(
     "div",
     { class: "actions doc-tools" },
+    button(document_.state === "off" ? "Switch on" : "Switch off", { kind: "small", on: () => marked(switchDocuments(app, [document_.id], document_.state !== "off")) }),
+    button("Tags", { kind: "small", on: () => marked(tagDocuments(app, [document_])) }),
     button("Correct title or date", { kind: "small", icon: "pencil", on: () => corrected(app, document_) }),
     button("Who may read it", { kind: "small", icon: "people", on: () => documentAccess(app, document_) }),
     button("Remove", { kind: "quiet small", icon: "trash", on: remove }),
@@ -189,6 +195,8 @@ function details(document_, view) {
   const facts = [
     ["About", [document_.organisation, document_.kind_of_document, document_.period].filter(Boolean).join(", ")],
     ["By", document_.authors.join(", ")],
+    ["Tags", document_.tags.join(", ")],
+    ["State", document_.state === "off" ? "switched off: it is not searched" : ""],
     ["Dated", document_.date],
     [
       "Length",
