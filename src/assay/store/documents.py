@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import (
@@ -138,14 +138,6 @@ def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
     return entries_of(store, select(*LINE).where(within(scope), wanted).order_by(documents.c.uri))
 
 
-def traits(store: Store, scope: Scope) -> list[Traits]:
-    """What filters know of each searchable document that the user may read now."""
-    columns = [documents.c[name] for name in Traits.__dataclass_fields__]
-    with store.read() as connection:
-        rows = connection.execute(select(*columns).where(within(scope), SEARCHABLE).order_by(documents.c.id))
-        return [Traits(*row) for row in rows]
-
-
 # Built once: every step of a run looks documents up.
 _READABLE = and_(
     one_of(documents.c.base, bindparam("bases", type_=Text)), one_of(documents.c.label, bindparam("labels", type_=Text))
@@ -160,6 +152,17 @@ _OFF = Prepared(
     .where(_READABLE, documents.c.state == READY, documents.c.off.is_(True))
     .order_by(documents.c.id)
 )
+
+
+_TRAITS_OF = [documents.c[each.name] for each in fields(Traits)]
+_TRAITS = Prepared(select(*_TRAITS_OF).where(_READABLE, SEARCHABLE).order_by(documents.c.id))
+
+
+def traits(store: Store, scope: Scope) -> list[Traits]:
+    """What filters know of each searchable document that the user may read now."""
+    with store.read() as connection:
+        rows = _TRAITS.all(connection, **_readable(scope))
+    return [Traits(**_values(_TRAITS_OF, row)) for row in rows]
 
 
 def _readable(scope: Scope) -> dict[str, str]:

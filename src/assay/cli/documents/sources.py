@@ -24,7 +24,8 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
                 {
                     "id": entry.id, "base": names[entry.base], "path": entry.uri, "status": entry.status,
                     "state": entry.standing, "title": entry.title, **entry.identity, "authors": entry.authors,
-                    "date": entry.date, **({"tags": entry.tags} if entry.tags else {}), "type": entry.kind, "language": entry.language, "pages": entry.pages,
+                    "date": entry.date, **({"tags": entry.tags} if entry.tags else {}),
+                    "type": entry.kind, "language": entry.language, "pages": entry.pages,
                     "characters": entry.characters, "passages": entry.passages, "added": entry.added, "why": entry.why,
                 }
                 for entry in entries
