@@ -138,7 +138,6 @@ async def remove(context: WorkspaceContext, names: Sequence[str], base: str = ""
 async def reindex(context: WorkspaceContext, base: str, say: Say = lambda _: None) -> Readiness:
     """Rebuild the index of a base with the current settings. The files are not needed, since texts are stored; cached
     vectors of this embedder are reused."""
-    context = context.with_new_embedder()
     into = context.require_owner(context.scope().named(base))
     async with context.writer_lock(into):
         grants.set_embedder(context.store, into, "", 0)  # invalidates the index, damaged or not

@@ -126,11 +126,6 @@ class Workspace:
         """Use this embedder instead of the one that the settings name."""
         self.context.parts.embedder = embedder
 
-    @property
-    def embedder_setting(self) -> str:
-        """Which embedder is used: a bundled model, a folder or an address."""
-        return self.context.embedder_setting
-
     def scope(self, bases: Sequence[str] = ()) -> Scope:
         """What this person may read now, limited to `bases` if any are named."""
         return self.context.scope(bases)
