@@ -209,7 +209,8 @@ class Workspace:
         return citing.citing_runs(self.context, document)
 
     async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
-        """Rebuild the index of a base with the current settings. The files are not needed, since texts are stored."""
+        """Rebuild the index of a base with the current settings, and read again what an earlier version read. The files are not
+        needed, since texts and originals are stored."""
         from assay.workspace import documents
 
         return await documents.reindex(self.context, base, say)
