@@ -2,8 +2,8 @@
 
 The order of writes makes a kill at any point harmless: a document is first stored as *pending* with its text, then its rows go
 into the index, and only then is it *ready* and reported. The next `add` finishes pending documents, without their files; those
-that an earlier version read are read again from the stored originals. Index rows of documents that are not ready are never shown
-(see `index/retrieve.py`).
+of an earlier version are read again from the stored originals. Index rows of documents that are not ready are never shown (see
+`index/retrieve.py`).
 """
 
 from __future__ import annotations

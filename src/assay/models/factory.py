@@ -24,6 +24,11 @@ def is_endpoint(value: str) -> bool:
     return value.startswith(("http://", "https://"))
 
 
+def is_folder(value: str) -> bool:
+    """Whether the setting of the embedder names a folder with a model."""
+    return value not in BUNDLED and not is_endpoint(value)
+
+
 def remote_hosts(value: str, proxy: str = "") -> list[str]:
     """The hosts, except this machine, that text would be sent to or through under this setting."""
     if not is_endpoint(value):

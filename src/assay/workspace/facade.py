@@ -215,6 +215,20 @@ class Workspace:
 
         return await documents.reindex(self.context, base, say)
 
+    def outdated(self, bases: Sequence[str] = ()) -> str:
+        """A sentence about documents of this person that a reindex would read or split otherwise; empty if there are none."""
+        from assay.workspace.outdated import describe_outdated
+
+        own = [base for base in self.scope(bases).bases if self.principal.owns(base)]
+        return describe_outdated(self.context, own)
+
+    def outdated_of_all(self) -> str:
+        """The same about the documents of everybody: for the operator."""
+        from assay.store.access import grants
+        from assay.workspace.outdated import describe_outdated
+
+        return describe_outdated(self.context, grants.every_base(self.store))
+
     async def tidy_indexes(self) -> int:
         """Optimise the indexes to which much was written. Returns their number."""
         from assay.workspace import documents

@@ -23,6 +23,7 @@ from assay.cli.options import (
     where_of,
     whole,
 )
+from assay.cli.view.dialogue import say_if_any
 
 if TYPE_CHECKING:
     from assay.core.types import Hit
@@ -49,6 +50,7 @@ def search(
     where = where_of(bases, sources, types, since, until, meta)
     with open_workspace(workspace) as opened:
         hits = wait_for(opened.search(whole(query), k, where))
+        say_if_any(opened.outdated(where.bases))
     if json:
         print_json([as_json(hit) for hit in hits])
         return
