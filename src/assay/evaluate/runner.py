@@ -37,7 +37,6 @@ async def open_collection(
     """Open a workspace that holds the collection. It is cached, so that a second evaluation embeds nothing."""
     name = digest("\x00".join(f"{each.id}\x01{each.title}\x01{each.text}" for each in collection.documents))[:16]
     opened = open_workspace(cache / f"{collection.name}-{name}", create=True, state="", **flags)
-    opened.embedder = opened.context.with_new_embedder().embedder  # not that of an older cache
     files = [_source(each) for each in collection.documents]
     last = 0.0
 

@@ -1,8 +1,9 @@
 """The ingestion pipeline of a knowledge base: read, store, split, embed, index, report.
 
 The order of writes makes a kill at any point harmless: a document is first stored as *pending* with its text, then its rows go
-into the index, and only then is it *ready* and reported. The next `add` finishes pending documents, without their files. Index
-rows of documents that are not ready are never shown (see `index/retrieve.py`).
+into the index, and only then is it *ready* and reported. The next `add` finishes pending documents, without their files; those
+of an earlier version are read again from the stored originals. Index rows of documents that are not ready are never shown (see
+`index/retrieve.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -22,13 +24,15 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from assay.core.access import Base
-from assay.core.codec import digest
+from assay.core.codec import digest, dumps, to_json
+from assay.core.errors import Missing
 from assay.core.identity import searched_identity, unsaid_identity
 from assay.core.types import HIDDEN, STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
 from assay.ingest.engine import BATCH, IngestEngine
 from assay.ingest.parsed import Parsed, Status, Unreadable
+from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.ingest.readiness import FileReport
 from assay.ingest.sources import SourceFile
 from assay.store import documents, embedding_cache
@@ -51,6 +55,7 @@ TAKEN_OVER = (
     "`assay access reset` opens it to all readers of the knowledge base."
 )
 SWITCHED_OFF = "It is switched off, so it is not searched. `assay on` switches it on."
+TEXT_KEPT = "The text that an earlier version read was kept. {why}"
 PARTLY = "Only the first {most:,} of its {all:,} passages can be searched; split it, or raise `file_max_passages`."
 
 
@@ -82,10 +87,21 @@ class IngestContext:
     most_bytes: int = 200_000_000
     most_passages: int = 20_000
     fresh: bool = False  # the index was just created, so it has no old rows to delete
+    read_again: bool = True  # pending documents that an earlier version read, from their originals
 
     @property
     def recipe(self) -> str:
-        return f"{self.size}/{self.overlap}/{self.engine.embedder.name}"
+        return recipe_of(self.size, self.overlap, self.engine.embedder.name)
+
+
+def recipe_of(size: int, overlap: int, embedder: str) -> str:
+    """How passages are made: their size and overlap in tokens, and the embedder's name."""
+    return f"{size}/{overlap}/{embedder}"
+
+
+def current_parsers() -> tuple[str, str]:
+    """The parser versions of texts that this version would not read otherwise now."""
+    return PARSER, kept_text_parser()
 
 
 @dataclass(slots=True)
@@ -121,6 +137,14 @@ class _Unread:
 
 
 @dataclass(frozen=True, slots=True)
+class _Outdated:
+    """A document that an earlier version read."""
+
+    entry: Entry
+    document: Document
+
+
+@dataclass(frozen=True, slots=True)
 class _Ready:
     """A parsed document on its way to the index, and the report of its file."""
 
@@ -148,15 +172,26 @@ async def add_files(
     queue: asyncio.Queue[_Ready | None] = asyncio.Queue(WAITING)
     done: asyncio.Queue[_Embedded | None] = asyncio.Queue(1)
 
-    async def read(found: _Unread | _Ready) -> None:
-        ready = found if isinstance(found, _Ready) else await _parsed(intake, found, tally)
+    async def read(found: _Unread | _Outdated | _Ready) -> None:
+        match found:
+            case _Unread():
+                ready = await _parsed(intake, found, tally)
+            case _Outdated():
+                ready = await _parsed_again(intake, found)
+            case _Ready():
+                ready = found
         if ready is not None:
             pieces = ready.pieces or (await intake.engine.split(ready.document))[: intake.most_passages]
             await queue.put(replace(ready, pieces=pieces))
 
     async def read_all(reading: _FilesUnderWay) -> None:
         for entry in redo:
-            if (document := _kept(intake, entry)) is not None and entry.uri not in asked_for:
+            if entry.uri in asked_for or (document := _kept(intake, entry)) is None:
+                continue
+            if intake.read_again and entry.parser != PARSER:
+                await reading.room(entry.bytes)
+                reading.start(read(_Outdated(entry, document)), entry.uri, entry.digest, size=entry.bytes)
+            else:
                 await reading.room()
                 reading.start(read(_Ready(document, _report(entry, "finished"))))
         for source in files:
@@ -308,34 +343,103 @@ async def _read_copy(
     if isinstance(parsed, Unreadable):
         _refuse(intake, source, parsed, sha, found.size, tally)
         return None
-    document = Document(
-        id="d" + intake.store.new_id(), base=intake.base.id, uri=source.uri, digest=sha,
-        title=parsed.title or Path(source.name).stem, text=parsed.text, authors=parsed.authors, date=parsed.date,
+    document = _document(intake, source.uri, source.name, sha, parsed)
+    return await _stored(intake, document, parsed.warnings, copy, found.size, found.outcome)
+
+
+async def _parsed_again(intake: IngestContext, found: _Outdated) -> _Ready:
+    """Parse the original of a document again. Its text stays where the original is gone or can no longer be read."""
+    entry = found.entry
+    parsed = await _read_original(intake, entry)
+    if isinstance(parsed, Parsed):
+        document = _document(intake, entry.uri, entry.name, entry.digest, parsed)
+        return await _stored(intake, document, parsed.warnings, None, entry.bytes, "replaced")
+    documents.note_parser(intake.store, entry.id, kept_text_parser())
+    warnings = (*entry.warnings, TEXT_KEPT.format(why=parsed.why))
+    return _Ready(found.document, replace(_report(entry, "finished", " ".join(warnings)), warnings=warnings))
+
+
+def kept_text_parser() -> str:
+    """The parser version of a text that an earlier parser read, and that this one could not read again."""
+    return f"{PARSER}/kept"
+
+
+async def _read_original(intake: IngestContext, entry: Entry) -> Parsed | Unreadable:
+    try:
+        with ExitStack() as held:
+            path = await asyncio.to_thread(held.enter_context, intake.blobs.as_file(entry.digest))
+            if await asyncio.to_thread(SourceFile(entry.uri, entry.name, path=path).digest) != entry.digest:
+                return Unreadable(Status.corrupt, "Its stored original is damaged: add the file again.")
+            parsed = await intake.engine.reader.read(path, entry.name)
+    except Missing:
+        return Unreadable(Status.unreadable, "Its original is not stored any more: add the file again.")
+    if isinstance(parsed, Unreadable):
+        return parsed
+    if OCR_LANGUAGES in entry.meta and OCR_LANGUAGES not in parsed.meta:
+        return Unreadable(Status.scanned, "It was read with OCR, which is off: use --ocr, or the setting `ocr`.")
+    return parsed if parsed.text.strip() else Unreadable(Status.empty, "Now the file has no text.")
+
+
+def _document(intake: IngestContext, uri: str, name: str, sha: str, parsed: Parsed) -> Document:
+    """A new document, with the title and the date as a person corrected them for the same content."""
+    corrected = documents.corrected(intake.store, intake.base, uri, sha)
+    title, date = corrected or (parsed.title or Path(name).stem, parsed.date)
+    return Document(
+        id="d" + intake.store.new_id(), base=intake.base.id, uri=uri, digest=sha,
+        title=title, text=parsed.text, authors=parsed.authors, date=date,
         abstract=parsed.abstract, sections=parsed.sections, pages=parsed.pages, kind=parsed.kind,
         language=parsed.language, meta=parsed.meta, tables=parsed.tables,
     )  # fmt: skip
-    pieces, warnings = await intake.engine.split(document), parsed.warnings
+
+
+async def _stored(
+    intake: IngestContext, document: Document, warnings: Sequence[str], copy: Path | None, size: int, outcome: str
+) -> _Ready:
+    """Store a document that was just read. If an earlier version read the same text from the same file, it is that document."""
+    former = documents.at(intake.store, intake.base, document.uri)
+    same = former is not None and former.digest == document.digest and _reads_alike(_kept(intake, former), document)
+    if former is not None and same:
+        document, outcome = replace(document, id=former.id), "finished"
+    pieces, warnings = await intake.engine.split(document), tuple(warnings)
     if len(pieces) > intake.most_passages:
         warnings = (*warnings, PARTLY.format(most=intake.most_passages, all=len(pieces)))
-    listed = await asyncio.to_thread(_put, intake, document, copy, found.size, warnings)
+    listed = await asyncio.to_thread(_put, intake, document, copy, size, warnings, anew=not same)
     paged = len(document.pages) if document.page_at(0) else 0
-    stored = documents.at(intake.store, intake.base, source.uri)
+    stored = documents.at(intake.store, intake.base, document.uri)
     off = [SWITCHED_OFF] if stored and stored.off else []
     why = " ".join((*warnings, *([TAKEN_OVER] if listed else []), *off))
     report = FileReport(
-        source.uri, Status.read, found.outcome, paged, len(document.text), 0, why,
+        document.uri, Status.read, outcome, paged, len(document.text), 0, why,
         document.title, document.language, warnings,
     )  # fmt: skip
     return _Ready(document, report, pieces[: intake.most_passages])
 
 
-def _put(intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str]) -> bool:
+def _reads_alike(former: Document | None, now: Document) -> bool:
+    """Whether offsets, headings and tables of the one hold for the other, so that quotations of it stay right."""
+
+    def citable(document: Document) -> str:
+        about = {"id": "", "title": "", "authors": (), "date": None, "language": None, "meta": {}}
+        return dumps(to_json(replace(document, **about)))
+
+    return former is not None and former.text == now.text and citable(former) == citable(now)
+
+
+def _put(
+    intake: IngestContext, document: Document, copy: Path | None, size: int, warnings: Sequence[str], *, anew: bool
+) -> bool:
     """Store the document with its original. No erasure of the same bytes elsewhere can come in between. Returns whether it took
-    over an access list."""
+    over an access list.
+
+    anew: as a new document; otherwise what was found out about it is updated
+    """
     with lock_original(intake.store, intake.workspace, document.digest):
         if copy is not None:
             intake.blobs.put(document.digest, copy)
-        return documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings)
+        if anew:
+            return documents.put_pending(intake.store, document, parser=PARSER, size=size, warnings=warnings)
+        documents.update_pending(intake.store, document, parser=PARSER, warnings=warnings)
+        return False
 
 
 def _refuse(intake: IngestContext, source: SourceFile, found: Unreadable, sha: str, size: int, tally: _Tally) -> None:

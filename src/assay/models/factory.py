@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     from assay.models.embedder import Embedder
     from assay.models.reranker import Reranker
 
-BUNDLED = "bundled"  # the setting that leaves the choice between the bundled models to Assay
+BUNDLED = ("bundled", "gte-small")  # values of the setting that name the bundled embedder
 
 
 def is_endpoint(value: str) -> bool:
     return value.startswith(("http://", "https://"))
+
+
+def is_folder(value: str) -> bool:
+    """Whether the setting of the embedder names a folder with a model."""
+    return value not in BUNDLED and not is_endpoint(value)
 
 
 def remote_hosts(value: str, proxy: str = "") -> list[str]:
@@ -40,28 +45,18 @@ def _here(host: str) -> bool:
         return host == "localhost"
 
 
-def resolve_bundled(configured: str, in_use: Collection[str]) -> str:
-    """The setting of the embedder, `bundled` replaced by the model: gte-small, unless all vectors are of MiniLM.
-
-    in_use: the names of the embedders of the vectors that exist
-    """
-    if configured != BUNDLED:
-        return configured
-    from assay.models.local.bundled import GTE_SMALL, MINILM
-
-    return (MINILM if set(in_use) == {MINILM.name} else GTE_SMALL).setting
+def embedder_setting(settings: Settings) -> str:
+    """Which embedder the settings name, `bundled` replaced by the model."""
+    return BUNDLED[1] if settings.embedder in BUNDLED else settings.embedder
 
 
-def embedder_for(settings: Settings, configured: str = "") -> Embedder:
-    """The embedder of the settings: a bundled model, a model folder, or an endpoint.
+def embedder_for(settings: Settings) -> Embedder:
+    """The embedder of the settings: the bundled model, a model folder, or an endpoint."""
+    configured = settings.embedder
+    if configured in BUNDLED:
+        from assay.models.local.bundled import BundledEmbedder
 
-    configured: the value of the setting with `bundled` resolved; empty to resolve it as for a new workspace
-    """
-    configured = configured or resolve_bundled(settings.embedder, ())
-    from assay.models.local.bundled import MODELS, BundledEmbedder
-
-    if configured in MODELS:
-        return BundledEmbedder(MODELS[configured])
+        return BundledEmbedder()
     if is_endpoint(configured):
         from assay.models.embedder import EndpointEmbedder
 
@@ -78,7 +73,10 @@ def embedder_for(settings: Settings, configured: str = "") -> Embedder:
         )
     folder = Path(configured).expanduser()
     if not folder.is_dir():
-        raise UserError(f"The embedder {configured!r} is neither a bundled model, a folder, nor an http(s) address.")
+        raise UserError(
+            f"The embedder {configured!r} is neither `bundled`, a folder, nor an http(s) address. Set `embedder`, then run "
+            "`assay reindex`."
+        )
     from assay.models.local.onnx_folder import OnnxFolder
 
     return OnnxFolder(
@@ -91,9 +89,7 @@ def embedder_for(settings: Settings, configured: str = "") -> Embedder:
 
 def embedder_languages(settings: Settings) -> Sequence[str]:
     """The languages that the embedder was trained on; empty if unknown."""
-    from assay.models.local.bundled import MODELS
-
-    return ("en",) if settings.embedder in (BUNDLED, *MODELS) else ()
+    return ("en",) if settings.embedder in BUNDLED else ()
 
 
 def reranker_for(settings: Settings, embedder: Embedder, answer_model: AnswerModel | None = None) -> Reranker | None:

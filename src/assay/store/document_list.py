@@ -125,6 +125,23 @@ def counts(store: Store, scope: Scope) -> dict[str, Counted]:
     return {base: Counted(**each) for base, each in found.items()}
 
 
+def outdated(
+    store: Store, bases: Sequence[Base], parsers: Sequence[str], recipe: str | None
+) -> dict[str, tuple[int, int]]:
+    """Of each base, by id: how many documents were read by other parsers than these or have rows of another recipe (None: any
+    will do), and how many there are."""
+    other = documents.c.parser.not_in(parsers)
+    if recipe is not None:
+        other |= and_(documents.c.state == READY, documents.c.recipe != recipe)
+    grouped = (
+        select(documents.c.base, func.sum(case((other, 1), else_=0)), func.count())
+        .where(documents.c.base.in_([base.id for base in bases]), documents.c.state.in_((READY, PENDING)))
+        .group_by(documents.c.base)
+    )
+    with store.read() as connection:
+        return {base: (old, total) for base, old, total in connection.execute(grouped)}
+
+
 def entry(store: Store, document: str, scope: Scope) -> Entry | None:
     """A document or an unreadable file, including replaced ones."""
     return next(iter(entries_of(store, select(*LINE).where(documents.c.id == document, within(scope)))), None)

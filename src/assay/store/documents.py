@@ -437,14 +437,54 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
         _retire(connection, document.base, document.uri, PENDING)
         connection.execute(insert(documents).values(row))
         connection.execute(insert(texts).values(document=document.id, text=document.text))
-        if document.tables:
-            body = [
-                (each.start, each.end, each.columns, each.caption, each.units, each.layout, each.period)
-                for each in document.tables
-            ]
-            labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
-            connection.execute(insert(tables).values(document=document.id, body=body, labels=labels))
+        _put_tables(connection, document)
     return listed
+
+
+def _put_tables(connection: Connection, document: Document) -> None:
+    if not document.tables:
+        return
+    body = [
+        (each.start, each.end, each.columns, each.caption, each.units, each.layout, each.period)
+        for each in document.tables
+    ]
+    labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
+    connection.execute(insert(tables).values(document=document.id, body=body, labels=labels))
+
+
+def update_pending(store: Store, document: Document, *, parser: str, warnings: Sequence[str]) -> None:
+    """Store what was found out about a document that was read again with the same text; pending, as `put_pending`."""
+    about = {
+        "state": PENDING,
+        "parser": parser,
+        "title": document.title,
+        "authors": list(document.authors),
+        "date": document.date,
+        "language": document.language,
+        "meta": dict(document.meta),
+        "warnings": list(warnings),
+    }
+    with store.write() as connection:
+        connection.execute(update(documents).where(documents.c.id == document.id).values(about))
+        connection.execute(delete(tables).where(tables.c.document == document.id))
+        _put_tables(connection, document)
+
+
+def note_parser(store: Store, document: str, parser: str) -> None:
+    with store.write() as connection:
+        connection.execute(update(documents).where(documents.c.id == document).values(parser=parser))
+
+
+def corrected(store: Store, base: Base, uri: str, digest: str) -> tuple[str, str | None] | None:
+    """Title and date as a person last corrected them for this content at this location, whichever version it was."""
+    with store.read() as connection:
+        ids = connection.scalars(
+            select(documents.c.id).where(
+                documents.c.base == base.id, documents.c.uri == uri, documents.c.digest == digest
+            )
+        ).all()
+        edits = records.document_edits(connection, ids) if ids else []
+    return (edits[-1].title, edits[-1].date or None) if edits else None
 
 
 def _marks_at(connection: Connection, base: str, uri: str) -> dict[str, Any]:
@@ -543,10 +583,13 @@ def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str)
 
 
 def bytes_owned(store: Store, owner: str) -> int:
-    """How many bytes the original files take in the knowledge bases of a person or group; small ones take a block."""
+    """How many bytes the original files take in the knowledge bases of a person or group; small ones take a block. Versions of
+    a document that were read from the same file take its bytes once."""
     size = case((documents.c.bytes < BLOCK, BLOCK), else_=documents.c.bytes)
     kept = and_(bases.c.owner == owner, documents.c.state != UNREADABLE)
-    query = select(func.coalesce(func.sum(size), 0)).join(bases, bases.c.id == documents.c.base).where(kept)
+    files = select(func.max(size).label("size")).join(bases, bases.c.id == documents.c.base).where(kept)
+    each = files.group_by(documents.c.base, documents.c.digest).subquery()
+    query = select(func.coalesce(func.sum(each.c.size), 0))
     with store.read() as connection:
         return int(connection.scalar(query) or 0)
 

@@ -78,22 +78,12 @@ class WorkspaceContext:
 
     @property
     def embedder(self) -> Embedder:
-        from assay.models.factory import BUNDLED, embedder_for
+        from assay.models.factory import embedder_for
 
         self._check_consent(self.settings.embedder)
-        if self.parts.embedder is not None:
-            return self.parts.embedder
-        found = embedder_for(self.settings, self.embedder_setting)
-        if self.settings.embedder != BUNDLED:
-            self.parts.embedder = found
-        return found
-
-    @property
-    def embedder_setting(self) -> str:
-        """The setting of the embedder, with `bundled` resolved: a workspace keeps MiniLM until it is reindexed."""
-        from assay.models.factory import resolve_bundled
-
-        return resolve_bundled(self.settings.embedder, grants.embedders_in_use(self.store))
+        if self.parts.embedder is None:
+            self.parts.embedder = embedder_for(self.settings)
+        return self.parts.embedder
 
     @property
     def answer_model(self) -> AnswerModel | None:
@@ -101,14 +91,6 @@ class WorkspaceContext:
         from assay.models.local.bert_answers import bundled_answer_model
 
         return self.parts.answer_model or bundled_answer_model()
-
-    def with_new_embedder(self) -> WorkspaceContext:
-        """The same workspace with the embedder that a new one would have."""
-        from assay.models.factory import BUNDLED, embedder_for
-
-        if self.parts.embedder is not None or self.settings.embedder != BUNDLED:
-            return self
-        return replace(self, parts=replace(self.parts, embedder=embedder_for(self.settings)))
 
     @property
     def index_engine(self) -> IndexEngine:
@@ -218,7 +200,7 @@ class WorkspaceContext:
         elif made_by and made_by != embedder.name:
             raise UserError(
                 f"The knowledge base {base.name!r} was made with another embedder ({made_by}). "
-                f"Run `assay reindex --base {base.name}`, or set the embedder back."
+                f"Run `assay reindex --base {base.name}`, or set `embedder` back if you changed it."
             )
         if base.id not in indexes:
             indexes[base.id] = await engine.open(base.id, dim, create=create)
@@ -250,7 +232,7 @@ class WorkspaceContext:
         from assay.index.fusion import Ranking
         from assay.index.retrieve import SearchContext
         from assay.models.factory import reranker_for
-        from assay.models.local.bundled import BundledEmbedder
+        from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
 
         self._check_consent(self.settings.reranker)
         filled = [base for base in scope.bases if grants.embedder_of(self.store, base)[0]]
@@ -261,7 +243,7 @@ class WorkspaceContext:
             embedder=embedder,
             reranker=reranker_for(self.settings, embedder, self.answer_model),
             answer_model=self.answer_model,
-            ranking=Ranking(lexical=embedder.model.lexical) if isinstance(embedder, BundledEmbedder) else Ranking(),
+            ranking=Ranking(lexical=GTE_SMALL.lexical) if isinstance(embedder, BundledEmbedder) else Ranking(),
             pool=self.settings.pool,
             per_document=self.settings.per_document,
             diversity=self.settings.diversity,

@@ -45,13 +45,23 @@ async def add_sources(
     only_for: Sequence[str] = (),
     say: Say = lambda _: None,
     reader: DocumentReader | None = None,
+    rebuild: bool = False,
+    read_again: bool = True,
 ) -> Readiness:
-    """Make sources searchable. `only_for` are the people and groups who may read them besides the owner, from the first
-    moment on; empty: as before. `reader` replaces the parsers."""
+    """Make sources searchable, and what is pending.
+
+    only_for: the people and groups who may read the sources besides the owner, from the first moment on; empty: as before
+    reader: replaces the parsers
+    rebuild: discard the index, damaged or not, so that every document is pending
+    read_again: read pending documents of an earlier version from their originals; otherwise split the text that there is
+    """
     async with _workers(context, reader) as workers:
-        if files:
+        if files or rebuild:
             await workers.check_guards()  # before anything is changed
         into = grants.get_or_create_base(context.store, base, context.principal, description)
+        if rebuild:
+            async with context.writer_lock(into):
+                grants.set_embedder(context.store, into, "", 0)
         began, last = time.monotonic(), None
 
         def listen(progress: Progress) -> None:
@@ -66,7 +76,7 @@ async def add_sources(
             uris = [one.uri for one in files]
             document_access.restrict(context.store, into, uris, only_for, context.principal.id)
         async with _ingest_context(context, into, workers) as ingest:
-            done = await pipeline.add_files(ingest, files, listen)
+            done = await pipeline.add_files(replace(ingest, read_again=read_again), files, listen)
     seconds, embedded = time.monotonic() - began, last.embedded if last else 0
     known = embedder_languages(context.settings)
     report = summarise_files(into.name, str(context.path), done, known, seconds, embedded)
@@ -139,13 +149,10 @@ async def remove(context: WorkspaceContext, names: Sequence[str], base: str = ""
 
 
 async def reindex(context: WorkspaceContext, base: str, say: Say = lambda _: None) -> Readiness:
-    """Rebuild the index of a base with the current settings. The files are not needed, since texts are stored; cached
-    vectors of this embedder are reused."""
-    context = context.with_new_embedder()
+    """Rebuild the index of a base with the current settings. The files are not needed: documents that an earlier version read
+    are read again from their stored originals, of the others the text is split. Cached vectors of this embedder are reused."""
     into = context.require_owner(context.scope().named(base))
-    async with context.writer_lock(into):
-        grants.set_embedder(context.store, into, "", 0)  # invalidates the index, damaged or not
-    return await add_sources(context, [], into.name, say=say)
+    return await add_sources(context, [], into.name, say=say, rebuild=True)
 
 
 async def tidy_indexes(context: WorkspaceContext) -> int:
@@ -176,7 +183,8 @@ async def edit(context: WorkspaceContext, document: str, title: str | None, date
         first_day(day, clock_date.today().isoformat())  # raises unless there is such a day
     async with context.writer_lock(base):
         correct(context.store, document, words, day, context.principal.id)
-    await add_sources(context, [], base.name)  # what is pending is made searchable again
+    # What is pending is made searchable again. The document is not read again: a new text would be a new document.
+    await add_sources(context, [], base.name, read_again=False)
 
 
 def mark(

@@ -126,11 +126,6 @@ class Workspace:
         """Use this embedder instead of the one that the settings name."""
         self.context.parts.embedder = embedder
 
-    @property
-    def embedder_setting(self) -> str:
-        """Which embedder is used: a bundled model, a folder or an address."""
-        return self.context.embedder_setting
-
     def scope(self, bases: Sequence[str] = ()) -> Scope:
         """What this person may read now, limited to `bases` if any are named."""
         return self.context.scope(bases)
@@ -236,10 +231,25 @@ class Workspace:
         return citing.citing_runs(self.context, document)
 
     async def reindex(self, base: str = DEFAULT_BASE, *, say: Callable[[Progress], None] = lambda _: None) -> Readiness:
-        """Rebuild the index of a base with the current settings. The files are not needed, since texts are stored."""
+        """Rebuild the index of a base with the current settings, and read again what an earlier version read. The files are not
+        needed, since texts and originals are stored."""
         from assay.workspace import documents
 
         return await documents.reindex(self.context, base, say)
+
+    def outdated(self, bases: Sequence[str] = ()) -> str:
+        """A sentence about documents of this person that a reindex would read or split otherwise; empty if there are none."""
+        from assay.workspace.outdated import describe_outdated
+
+        own = [base for base in self.scope(bases).bases if self.principal.owns(base)]
+        return describe_outdated(self.context, own)
+
+    def outdated_of_all(self) -> str:
+        """The same about the documents of everybody: for the operator."""
+        from assay.store.access import grants
+        from assay.workspace.outdated import describe_outdated
+
+        return describe_outdated(self.context, grants.every_base(self.store))
 
     async def tidy_indexes(self) -> int:
         """Optimise the indexes to which much was written. Returns their number."""

@@ -10,7 +10,7 @@ from assay.agent import forecast
 from assay.agent.forecast import Ceiling, Reached
 from assay.core.events import RoleModel
 from assay.core.formats import format_of_suffix
-from assay.models.factory import has_model, model_hosts, remote_hosts
+from assay.models.factory import embedder_setting, has_model, model_hosts, remote_hosts
 from assay.store import document_list
 from assay.store.runs import budgets, forecasts
 from assay.store.runs.forecasts import Amount, WorkEstimate, WorkKind
@@ -88,9 +88,10 @@ def forecast_files(context: WorkspaceContext, files: Sequence[SourceFile], base:
         seconds=seconds + SECONDS_PER_PASSAGE * passages if fresh else 0.0,
     )
     counts = {"files": len(sizes), "new": len(fresh), "passages": passages if fresh else 0}
-    past = forecasts.past_work(context.store, WorkKind.add, context.principal.id, context.embedder_setting)
+    embedder = embedder_setting(settings)
+    past = forecasts.past_work(context.store, WorkKind.add, context.principal.id, embedder)
     expected = forecast.estimate_work(guess, past, counts)
-    return WorkForecast(WorkKind.add, context.embedder_setting, expected, errors=forecast.errors(past))
+    return WorkForecast(WorkKind.add, embedder, expected, errors=forecast.errors(past))
 
 
 def record_added(context: WorkspaceContext, expected: WorkForecast, report: Readiness) -> None:

@@ -116,14 +116,19 @@ def sync(
 def reindex(
     base: BaseName = "default",
     workspace: Workspace = None,
+    ocr: Ocr = None,
     engine: Engine = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Split and embed a knowledge base again after a change of settings; the files themselves are not needed."""
+    """Split and embed a knowledge base again: after a change of settings, or of the version.
+
+    Documents that an earlier version read are read again from the stored originals; the files themselves are not needed. A
+    reindex that was stopped is carried on by the next one, or by the next add.
+    """
     from assay.cli.acting import open_workspace
 
-    with open_workspace(workspace, ingest_engine=engine) as opened:
+    with open_workspace(workspace, ocr=ocr, ingest_engine=engine) as opened:
         report = run_with_progress(lambda say: opened.reindex(base, say=say), quiet=quiet or json)
     print_json(report) if json else show(report, quiet=quiet)
 

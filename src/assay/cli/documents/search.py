@@ -25,6 +25,7 @@ from assay.cli.options import (
     where_of,
     whole,
 )
+from assay.cli.view.dialogue import say_if_any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,6 +57,7 @@ def search(
     where = where_of(bases, sources, types, since, until, meta, undated=undated)
     with open_workspace(workspace) as opened:
         hits = wait_for(opened.search(whole(query), k, where))
+        say_if_any(opened.outdated(where.bases))
         left_out = opened.left_out(where)
         if left_out and left_out.documents:
             aside().print(left_out.sentence, markup=False)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.options import BaseName, Bases, Json, Workspace, Yes, cells, console, plain, print_json, wait_for
+from assay.cli.view.dialogue import say_if_any
 from assay.core.printable import printable_name
 from assay.core.types import HIDDEN
 
@@ -18,6 +19,7 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
     with open_workspace(workspace) as opened:
         entries = opened.sources(bases or ())
         names = {base.id: base.name for base in opened.scope().bases}
+        say_if_any(opened.outdated(bases or ()))
     if json:
         print_json(
             [

@@ -34,6 +34,7 @@ from assay.cli.options import (
     whole,
 )
 from assay.cli.view.answer_format import OutputFormat
+from assay.cli.view.dialogue import say_if_any
 from assay.cli.view.follow import Show, end, follow
 from assay.cli.view.forecast import show_forecast, warn_about_prices
 
@@ -107,6 +108,8 @@ def ask(
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:
             warn_about_prices(opened.settings)
+        if not quiet:
+            say_if_any(opened.outdated(how.where.bases))
         show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds))
         raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
 

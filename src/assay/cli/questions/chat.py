@@ -35,7 +35,7 @@ from assay.cli.options import (
     whole,
 )
 from assay.cli.view.answer_format import OutputFormat
-from assay.cli.view.dialogue import line, say
+from assay.cli.view.dialogue import line, say, say_if_any
 from assay.cli.view.follow import Show, Watched, end, follow
 from assay.cli.view.forecast import warn_about_prices
 
@@ -144,6 +144,8 @@ def chat(
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:
             warn_about_prices(opened.settings)
+        if not quiet:
+            say_if_any(opened.outdated(how.where.bases))
         if question is not None:
             code = _turn(conversation, question)
             conversation.remark_on_thread()

@@ -72,7 +72,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     from assay.cli.setup import doctor_models
     from assay.cli.setup.consent import not_agreed
     from assay.core.settings import load_settings, secret
-    from assay.models.factory import endpoints, reached
+    from assay.models.factory import embedder_setting, endpoints, reached
     from assay.workspace.facade import has_workspace
 
     settings = load_settings(folder)
@@ -84,7 +84,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
     yield _guards(settings.sandbox == "require")
     addresses = [*endpoints(settings), *doctor_models.providers(settings)]
     yield _line("endpoints", True, ", ".join(addresses) or "none: everything is done on this machine")
-    yield _line("embedder", True, _embedder(folder, settings))
+    yield _line("embedder", True, embedder_setting(settings))
     tesseract = shutil.which("tesseract")
     yield _line("OCR", bool(tesseract) or None, tesseract or "tesseract is not installed; scanned pages cannot be read")
     if secret(settings.state):
@@ -94,6 +94,7 @@ def _checks(folder: Path, *, offline: bool = False) -> Iterator[dict[str, Any]]:
         yield _line("blobs", *_blobs(settings.blobs, folder, offline=offline))
     if has_workspace(folder):
         yield _line("permissions", *_permissions(folder))
+        yield _line("documents", *_documents(folder))
     free = shutil.disk_usage(folder if folder.exists() else Path.home()).free
     yield _line("disk", free > 1_000_000_000, f"{free / 1e9:.1f} GB free")
     for found in doctor_models.checks(folder, settings, not_agreed(folder, reached(settings)), offline=offline):
@@ -129,6 +130,19 @@ def _permissions(folder: Path) -> tuple[bool | None, str]:
         return True, f"only you can read {folder}"
     others = "everybody on this machine" if who == "everybody" else "the group of its folder"
     return (False if who == "everybody" else None), f"{others} can read {folder}: `chmod -R go= {folder}`"
+
+
+def _documents(folder: Path) -> tuple[bool | None, str]:
+    """Whether the documents were read and split as they would be now."""
+    from assay.core.errors import AssayError
+    from assay.workspace.facade import open_workspace
+
+    try:
+        with open_workspace(folder) as opened:
+            outdated = opened.outdated_of_all()
+    except AssayError as error:
+        return False, str(error)
+    return (None if outdated else True), outdated or "all were read and split as it is done now"
 
 
 def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | None, str]:
@@ -177,17 +191,6 @@ def _server(address: str) -> tuple[bool, str]:
     except AssayError as error:
         return False, str(error)
     return True, name
-
-
-def _embedder(folder: Path, settings: Any) -> str:
-    """Which embedder the workspace uses, or would use if it was made now."""
-    from assay.models.factory import resolve_bundled
-    from assay.workspace.facade import has_workspace, open_workspace
-
-    if not has_workspace(folder):
-        return resolve_bundled(settings.embedder, ())
-    with open_workspace(folder) as opened:
-        return opened.embedder_setting
 
 
 def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:

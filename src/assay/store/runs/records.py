@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, literal, select, text, update
+from sqlalchemy import Connection, bindparam, func, insert, literal, or_, select, text, update
 
 from assay.core.access import Scope
-from assay.core.codec import START, Texts, digest, dumps, linked, to_json
+from assay.core.codec import START, Texts, digest, dumps, from_json, linked, to_json
 from assay.core.errors import Missing, StoreError
 from assay.core.events import (
     WORKSPACE,
@@ -230,6 +230,19 @@ def workspace_log(store: Store) -> list[tuple[str, Event]]:
         (row.at, read_event(row.kind, json.loads(row.body)) if row.body else Withheld(current_kind(row.kind), erased))
         for row in rows
     ]
+
+
+def document_edits(connection: Connection, ids: Sequence[str]) -> list[DocumentEdited]:
+    """The corrections of these documents by people, oldest first."""
+    rows = connection.scalars(
+        select(payloads.c.body)
+        .join(records, (records.c.run == payloads.c.run) & (records.c.seq == payloads.c.seq))
+        .where(records.c.run == WORKSPACE, records.c.kind == DocumentEdited.__name__)
+        .where(or_(*(payloads.c.body.contains(dumps(each), autoescape=True) for each in ids)))
+        .order_by(records.c.seq)
+    )
+    edits = (from_json(DocumentEdited, json.loads(body)) for body in rows)
+    return [edit for edit in edits if edit.what in ids]
 
 
 _STARTED = Prepared(select(runs.c.started).where(runs.c.id == bindparam("of")))
