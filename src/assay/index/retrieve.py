@@ -106,7 +106,7 @@ async def retrieve(
         first = hits_of_tables(_asked_tables(search_context, query, scope, shelf, names), fused)
         if first or names.weights:
             plain = permitted(search_context.store, fuse(found[0], vector, search_context.ranking, {}, parts), scope)
-            best = with_first(first, best, capped(plain, search_context.per_document)[:PLAIN])
+            best = with_first(first, best, plain[:PLAIN])
     return [replace(hit, rank=rank) for rank, hit in enumerate(best[:k], 1)]
 
 
