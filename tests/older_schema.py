@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 BEFORE_MARKS = (
+    "ALTER TABLE tables DROP COLUMN labels",
     "DROP INDEX documents_listed",
     "ALTER TABLE documents DROP COLUMN off",
     "ALTER TABLE documents DROP COLUMN tags",

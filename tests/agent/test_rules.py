@@ -219,7 +219,7 @@ def test_the_weights_of_the_question_add_up_to_one():
     ],
 )
 def test_questions_that_are_joined_become_steps_that_run_side_by_side(question: str, parts: list[str]):
-    planned = plan.plan_by_rule(question, "2026-05-04")
+    planned = plan.plan_by_rule(question)
     assert [step.question for step in planned.steps] == parts and not any(step.needs for step in planned.steps)
 
 

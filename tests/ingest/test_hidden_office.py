@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 
 import pytest
-from ingest.test_office import W, docx_bytes, p
 from openpyxl import Workbook
 from openpyxl.styles import Font, PatternFill
 from pptx import Presentation
 from pptx.dml.color import RGBColor
 from pptx.util import Inches, Pt
+from test_office import W, docx_bytes, p
 
 from assay.core.types import HIDDEN
 from assay.ingest.formats.ooxml import docx as docx_parser

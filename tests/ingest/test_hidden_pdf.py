@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 import pytest
-from ingest.raw_pdf import raw_pdf, stream, words
+from raw_pdf import raw_pdf, stream, words
 
 from assay.core.types import HIDDEN
 from assay.ingest.hidden import describe_hidden

@@ -114,7 +114,7 @@ def test_the_page_gets_the_row_as_a_table(opened: Workspace):
     (citation,) = answer_view(answer, (evidence,), opened.document).citations
     assert citation.table is not None
     assert citation.table.columns == ("Gauge", "Snowmelt", "Drought")
-    assert citation.table.rows == (("Station 97 beside the weir", "197", "597"),)
+    assert [row.cells for row in citation.table.rows] == [("Station 97 beside the weir", "197", "597")]
     (piece,) = evidence_view((evidence,), {"k1"}, opened.document)
     assert piece.table == citation.table and piece.context == passage.context
     assert (

@@ -147,7 +147,7 @@ def words_of_names(question: str, table: NameTable) -> dict[str, frozenset[str]]
 def weigh_named(question: str, table: NameTable, common: Collection[str] = ()) -> NamedWeights:
     """The documents that a question names, with weights. Words that most documents share have none.
 
-    common: of `words_of_names`, those that other documents have, too: "water" does not mean Sarrow Valley Water
+    common: of `words_of_names`, those that other documents have, too: "water" does not mean a company called Valley Water
     """
     if len(table.documents) < 2:
         return NamedWeights()
