@@ -65,7 +65,7 @@ def from_feedback(opened: Workspace) -> list[Case]:
 
 def suggested(opened: Workspace, count: int) -> list[Case]:
     """So many questions that the documents answer, by rule, spread over the documents; each with its place in the note."""
-    entries = sorted(opened.sources(), key=lambda entry: (entry.name, entry.id))
+    entries = sorted((each for each in opened.sources() if not each.off), key=lambda entry: (entry.name, entry.id))
     streams = [_drafts(opened, entry.id) for entry in entries]
     found: dict[str, Case] = {}
     for row in zip_longest(*streams):

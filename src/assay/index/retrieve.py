@@ -103,7 +103,7 @@ async def retrieve(
         fused = diverse(list(fused), depth, search_context.diversity)
     best = spread(capped(fused, search_context.per_document, names.named), names.named)
     if search_context.reranker is None:
-        first = hits_of_tables(_asked_tables(search_context, query, scope, shelf, names), fused)
+        first = hits_of_tables(await _asked_tables(search_context, query, scope, shelf, names), fused)
         if first or names.weights:
             plain = permitted(search_context.store, fuse(found[0], vector, search_context.ranking, {}, parts), scope)
             best = with_first(first, best, plain[:PLAIN])
@@ -142,7 +142,7 @@ def _rows_in(passage: Passage, table: AskedTable) -> int:
     return sum(any(spelling <= words for spelling in row.spellings) for row in table.rows)
 
 
-def _asked_tables(
+async def _asked_tables(
     search_context: SearchContext, query: str, scope: Scope, shelf: Shelf, names: NamedWeights
 ) -> list[AskedTable]:
     """The tables that a question asks for in the documents that it names, or in the only one."""
@@ -153,7 +153,7 @@ def _asked_tables(
         return []
     store = search_context.store
     if shelf.kinds is None:
-        shelf.kinds = learn_kinds(documents.labels_of_tables(store, scope).values())
+        shelf.kinds = await asyncio.to_thread(lambda: learn_kinds(documents.labels_of_tables(store, scope).values()))
     tables = documents.labels_of_tables(store, scope, named[:MOST_ASKED])
     in_order = {id: tables[id] for id in named if id in tables}
     return asked_tables(query, shelf.kinds, in_order, search_context.glossary)
