@@ -34,8 +34,8 @@ def test_a_table_is_looked_up_with_its_row_cited_and_the_run_replays_to_the_same
     assert run.answer is not None
     assert run.answer.outcome is Outcome.answered
     assert said(run) == "It is Lowfen Haulage (Contract ends: 2025-10-31)."
-    cited = [each for each in run.evidence if each.key in run.answer.claims[0].cites]
-    assert any("Lowfen Haulage" in each.quote.text for each in cited)
+    [shown] = run.answer.claims[0].carried_by
+    assert "Lowfen Haulage" in shown.text and "Grayle" not in shown.text
     replayed = asyncio.run(filled.replay(filled.run(run.id)))
     assert replayed.same, replayed.differences
 

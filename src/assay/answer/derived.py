@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from assay.core.identity import title_by_identity
 from assay.core.tables import table_rows
@@ -144,6 +145,10 @@ def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Doc
     if not all(keys) or not operands:
         return ()
     first = derive(RULES[found.operation], operands, keys, lambda _: document, _detail(found, document))
+    if (
+        len(rows) == 1 and key(rows[0]) in keys
+    ):  # the passage may be a whole table, and was perhaps weighed for another row
+        first = replace(first, carried_by=(rows[0],))
     quotes = tuple(Claim("", (key(row),), quote=row) for row in rows if key(row))
     return (Block((first,)), Block(quotes)) if len(quotes) > 1 else (Block((first,)),)
 
