@@ -87,7 +87,7 @@ def folder(tmp_path: Path, corpus: Path) -> Path:
     shutil.copy(corpus / "field-notes-to-follow.txt", place / "empty.txt")
     (place / "broken.pdf").write_bytes((corpus / "records-retention-policy.pdf").read_bytes()[:900])
     (place / "large.txt").write_text("Too large. " * 100_000)
-    (place / "valves.txt").write_text(" ".join(f"Valve {n} was tested in Orlen on day {n}." for n in range(900)))
+    (place / "valves.txt").write_text(" ".join(f"Valve {n} was tested in Orlen on day {n}." for n in range(2700)))
     return place
 
 

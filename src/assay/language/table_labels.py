@@ -10,7 +10,7 @@ from assay.core.types import Document
 from assay.language.terms import content_terms
 
 MOST_LABELS = 120  # of a table that are kept; a longer one is a list, whose labels are names
-_ASIDE = re.compile(r"\([^)]*\)|\d+")
+_ASIDE = re.compile(r"\([^()]*+\)|\d+")
 
 
 @dataclass(frozen=True, slots=True)

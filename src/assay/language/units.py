@@ -124,7 +124,7 @@ _IN_BRACKETS = re.compile(
 _AMOUNTS = "all|the|tabular|amounts?|figures|values|beträge|angaben|montants|importes|importi"
 _ARE = "are|is|expressed|stated|presented|shown"
 _LINE = re.compile(  # Amounts in EUR million, except per share
-    rf"\W*(?:(?:{_AMOUNTS}|u\.?s\.?|numbers|shares|data|{MONEY_WORD})\W+){{0,4}}(?:(?:{_ARE})\s+)*"
+    rf"(?<!\W)\W*+(?:(?:{_AMOUNTS}|u\.?s\.?|numbers|shares|data|{MONEY_WORD})\W++){{0,4}}(?:(?:{_ARE})\s++)*"
     rf"(?:in|en)\s+(?:[\w.$€£¥]+\s+){{0,3}}?(?:{_SCALE}|{_KILO})"
     rf"(?:\s*(?:{_OF}|\b)\w+)?\s*(?:$|[^\w\s]|except\b|unless\b)",
     re.I,
@@ -138,7 +138,7 @@ _TAIL = re.compile(  # Turnover by region, thousand euros
 _ALONE = re.compile(
     rf"\W*(?:(?:in|en)\s+{MONEY_WORD}|{MONEY_WORD}\s?{_SCALE}|{_SCALE}\s{_OF}?{MONEY_WORD}|{_MONEY_SHORT})\W*", re.I
 )
-_OF_AMOUNTS = re.compile(rf"\W*(?:(?:{_AMOUNTS}|{_ARE})\W+)*(?:(?:in|en)\s+)?\W*(?:{_SCALE}|{_KILO})", re.I)
+_OF_AMOUNTS = re.compile(rf"\W*+(?:(?:{_AMOUNTS}|{_ARE})\W++)*(?:(?:in|en)\s++)?\W*+(?:{_SCALE}|{_KILO})", re.I)
 _SENTENCE = re.compile(r"(?:in|en)\s(?:\S+\s+){5,}\S+[.]$", re.I)
 
 
