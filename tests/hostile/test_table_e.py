@@ -157,7 +157,7 @@ async def test_a_tool_that_does_not_exist_is_refused_with_the_list_of_tools_and_
 
 
 async def test_a_scratchpad_too_large_is_compressed_and_its_keys_are_kept(filled: Workspace):
-    window = 6144
+    window = 4608
     queries = [
         f"{word} at the intake" for word in ("turbidity", "nitrate", "aerial", "pump", "sand", "notice", "gauge")
     ]
