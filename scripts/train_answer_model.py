@@ -1,11 +1,11 @@
-"""Trains the answer model: a question and a text → does the text answer it, and which words of it are the answer.
+"""Trains the answer model: a question and a block of a document → does the block answer it, and which words are the answer.
 
     python scripts/train_answer_model.py --base gte-small-int8.safetensors --questions questions.jsonl.xz \
-        --passages passages.jsonl.xz --vocabulary bert-uncased-vocab.txt --out FOLDER --layers 12
+        --passages passages.jsonl.xz --vocabulary bert-uncased-vocab.txt --out FOLDER [--start answer-int8.safetensors]
 
-Starts from gte-small. One pass of BERT over `[CLS] question [SEP] text [SEP]` feeds linear heads. The word embeddings stay
-frozen, so the exported file shares those of gte-small. The yes/no head is trained beside the others and left out: it came to
-no more than always saying yes. Needs torch with a GPU, tokenizers, safetensors and numpy.
+Starts from gte-small, or with --start from an earlier answer model. One pass of BERT over `[CLS] question [SEP] text [SEP]`
+feeds linear heads. The word embeddings stay frozen, so the exported file shares those of gte-small. Then the log-odds are
+calibrated on held-out questions. Needs torch with a GPU, tokenizers, safetensors and numpy.
 
 questions: {question, positives: [id], negatives: [id], answer, source} a line; without positives, none of the passages
 answers. passages: [id, text] a line. docs/decisions/0023-bundled-models.md lists the sources and licences.
@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from made_up_documents import NOUNS, SECTIONS, TITLES, made_up, under
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from torch import nn
@@ -37,10 +38,10 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 DIM, HEADS, INNER = 384, 12, 1536
 CLS, SEP = 101, 102
 QUESTION_TOKENS, ROW_TOKENS = 64, 320
-CANDIDATES = 7  # texts a question is trained with at once
+CANDIDATES, LISTED = 8, 20  # blocks a question is trained with at once, and ranked with at the end
 BATCH_TOKENS = 48_000
-CHUNK = 4000  # questions whose examples are made at once
-YES, NO, NEITHER, UNKNOWN = 0, 1, 2, -100
+CHUNK = 600  # questions whose examples are made at once
+UNKNOWN = -100
 EXPORTED = ("answers", "span")
 PARTS = {name: name for name in ("query", "key", "value", "mix", "up", "down")}  # of a layer, by the names in the file
 PARTS |= {"mix.norm": "attention_norm", "down.norm": "output_norm"}
@@ -76,7 +77,7 @@ class AnswerNetwork(nn.Module):
         self.position, self.kind = nn.Embedding(512, DIM), nn.Embedding(2, DIM)
         self.norm = nn.LayerNorm(DIM, eps=1e-12)
         self.layers = nn.ModuleList(Layer() for _ in range(layers))
-        self.answers, self.yesno, self.span = nn.Linear(DIM, 1), nn.Linear(DIM, 3), nn.Linear(DIM, 2)
+        self.answers, self.span = nn.Linear(DIM, 1), nn.Linear(DIM, 2)
         self.word.weight.requires_grad = False
 
     def tables(self) -> dict[str, nn.Embedding]:
@@ -92,9 +93,8 @@ class AnswerNetwork(nn.Module):
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x = self.states(ids, mask, types)
-        first = x[:, 0]
         span = self.span(x).float().masked_fill(((types == 0) | (mask == 0))[:, :, None], -1e4)
-        return self.answers(first)[:, 0].float(), self.yesno(first).float(), span
+        return self.answers(x[:, 0])[:, 0].float(), span
 
 
 def read_weights(path: Path) -> dict[str, np.ndarray]:
@@ -178,7 +178,6 @@ class Candidate:
     text: str
     answers: bool
     answer: str = ""  # its words in the text, if known
-    yesno: int = UNKNOWN
 
 
 @dataclass
@@ -190,6 +189,43 @@ class Example:
     source: str
 
 
+@dataclass(frozen=True)
+class Corpus:
+    """The passages, and for each question and each short passage the nearest passages."""
+
+    passages: dict[int, str]
+    near: list[list[int]]  # by question
+    beside: dict[int, list[int]]  # by passage
+
+    def random_id(self, rng: random.Random) -> int:
+        return rng.choice(list_of(self.passages))
+
+
+_ids: list[int] = []
+
+
+def list_of(passages: dict[int, str]) -> list[int]:
+    if not _ids:
+        _ids.extend(passages)
+    return _ids
+
+
+# Sources of single sentences, which are set among others; how often a question of a source is taken in an epoch.
+SENTENCES = {"qamr", "squad_sent", "qnli", "selqa", "privacyqa", "iirc", "tweetqa"}
+SHARES = {
+    "qamr": 0.4, "synth_wiki_ict": 0.4, "synth_wiki_def": 0.5, "privacyqa": 0.4, "tweetqa": 0.4, "hybridqa": 0.6,
+    "squad2_disfl": 3, "nq_oracle": 3, "clapnq_dev": 3, "aqa1.0": 2, "selqa": 2, "qed_nq": 2, "doqa": 1.5, "policyqa": 0.7,
+    "narrativeqa": 1.5,
+}  # fmt: skip
+STRANGERS_MAY_ANSWER = {"qnli", "iirc", "ares_nq", "ares_wow", "ares_record", "doqa"}  # if no given passage answers
+MADE_UP = 0.22  # of all questions
+ASKING = re.compile(
+    r"^(what|which|who|when|where|how (many|much|long|often|old)|why|how)"
+    r"( (is|are|was|were|do|does|did|can|has|have)\b)?( (the|a|an)\b)?",
+    re.IGNORECASE,
+)
+
+
 def tokenizer(vocabulary: Path) -> Tokenizer:
     built = Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))
     built.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -198,13 +234,15 @@ def tokenizer(vocabulary: Path) -> Tokenizer:
 
 
 def sentences(text: str) -> list[str]:
-    return [part for part in SENTENCE_END.split(text) if len(part) > 15]
+    return [part for part in SENTENCE_END.split(text) if part.strip()]
 
 
-def title_of(text: str) -> str:
+def title_and_body(text: str) -> tuple[str, str]:
     """The title that many passages begin with: `Title. Text`, `Title -- Text`."""
     head = re.match(r"([A-Z][^.\n]{2,60}?)(?:\.| --) ", text)
-    return head.group(1) if head and len(head.group(1).split()) <= 7 else ""
+    if head and len(head.group(1).split()) <= 7 and len(text) - head.end() > 40:
+        return head.group(1), text[head.end() :]
+    return "", text
 
 
 def held_out(question: str) -> bool:
@@ -219,148 +257,183 @@ def contains(text: str, answer: str) -> bool:
     return len(answer) > 1 and answer.casefold() in text.casefold() and find_words(text, answer) is not None
 
 
-def passage_example(item: dict, passages: dict, mined: list, rng: random.Random) -> Example | None:
-    answer = item["answer"] or ""
-    yesno = {"yes": YES, "no": NO}.get(answer.lower(), UNKNOWN) if item["source"] == "boolq" else UNKNOWN
+def draw_length(rng: random.Random) -> int:
+    """Words of a block."""
+    low, high = rng.choices([(10, 30), (30, 130), (130, 210)], [0.15, 0.65, 0.2])[0]
+    return rng.randint(low, high)
+
+
+def as_asked(question: str, rng: random.Random) -> str:
+    """Some questions as people type them: small letters, no question mark, key words alone."""
+    chance = rng.random()
+    if chance < 0.07:
+        return ASKING.sub("", question).strip(" ?") or question
+    if chance < 0.2:
+        return question.rstrip(" ?").lower() if chance < 0.14 else question.lower()
+    return question
+
+
+def window(parts: list[str], at: int, words: int, rng: random.Random) -> tuple[int, int]:
+    """Sentences around one of them, up to so many words."""
+    first, last = at, at + 1
+    count = len(parts[at].split())
+    while count < words and (first > 0 or last < len(parts)):
+        if last == len(parts) or (first > 0 and rng.random() < 0.5):
+            first -= 1
+            count += len(parts[first].split())
+        else:
+            count += len(parts[last].split())
+            last += 1
+    return first, last
+
+
+class Cutter:
+    """Cuts passages into blocks for one question: all of similar length and headed in the same way."""
+
+    def __init__(self, corpus: Corpus, words: int, avoid: set[int], answer: str, rng: random.Random) -> None:
+        self.corpus, self.words, self.avoid, self.answer, self.rng = corpus, words, avoid, answer, rng
+        self.style = rng.choices(["path", "title", "bare"], [0.62, 0.28, 0.1])[0]
+        self.padded = rng.random() < 0.5
+        self.outer = self.heading()
+
+    def heading(self) -> str:
+        return f"{self.rng.choice(NOUNS)} {self.rng.choice(TITLES)}"
+
+    def headed(self, title: str, body: str) -> str:
+        if self.style == "bare" or (self.style == "title" and not title):
+            return body
+        if self.style == "title":
+            return f"{title}{self.rng.choice(['. ', ': ', ' -- '])}{body}"
+        section = self.rng.choice(SECTIONS)
+        path = self.rng.choice([(title or self.outer,), (title or self.outer, section), (self.outer, title or section)])
+        return under(path, body)
+
+    def beside(self, which: int, words: int) -> list[str]:
+        """Sentences of passages near to one, up to so many words, none of which answers."""
+        found: list[str] = []
+        near = self.corpus.beside.get(which, [])[:12]
+        self.rng.shuffle(near := list(near))
+        for each in near:
+            if words <= 5:
+                break
+            if each == which or each in self.avoid:
+                continue
+            parts = sentences(title_and_body(self.corpus.passages[each])[1])
+            first, last = window(parts, self.rng.randrange(len(parts)), min(words, 60), self.rng)
+            text = " ".join(parts[first:last])
+            if not (self.answer and contains(text, self.answer)):
+                found.append(text)
+                words -= len(text.split())
+        return found
+
+    def around(self, which: int, text: str) -> tuple[str, str]:
+        """A short text among sentences from beside it, and those sentences alone."""
+        more = self.beside(which, self.words - len(text.split())) if self.padded else []
+        at = self.rng.randint(0, len(more))
+        return " ".join([*more[:at], text, *more[at:]]), " ".join(more)
+
+    def negative(self, which: int) -> Candidate:
+        title, body = title_and_body(self.corpus.passages[which])
+        parts = sentences(body)
+        free = [n for n, part in enumerate(parts) if not (self.answer and contains(part, self.answer))]
+        if not free:
+            return Candidate(self.headed(title, parts[0]), False)
+        first, last = window(parts, self.rng.choice(free), self.words, self.rng)
+        kept = [parts[n] for n in range(first, last) if n in set(free)]
+        return Candidate(self.headed(title, self.around(which, " ".join(kept))[0]), False)
+
+
+def block_example(item: dict, near: list[int], corpus: Corpus, rng: random.Random, most: int) -> Example | None:
+    """The block that answers a question against other blocks of its passage, the same without the answer, and near ones."""
+    source, answer = item["source"], (item["answer"] or "").strip()
+    if source == "boolq" or answer.lower() in ("yes", "no"):
+        answer = ""
+    positives = item["positives"]
+    avoid = set(positives)
     found: list[Candidate] = []
-    if item["positives"]:
-        text = passages[rng.choice(item["positives"])]
-        found.append(Candidate(text, True, answer if yesno == UNKNOWN and contains(text, answer) else "", yesno))
-    avoid = set(item["positives"])
+    if positives:
+        which = rng.choice(positives)
+        text = corpus.passages[which]
+        known = contains(text, answer)
+        cutter = Cutter(corpus, draw_length(rng), avoid, answer if known else "", rng)
+        whole = source not in SENTENCES and not known
+        if whole:
+            cutter.words = int(min(len(text.split()), 220) * rng.uniform(0.8, 1.3))
+        found = sentence_blocks(which, cutter) if source in SENTENCES else passage_blocks(which, cutter, whole)
+        if not known:
+            for each in found:
+                each.answer = ""
+        if rng.random() < 0.27:
+            found = [each for each in found if not each.answers]  # nothing answers
+    else:
+        cutter = Cutter(corpus, draw_length(rng), {*near[:6]}, "", rng)
+        cutter.words = max(cutter.words, 60)
     given = [each for each in item["negatives"] if each not in avoid]
-    if item["positives"]:
-        near = [each for each in mined if each not in avoid and not (answer and contains(passages[each], answer))]
-        hard = rng.sample(near[2:], min(len(near[2:]), 3))
-        ids = list(dict.fromkeys([*rng.sample(given, min(len(given), 3)), *hard]))
-        ids += rng.sample(list_of(passages), 1)
-    else:
-        ids = rng.sample(given, min(len(given), 3))
-    neither = NEITHER if yesno != UNKNOWN else UNKNOWN
-    for each in ids[: CANDIDATES - len(found)]:
-        found.append(Candidate(passages[each], False, yesno=neither))
-    return Example(item["question"], found, item["source"]) if found else None
+    ids = rng.sample(given, min(len(given), 3))
+    if positives or source not in STRANGERS_MAY_ANSWER:
+        skipped = 2 if answer else 4
+        hard = [each for each in near[skipped:] if each not in avoid and each not in given]
+        ids += hard[: most // 2] if most > CANDIDATES else rng.sample(hard[:16], min(len(hard[:16]), 4))
+        ids += rng.sample(hard, min(len(hard), most)) if most > CANDIDATES else [corpus.random_id(rng)]
+    for each in dict.fromkeys(ids):
+        if len(found) >= most:
+            break
+        candidate = cutter.negative(each) if positives else whole_negative(each, cutter)
+        if not any(candidate.text == other.text for other in found):
+            found.append(candidate)
+    return Example(as_asked(item["question"], rng), found, source) if found else None
 
 
-_ids: list = []
+def whole_negative(which: int, cutter: Cutter) -> Candidate:
+    title, body = title_and_body(cutter.corpus.passages[which])
+    return Candidate(cutter.headed(title, cutter.around(which, body)[0]), False)
 
 
-def list_of(passages: dict) -> list:
-    if not _ids:
-        _ids.extend(passages)
-    return _ids
+def sentence_blocks(which: int, cutter: Cutter) -> list[Candidate]:
+    """A sentence that answers, among others; and those others."""
+    block, others = cutter.around(which, cutter.corpus.passages[which])
+    found = [Candidate(cutter.headed("", block), True, cutter.answer)]
+    if others:
+        found.append(Candidate(cutter.headed("", others), False))
+    return found
 
 
-def sentence_example(item: dict, passages: dict, mined: list, rng: random.Random) -> Example | None:
-    """The sentence with the answer against the other sentences of its passage and of near ones."""
-    answer = item["answer"] or ""
-    if not item["positives"] or len(answer) < 2 or answer.lower() in ("yes", "no"):
-        return None
-    text = passages[item["positives"][0]]
-    parts = sentences(text)
-    holding = [part for part in parts if contains(part, answer)]
-    if len(holding) != 1 or len(parts) < 2:
-        return None
-    title = title_of(text)
-    others = [part for part in parts if part != holding[0]]
-    far = [part for each in mined[3:8] for part in sentences(passages[each]) if not contains(part, answer)]
-    titled = rng.random() < 0.5
-
-    def labelled(part: str, name: str) -> str:
-        return f"{name}: {part}" if titled and name and name not in part else part
-
-    found = [Candidate(labelled(holding[0], title), True, answer)]
-    found += [Candidate(labelled(part, title), False) for part in rng.sample(others, min(len(others), 4))]
-    found += [Candidate(part, False) for part in rng.sample(far, min(len(far), CANDIDATES - len(found)))]
-    return Example(item["question"], found, f"{item['source']}/sentence")
+def passage_blocks(which: int, cutter: Cutter, whole: bool) -> list[Candidate]:
+    """The block of a passage that answers, the same without the sentence that answers, and the other blocks of the passage."""
+    title, body = title_and_body(cutter.corpus.passages[which])
+    if whole:
+        return [Candidate(cutter.headed(title, cutter.around(which, body)[0]), True)]
+    parts = sentences(body)
+    holding = [n for n, part in enumerate(parts) if contains(part, cutter.answer)]
+    if not holding:
+        return [Candidate(cutter.headed(title, body), True, cutter.answer)]
+    first, last = window(parts, cutter.rng.choice(holding), cutter.words, cutter.rng)
+    found = [Candidate(cutter.headed(title, cutter.around(which, " ".join(parts[first:last]))[0]), True, cutter.answer)]
+    rest = [" ".join(parts[n] for n in range(first, last) if n not in holding)]
+    for free in (range(first), range(last, len(parts))):
+        places = [n for n in free if n not in holding]
+        if places:
+            left, right = window(parts, cutter.rng.choice(places), cutter.words, cutter.rng)
+            rest.append(" ".join(parts[n] for n in range(left, right) if n in places))
+    found += [Candidate(cutter.headed(title, cutter.around(which, text)[0]), False) for text in rest if len(text) > 20]
+    return found
 
 
-# --- rows of tables, made up ----------------------------------------------------------------------------------------
-
-NOUNS = (
-    "Alder Birch Cedar Delta Ember Falcon Garnet Harbour Iris Juniper Kestrel Larch Meadow Nimbus Orchid Pioneer Quartz Raven "
-    "Summit Thistle Umber Vale Willow Yarrow Zephyr North South East West Lower Upper Old New"
-).split()
-PLACES = "Station Works Bridge Depot Office Plant Centre School Farm Mill Line Unit Project Fund Clinic Library".split()
-PEOPLE = (
-    "Anna Ortega,Ben Lindqvist,Carla Mensah,"
-    "David Okoro,Elena Petrova,Farid Haddad,Grace Tan,Hugo Marsh,Ines Duarte,Jonas Weber,"
-    "Keiko Mori,Liam Byrne,Mara Novak,Nils Berg,Olga Sidorova,Priya Nair"
-).split(",")
-LINES = (
-    "Net sales,Cost of sales,Gross profit,Operating expenses,Operating income,Interest expense,Net income,Total assets,"
-    "Total liabilities,Cash and cash equivalents,"
-    "Inventories,Accounts receivable,Capital expenditures,Depreciation,Dividends paid,"
-    "Research and development,Income taxes,Total equity,Long-term debt,Goodwill,Headcount,Revenue,Share repurchases"
-).split(",")
-COLUMNS = {
-    "Capacity": lambda rng: f"{rng.randint(5, 900)} m3",
-    "Opened": lambda rng: f"{rng.randint(1890, 2024)}",
-    "Owner": lambda rng: rng.choice(PEOPLE),
-    "Status": lambda rng: rng.choice(["active", "closed", "planned", "under repair"]),
-    "Budget": lambda rng: f"{rng.randint(10, 990):,},000",
-    "Contract ends": lambda rng: f"20{rng.randint(24, 32)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}",
-    "Serial number": lambda rng: f"{rng.choice('ABCDK')}{rng.choice('XYZQ')}-{rng.randint(100, 9999)}",
-    "Manager": lambda rng: rng.choice(PEOPLE),
-    "Staff": lambda rng: str(rng.randint(2, 400)),
-    "Price": lambda rng: f"€{rng.randint(1, 900)}.{rng.randint(0, 99):02}",
-    "Region": lambda rng: rng.choice(NOUNS),
-    "Depth": lambda rng: f"{rng.randint(1, 90)}.{rng.randint(0, 9)} m",
-    "Share": lambda rng: f"{rng.randint(1, 99)}.{rng.randint(0, 9)} %",
-    "Inspected": lambda rng: (
-        f"{rng.randint(1, 28)} {rng.choice(['March', 'May', 'June', 'October'])} 20{rng.randint(18, 26)}"
-    ),
-}
-ASKED = (
-    "What is the {column} of {row}?",
-    "{row}: {column}?",
-    "Which {column} does {row} have?",
-    "what {column} is listed for {row}",
-    "Tell me the {column} for {row}.",
-)
-ASKED_FIGURE = (
-    "What was {row} in {column}?",
-    "How much was {row} in {column}?",
-    "What is the FY{column} {row}?",
-    "{row} for {column}",
-    "What amount of {row} did the company report for {column}?",
-)
+def made_up_example(rng: random.Random, most: int) -> Example:
+    case = made_up(rng, most)
+    found = [Candidate(block.text, block.answers, block.answer) for block in case.blocks]
+    return Example(as_asked(case.question, rng), found, f"made up/{case.kind}")
 
 
-def table_example(rng: random.Random) -> Example:
-    """A row that holds the asked cell against other rows of its table and the same row of another table."""
-    if rng.random() < 0.5:
-        labels = rng.sample(LINES, 8)
-        last = rng.randint(2012, 2025)
-        columns = [str(last - back) for back in range(rng.randint(2, 4))]
-        cells = {
-            (row, column): f"{rng.choice(['', '$'])}{rng.randint(10, 99_999):,}" for row in labels for column in columns
-        }
-        caption = f"{rng.choice(NOUNS)} {rng.choice(PLACES)} (in {rng.choice(['millions', 'thousands'])})"
-        asked, name = rng.choice(ASKED_FIGURE), "Item"
-    else:
-        labels = list({f"{rng.choice(NOUNS)} {rng.choice(PLACES)}" for _ in range(9)})
-        columns = rng.sample(list(COLUMNS), rng.randint(2, 5))
-        cells = {(row, column): COLUMNS[column](rng) for row in labels for column in columns}
-        caption, asked, name = rng.choice(["List", "Register", "Overview", "Annex"]), rng.choice(ASKED), "Name"
-    named = rng.random() < 0.6
-
-    def written(row: str, columns: list[str], caption: str) -> str:
-        if named:
-            return f"{caption}: {name}: {row}; " + "; ".join(f"{column}: {cells[row, column]}" for column in columns)
-        return f"{caption} | {' | '.join(columns)}: {row} | " + " | ".join(cells[row, column] for column in columns)
-
-    row, column = labels[0], rng.choice(columns)
-    question = asked.format(
-        row=row if rng.random() < 0.7 else row.lower(), column=column.lower() if not column.isdigit() else column
-    )
-    found = [Candidate(written(row, columns, caption), True, cells[row, column])]
-    if rng.random() < 0.25:
-        found = []  # nothing answers: another year, another column
-    others = [column_ for column_ in columns if column_ != column]
-    if others and (rng.random() < 0.5 or not found):
-        found.append(Candidate(written(row, others, caption), False))
-    found += [Candidate(written(other, columns, caption), False) for other in labels[1 : CANDIDATES - 1]]
-    return Example(question, found[:CANDIDATES], "rows")
+def make_examples(
+    places: list[int], questions: list[dict], corpus: Corpus, rng: random.Random, most: int
+) -> list[Example]:
+    found = []
+    for place in places:
+        for _ in range(int(SHARES.get(questions[place]["source"], 1) + rng.random())):
+            found.append(block_example(questions[place], corpus.near[place], corpus, rng, most))
+    found += [made_up_example(rng, most) for _ in range(int(len(found) * MADE_UP / (1 - MADE_UP)))]
+    return [each for each in found if each]
 
 
 # --- batches --------------------------------------------------------------------------------------------------------
@@ -402,30 +475,22 @@ class Encoder:
 class Stream(IterableDataset):
     """Endless batches. Every worker makes the examples of its share of the questions anew in each epoch."""
 
-    def __init__(self, questions: list[dict], near: list[list], passages: dict, vocabulary: Path, rows: int, seed: int):
-        self.questions, self.near, self.passages = questions, near, passages
-        self.vocabulary, self.rows, self.seed = vocabulary, rows, seed
+    def __init__(self, questions: list[dict], corpus: Corpus, vocabulary: Path, seed: int) -> None:
+        self.questions, self.corpus, self.vocabulary, self.seed = questions, corpus, vocabulary, seed
 
     def __iter__(self) -> Iterator[dict]:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the workers fill the cores
+        torch.set_num_threads(1)
         worker = get_worker_info()
         number, count = (worker.id, worker.num_workers) if worker else (0, 1)
         rng = random.Random(self.seed * 1000 + number)
         encoder = Encoder(tokenizer(self.vocabulary))
         own = [at for at, item in enumerate(self.questions) if at % count == number and not held_out(item["question"])]
-        made_up = self.rows / max(1, len(self.questions))
         while True:
             rng.shuffle(own)
             for start in range(0, len(own), CHUNK):
-                part = own[start : start + CHUNK]
-                examples = make_examples([(self.questions[at], self.near[at]) for at in part], self.passages, rng)
-                examples += [table_example(rng) for _ in range(int(len(part) * made_up + rng.random()))]
+                examples = make_examples(own[start : start + CHUNK], self.questions, self.corpus, rng, CANDIDATES)
                 yield from batches(examples, encoder, rng)
-
-
-def make_examples(items: list[tuple[dict, list]], passages: dict, rng: random.Random) -> list[Example]:
-    found = [make(item, passages, near, rng) for item, near in items for make in (passage_example, sentence_example)]
-    return [each for each in found if each]
 
 
 def batches(examples: list[Example], encoder: Encoder, rng: random.Random) -> Iterator[dict]:
@@ -463,14 +528,13 @@ def collate(group: list[Example], encoder: Encoder) -> dict:
         "types": torch.from_numpy(types),
         "example": torch.tensor([number for number, _, _ in pairs]),
         "answers": torch.tensor([candidate.answers for _, candidate, _ in pairs]),
-        "yesno": torch.tensor([candidate.yesno for _, candidate, _ in pairs]),
         "first": torch.tensor([row[2] for _, _, row in pairs]),
         "last": torch.tensor([row[3] for _, _, row in pairs]),
     }
 
 
 def loss_of(network: AnswerNetwork, batch: dict) -> torch.Tensor:
-    scores, yesno, span = network(batch["ids"], batch["mask"], batch["types"])
+    scores, span = network(batch["ids"], batch["mask"], batch["types"])
     count = int(batch["example"].max()) + 1
     group, right = batch["example"], batch["answers"]
     best = torch.full((count,), -1e9, device=scores.device).scatter_reduce(0, group, scores.detach(), "amax")
@@ -479,11 +543,9 @@ def loss_of(network: AnswerNetwork, batch: dict) -> torch.Tensor:
     alone = F.binary_cross_entropy_with_logits(scores, right.float(), reduction="none")
     loss = by_list.mean() if len(by_list) else scores.sum() * 0
     loss = loss + 0.7 * alone.mean() * CANDIDATES / 2
-    if (batch["yesno"] != UNKNOWN).any():
-        loss = loss + 1.0 * F.cross_entropy(yesno, batch["yesno"], ignore_index=UNKNOWN)
     if (batch["first"] != UNKNOWN).any():
         ends = F.cross_entropy(span[:, :, 0], batch["first"], ignore_index=UNKNOWN)
-        loss = loss + 0.2 * (ends + F.cross_entropy(span[:, :, 1], batch["last"], ignore_index=UNKNOWN))
+        loss = loss + 0.4 * (ends + F.cross_entropy(span[:, :, 1], batch["last"], ignore_index=UNKNOWN))
     return loss
 
 
@@ -496,50 +558,118 @@ def to_device(batch: dict) -> dict:
 
 # --- evaluation -----------------------------------------------------------------------------------------------------
 
+NOISY = {
+    "privacyqa",
+    "synth_wiki_ict",
+    "synth_wiki_def",
+    "qamr",
+    "tweetqa",
+    "hybridqa",
+    "ottqa",
+    "narrativeqa",
+    "policyqa",
+}
+BASE_RATE = 0.7 / 8  # one of eight blocks answers, and nothing answers three questions of ten
+BINS = 10
+
+
+@dataclass
+class Read:
+    """What a network says of an example."""
+
+    example: Example
+    scores: np.ndarray
+    spans: list[bool]  # exact or not, for each known answer
+
 
 @torch.no_grad()
-def evaluate(network: AnswerNetwork, examples: list[Example], encoder: Encoder) -> dict[str, dict[str, float]]:
-    """First place, AUROC of `answers`, yes/no accuracy and exact spans on held-out questions, by source."""
+def read_all(network: AnswerNetwork, examples: list[Example], encoder: Encoder) -> list[Read]:
     network.eval()
-    first, pool, yesno, spans = defaultdict(list), defaultdict(list), defaultdict(list), defaultdict(list)
     encoder.learn(examples)
-    for start in range(0, len(examples), 64):
-        group = examples[start : start + 64]
-        batch = to_device(collate(group, encoder))
-        with torch.autocast("cuda", torch.bfloat16, enabled=torch.cuda.is_available()):
-            scores, verdicts, span = network(batch["ids"], batch["mask"], batch["types"])
-        scores, verdicts = scores.cpu(), verdicts.cpu()
-        begins, ends = span[:, :, 0].argmax(1).cpu(), span[:, :, 1].argmax(1).cpu()
-        place = 0
-        for each in group:
-            own = scores[place : place + len(each.candidates)]
-            labels = [candidate.answers for candidate in each.candidates]
-            if any(labels) and not all(labels):
-                first[each.source].append(float(labels[int(own.argmax())]))
-            for at, candidate in enumerate(each.candidates):
-                pool[each.source].append((float(own[at]), candidate.answers))
-                if candidate.yesno in (YES, NO):
-                    yesno[each.source].append(float(int(verdicts[place + at][:2].argmax()) == candidate.yesno))
-                if candidate.answer and int(batch["first"][place + at]) >= 0:
-                    hit = (
-                        begins[place + at] == batch["first"][place + at].cpu()
-                        and ends[place + at] == batch["last"][place + at].cpu()
-                    )
-                    spans[each.source].append(float(hit))
-            place += len(each.candidates)
+    found: dict[int, Read] = {}
+    order = sorted(
+        range(len(examples)), key=lambda n: max(len(encoder.known[c.text][0]) for c in examples[n].candidates)
+    )
+    for start in range(0, len(order), 48):
+        places = order[start : start + 48]
+        batch = to_device(collate([examples[place] for place in places], encoder))
+        with torch.autocast("cuda", torch.float16, enabled=torch.cuda.is_available()):
+            scores, span = network(batch["ids"], batch["mask"], batch["types"])
+        scores = scores.cpu().numpy()
+        ends = span.argmax(1).cpu().numpy()
+        first, last = batch["first"].cpu().numpy(), batch["last"].cpu().numpy()
+        at = 0
+        for place in places:
+            count = len(examples[place].candidates)
+            rows = range(at, at + count)
+            exact = [bool(ends[row, 0] == first[row] and ends[row, 1] == last[row]) for row in rows if first[row] >= 0]
+            found[place] = Read(examples[place], scores[at : at + count], exact)
+            at += count
     network.train()
-    report = {}
-    for source in pool:
-        report[source] = {"n": len(pool[source]), "auroc": round(auroc(pool[source]), 3)}
-        for name, figures in (("first", first), ("yesno", yesno), ("span", spans)):
-            if figures[source]:
-                report[source][name] = round(float(np.mean(figures[source])), 3)
-    return report
+    return [found[place] for place in range(len(examples))]
 
 
-def auroc(pairs: list[tuple[float, bool]]) -> float:
-    scores = np.array([score for score, _ in pairs])
-    labels = np.array([label for _, label in pairs])
+def probability(scores: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-np.clip(scores, -60, 60)))
+
+
+def reliability(values: np.ndarray, right: np.ndarray) -> list[dict]:
+    """For tenths of the probability: how many, their mean, and how many of them were right."""
+    places = np.minimum((values * BINS).astype(int), BINS - 1)
+    return [
+        {"n": int(own.sum()), "said": round(float(values[own].mean()), 3), "right": round(float(right[own].mean()), 3)}
+        if (own := places == place).any()
+        else {"n": 0}
+        for place in range(BINS)
+    ]
+
+
+def figures(reads: list[Read]) -> dict:
+    """First place, AUROC, exact spans; how well the best block's probability tells whether it answers."""
+    scores = np.concatenate([read.scores for read in reads])
+    right = np.array([c.answers for read in reads for c in read.example.candidates])
+    listed = [read for read in reads if 0 < sum(c.answers for c in read.example.candidates) < len(read.scores)]
+    best = np.array([read.scores.max() for read in reads])
+    hit = np.array([read.example.candidates[int(read.scores.argmax())].answers for read in reads])
+    answerable = np.array([any(c.answers for c in read.example.candidates) for read in reads])
+    spans = [exact for read in reads for exact in read.spans]
+    rank = [
+        int(
+            (read.scores > max(s for s, c in zip(read.scores, read.example.candidates, strict=True) if c.answers)).sum()
+        )
+        for read in listed
+    ]
+    return {
+        "questions": len(reads), "blocks": round(len(scores) / max(1, len(reads)), 1),
+        "answerable": round(float(answerable.mean()), 3),
+        "auroc": round(auroc(scores, right), 4), "first": round(float(np.mean([r == 0 for r in rank])), 4) if rank else None,
+        "of three": round(float(np.mean([r < 3 for r in rank])), 4) if rank else None,
+        "span": round(float(np.mean(spans)), 4) if spans else None,
+        "auroc of the best: answerable": round(auroc(best, answerable), 4),
+        "auroc of the best: right": round(auroc(best, hit), 4),
+        "brier": round(float(((probability(scores) - right) ** 2).mean()), 4),
+        "brier of the best": round(float(((probability(best) - hit) ** 2).mean()), 4),
+    }  # fmt: skip
+
+
+def full_report(reads: list[Read]) -> dict:
+    by_source = defaultdict(list)
+    for read in reads:
+        by_source[read.example.source].append(read)
+    clean = [read for read in reads if read.example.source not in NOISY]
+    scores = np.concatenate([read.scores for read in clean])
+    right = np.array([c.answers for read in clean for c in read.example.candidates])
+    best = probability(np.array([read.scores.max() for read in clean]))
+    hit = np.array([read.example.candidates[int(read.scores.argmax())].answers for read in clean])
+    return {
+        "all": figures(reads), "clean": figures(clean),
+        "public": figures([r for r in clean if not r.example.source.startswith("made")]),
+        "reliability of blocks": reliability(probability(scores), right), "reliability of the best": reliability(best, hit),
+        "by source": {source: figures(own) for source, own in sorted(by_source.items())},
+    }  # fmt: skip
+
+
+def auroc(scores: np.ndarray, labels: np.ndarray) -> float:
     if labels.all() or not labels.any():
         return float("nan")
     ranks = scores.argsort().argsort() + 1
@@ -547,29 +677,53 @@ def auroc(pairs: list[tuple[float, bool]]) -> float:
     return float((ranks[labels].sum() - positives * (positives + 1) / 2) / (positives * (len(labels) - positives)))
 
 
+def calibrate(network: AnswerNetwork, reads: list[Read]) -> tuple[float, float]:
+    """Fits scale and offset of the log-odds (Platt) under the base rate, and folds them into the head."""
+    reads = [read for read in reads if read.example.source not in NOISY]
+    scores = torch.tensor(np.concatenate([read.scores for read in reads]), dtype=torch.float64)
+    right = torch.tensor([c.answers for read in reads for c in read.example.candidates], dtype=torch.float64)
+    made = torch.tensor([read.example.source.startswith("made") for read in reads for _ in read.scores])
+    weight = torch.where(right == 1, BASE_RATE / right.mean(), (1 - BASE_RATE) / (1 - right.mean()))
+    weight = weight * torch.where(made, 0.25 / made.double().mean(), 0.75 / (~made).double().mean())
+    fitted = torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([fitted], max_iter=200, line_search_fn="strong_wolfe")
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = F.binary_cross_entropy_with_logits(fitted[0] * scores + fitted[1], right, weight=weight)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    scale, offset = (float(each) for each in fitted.detach())
+    network.answers.weight.data.mul_(scale)
+    network.answers.bias.data.mul_(scale).add_(offset)
+    return scale, offset
+
+
 # --- training -------------------------------------------------------------------------------------------------------
 
 
 @torch.no_grad()
 def mine(
-    base: dict[str, np.ndarray], passages: dict, questions: list[dict], tokens: Tokenizer, depth: int = 24
-) -> list[list]:
-    """The passages nearest to each question by gte-small: what a search would confuse with the answer."""
+    base: dict[str, np.ndarray], passages: dict, questions: list[dict], tokens: Tokenizer
+) -> dict[str, np.ndarray]:
+    """The passages nearest to each question and to each passage by gte-small: what a search would confuse with the answer."""
     network = AnswerNetwork(12)
     load_base(network, base)
     network.cuda().eval()
 
     def embed(texts: list[str]) -> torch.Tensor:
-        rows = [[CLS, *one.ids[:254], SEP] for one in tokens.encode_batch_fast(texts, add_special_tokens=False)]
+        rows = [[CLS, *one.ids[:190], SEP] for one in tokens.encode_batch_fast(texts, add_special_tokens=False)]
         out = torch.zeros(len(rows), DIM, dtype=torch.float16, device="cuda")
         order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
         for start in range(0, len(order), 512):
             places = order[start : start + 512]
             width = max(len(rows[place]) for place in places)
-            ids = torch.zeros(len(places), width, dtype=torch.long)
+            padded = np.zeros((len(places), width), np.int64)
             for at, place in enumerate(places):
-                ids[at, : len(rows[place])] = torch.tensor(rows[place])
-            ids = ids.cuda()
+                padded[at, : len(rows[place])] = rows[place]
+            ids = torch.from_numpy(padded).cuda()
             mask = (ids != 0).long()
             with torch.autocast("cuda", torch.bfloat16):
                 x = network.states(ids, mask, torch.zeros_like(ids))
@@ -577,29 +731,40 @@ def mine(
             out[torch.tensor(places, device="cuda")] = F.normalize(pooled, dim=1).half()
         return out
 
-    names = list(passages)
-    vectors = embed([passages[name] for name in names])
+    vectors = embed(list(passages.values()))
     asked = embed([item["question"] for item in questions])
-    near: list[list] = []
-    for start in range(0, len(questions), 4096):
-        best = (asked[start : start + 4096] @ vectors.T).topk(depth, dim=1).indices.cpu().tolist()
-        near += [[names[place] for place in row] for row in best]
-    return near
+    names = torch.tensor(list(passages), device="cuda")
+
+    def nearest(of: torch.Tensor, depth: int) -> np.ndarray:
+        parts = [(of[at : at + 4096] @ vectors.T).topk(depth, dim=1).indices for at in range(0, len(of), 4096)]
+        return names[torch.cat(parts)].int().cpu().numpy()
+
+    return {"near": nearest(asked, 32), "beside": nearest(vectors, 13)}
+
+
+def listed_examples(path: Path) -> list[Example]:
+    """A test from elsewhere: {texts: [...], rows: [{question, answers, kind, blocks: [[text, answers]]}]}."""
+    given = json.loads(path.read_text())
+    return [
+        Example(row["question"], [Candidate(given["texts"][n], bool(gold)) for n, gold in row["blocks"]], row["kind"])
+        for row in given["rows"]
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     for name in ("base", "questions", "passages", "vocabulary", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--start", type=Path, help="an answer model to start from")
+    parser.add_argument("--test", type=Path, nargs="*", default=[], help="questions with blocks that are only measured")
     parser.add_argument("--layers", type=int, default=12)
-    parser.add_argument("--steps", type=int, default=6000)
-    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=15)
     parser.add_argument("--rate", type=float, default=8e-5)
-    parser.add_argument("--rows", type=int, default=12_000, help="made-up questions about rows of tables")
     parser.add_argument("--seconds", type=float, default=480, help="stop training after this time")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--limit", type=int, default=0, help="only this many questions, to try the script")
-    parser.add_argument("--mined", type=Path, help="a file that keeps the mined negatives for the next run")
+    parser.add_argument("--mined", type=Path, help="a file that keeps the mined neighbours for the next run")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     began = time.time()
@@ -622,28 +787,51 @@ def main() -> None:
     base = read_weights(options.base)
     report(len(passages), "passages", len(questions), "questions")
     if options.mined and options.mined.exists():
-        near = json.loads(options.mined.read_text())
+        mined = dict(np.load(options.mined))
     elif device == "cuda":
-        near = mine(base, passages, questions, tokens)
+        mined = mine(base, passages, questions, tokens)
+        if options.mined:
+            np.savez(options.mined, **mined)
     else:
-        near = [rng.sample(list_of(passages), 8) for _ in questions]
-    if options.mined and not options.mined.exists():
-        options.mined.write_text(json.dumps(near))
-    report("negatives mined")
+        chance = np.random.default_rng(options.seed)
+        mined = {
+            "near": chance.choice(list_of(passages), (len(questions), 32)),
+            "beside": chance.choice(list_of(passages), (len(passages), 13)),
+        }
+    corpus = Corpus(passages, mined["near"].tolist(), dict(zip(passages, mined["beside"].tolist(), strict=True)))
+    report("neighbours mined")
 
-    pairs = [(item, mined) for item, mined in zip(questions, near, strict=True) if held_out(item["question"])]
-    dev = make_examples(pairs, passages, rng) + [table_example(rng) for _ in range(400)]
+    apart = [at for at, item in enumerate(questions) if held_out(item["question"])]
+    rng.shuffle(apart)
+    half = len(apart) // 2
+    fitting = make_examples(apart[:half], questions, corpus, rng, CANDIDATES)
+    testing = make_examples(apart[half:], questions, corpus, rng, CANDIDATES)
+    ranking = make_examples(apart[half:], questions, corpus, rng, LISTED)
     network = AnswerNetwork(options.layers)
     load_base(network, base)
+    if options.start:
+        load_export(network, options.start)
     network.to(device).train()
     encoder = Encoder(tokens)
     trained = [tensor for tensor in network.parameters() if tensor.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=options.rate, weight_decay=0.01, betas=(0.9, 0.98))
-    stream = Stream(questions, near, passages, options.vocabulary, options.rows, options.seed)
+    stream = Stream(questions, corpus, options.vocabulary, options.seed)
     loader = DataLoader(
         stream, batch_size=None, num_workers=options.workers, prefetch_factor=4 if options.workers else None
     )
-    report(len(dev), "held out")
+    report(len(fitting), "and", len(testing), "held out")
+
+    def measured() -> dict:
+        found = {"held out": full_report(read_all(network, testing, encoder))}
+        found["held out, listed"] = full_report(read_all(network, ranking, encoder))
+        for path in options.test:
+            reads = read_all(network, listed_examples(path), encoder)
+            counted = [read for read in reads if read.example.source != "yes/no"]
+            found[path.name] = full_report(counted)
+        return found
+
+    before = measured() if options.start else None
+    report("start measured")
     losses: list[torch.Tensor] = []
     step = seen = 0
     for batch in loader:
@@ -664,21 +852,30 @@ def main() -> None:
         seen += int(batch["example"][-1]) + 1
         if step % 250 == 0:
             report("step", step, "examples", seen, "loss", round(float(torch.stack(losses[-250:]).mean()), 4))
-    report("trained", step, "steps")
-    before = evaluate(network, dev, encoder)
+    report("trained", step, "steps", seen, "examples")
     path = options.out / f"answer-{options.layers}-int8.safetensors"
-    export(
-        network,
-        path,
-        {"model": "assay answer model", "layers": str(options.layers), "heads": str(HEADS), "steps": str(step)},
-    )
+    notes = {"model": "assay answer model", "layers": str(options.layers), "heads": str(HEADS), "steps": str(step)}
+    export(network, path, notes)
+    load_export(network, path)  # what is calibrated and measured is what is shipped
+    scale, offset = calibrate(network, read_all(network, fitting, encoder))
+    export(network, path, notes)
     load_export(network, path)
-    after = evaluate(network, dev, encoder)
-    (options.out / f"report-{options.layers}.json").write_text(
-        json.dumps({"float": before, "int8": after, "steps": step}, indent=1)
-    )
-    for source, figures in sorted(after.items()):
-        report(source, figures)
+    report("calibrated: scale", round(scale, 4), "offset", round(offset, 4))
+    after = measured()
+    result = {"before": before, "after": after, "steps": step, "examples": seen, "scale": scale, "offset": offset}
+    (options.out / "report.json").write_text(json.dumps(result, indent=1))
+    for name in after:
+        for when, found in (("before", before), ("after", after)):
+            if found:
+                report(name, when, {part: found[name][part] for part in ("all", "clean", "public")})
+                report(
+                    "  blocks",
+                    [(b.get("n"), b.get("said"), b.get("right")) for b in found[name]["reliability of blocks"]],
+                )
+                report(
+                    "  best",
+                    [(b.get("n"), b.get("said"), b.get("right")) for b in found[name]["reliability of the best"]],
+                )
     report("wrote", path.name, path.stat().st_size)
 
 
