@@ -171,7 +171,7 @@ def holds(text: str, wanted: str) -> bool:
     key = _normal(wanted)
     if is_unspaced_script(wanted) or not key.isascii():
         return "".join(key.split()) in "".join(_normal(text).split())
-    pattern = re.compile(rf"(?<![\w.]){re.escape(key)}(?!\w|\.\d)")
+    pattern = re.compile(rf"(?<!\w)(?<!\d\.){re.escape(key)}(?!\w|\.\d)")
     return any(pattern.search(_normal(each)) for each in (text, HYPHEN.sub("", text), HYPHEN.sub("-", text)))
 
 
