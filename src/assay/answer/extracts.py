@@ -24,10 +24,10 @@ WORDS, ROWS = 120, 12  # of an extract at most
 SHOWN = 3  # extracts
 SIGNS = 900  # characters of an extract at most, in any script
 PASSAGES, OTHERS = 8, 4  # passages that are read: the best, and the best of further documents
-WORTH = 1.0  # weight of the place of a passage among the results, beside the log-odds that a piece answers
+WORTH = 3.0  # weight of the place of a passage among the results, beside the log-odds that a piece answers
 ORDERS = 4.0  # log-odds by which a piece that gives orders to a model goes down
 COMPARED = 8  # pieces that are compared for values that differ
-FOUND, PERHAPS = 0.6, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
+FOUND, PERHAPS = 0.65, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
 BETWEEN = " › "
 
 
