@@ -8,12 +8,12 @@ from functools import cache
 
 from assay.answer.checking.claim_rules import follows_instruction
 from assay.answer.checking.judge import JUDGE, Documents, Judge, sources_of
-from assay.answer.extractive.extract import is_partial, missing_words
+from assay.answer.extracts import FOUND
 from assay.core.events import BUDGETS, RULES, Described, Drafted, Route, StopReason, Task, fallbacks
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Evidence, Examined, Outcome, Shape, Verdict
 
-NEAR = 2  # quotations shown if nothing answers the question
+NEAR = 3  # quotations shown if nothing answers the question
 
 
 def opinions(run: Run) -> frozenset[int]:
@@ -50,7 +50,7 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
     draft = run.draft or Drafted((), Shape.list)
     good = {place: claim for place, claim in guard.checked.items() if not find_fault(place, claim, guard)}
     delivered = _keep_claims(draft.blocks, good)
-    gaps = _gaps(run, draft, [claim for block in delivered for claim in block.claims], titles)
+    gaps = _gaps(run, draft)
     lost = len(good.keys() | headings(run)) < len(_claims(draft))
     outcome = _outcome(run, draft, delivered, gaps, lost=lost)
     beside: tuple[Claim, ...] = ()
@@ -71,6 +71,7 @@ def guarded_answer(run: Run, guard: DeliveryGuard, titles: Mapping[str, str], un
         since=run.where.since,
         until=run.where.until,
         left_out=run.asked.left_out if run.route not in (Route.direct, Route.rework) else None,
+        probability=draft.probability,
         said=draft.said if outcome is Outcome.direct else "",
         readings=run.readings if len(run.readings) > 1 else (),
         examined=_with_titles(run.examined, titles),
@@ -113,25 +114,22 @@ def _keep_claims(blocks: Sequence[Block], good: Mapping[int, Claim]) -> tuple[Bl
     return tuple(kept) if any(not block.opinion for block in kept) else ()
 
 
-def _gaps(run: Run, draft: Drafted, delivered: Sequence[Claim], titles: Mapping[str, str]) -> tuple[str, ...]:
-    """The unanswered parts: as the judge of the draft says; without one, as the rules find or the writer states."""
+def _gaps(run: Run, draft: Drafted) -> tuple[str, ...]:
+    """The unanswered parts: as the judge of the draft says; without one, as the writer states."""
     if draft.said or run.asked.brief is not None:  # a synthesis answers no single question
         return ()
     if run.route is Route.rework:  # what was missing from the last answer still is
         return run.last_answer.whole.gaps if run.last_answer and run.last_answer.whole else ()
     if run.judgement is not None and run.judgement.by != RULES:
         return run.judgement.missing
-    if any(claim.derived for claim in delivered):  # it accounts for every part of the question
-        return ()
-    if draft.by == RULES and not draft.missing:
-        return missing_words(run.question, run.evidence, delivered, titles)
     return draft.missing
 
 
 def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequence[str], *, lost: bool) -> Outcome:
     """Abstained: no claims, or they do not answer the question. Partial: its judge says that something is missing, or a
     budget cut the search short;
-    without a judge, a claim failed, something is missing, or the search was ended by a limit or by unusable replies.
+    without a judge, a claim failed, something is missing, or the search was ended by a limit or by unusable replies;
+    of extracts, that none of them is likely enough to answer.
     Without a model, a full round of searches does not count as a limit: the rules would do no more."""
     judgement = run.judgement
     if not delivered:
@@ -150,8 +148,13 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
         return Outcome.partial if gaps or cut_short else Outcome.answered
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
     limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual
-    open_ = bool(draft.missing) or (draft.by == RULES and is_partial(run.question, gaps))
-    return Outcome.partial if lost or limited or open_ else Outcome.answered
+    return Outcome.partial if lost or limited or draft.missing or _unsure(draft) else Outcome.answered
+
+
+def _unsure(draft: Drafted) -> bool:
+    """Whether extracts are only perhaps an answer. What is computed is proven."""
+    computed = any(claim.derived for claim in _claims(draft))
+    return draft.by == RULES and not computed and (draft.probability is None or draft.probability < FOUND)
 
 
 def _near(run: Run, draft: Drafted, guard: DeliveryGuard) -> tuple[Claim, ...]:

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 
 from assay import prompts
 from assay.answer import claims
-from assay.answer.conflicts import pair
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Shape, Working
@@ -218,8 +217,7 @@ def read(
     reply: Writing, question: str, evidence: Sequence[Evidence], by: str, sources: Sources | None = None
 ) -> Drafted:
     """The draft, split into sentences that cite only this run's evidence. A gap or conflict is kept only if it states
-    nothing of its own; a heading that does is a claim. A figure that other evidence gives differently is followed by a
-    quotation of that evidence, whether or not the writer noticed."""
+    nothing of its own; a heading that does is a claim."""
     known = {each.key for each in evidence}
     sources = sources or Sources()
     blocks: list[Block] = []
@@ -235,9 +233,6 @@ def read(
             heading, stating = claims.read_heading(part.heading, question, evidence, own)
             blocks.append(Block((*stating, *own), heading, part.opinion))
     conflicts = [found for each in reply.conflicts if (found := _conflict(each, question, evidence))]
-    blocks, noticed = _with_other_sides(blocks, question, evidence, sources)
-    known_pairs = {frozenset((each.left, each.right)) for each in conflicts}
-    conflicts += [each for each in noticed if frozenset((each.left, each.right)) not in known_pairs]
     stated = [frozenset(content_terms(claim.text)) for block in blocks for claim in block.claims]
     gaps = (
         claims.accept_gap(each, question, evidence)
@@ -304,39 +299,6 @@ def _conflict(each: Disputed, question: str, evidence: Sequence[Evidence]) -> Co
         return None
     about = claims.accept_gap(each.about, f"{question} {sides[0].passage.text}", sides)
     return Conflict(sides[0].key, sides[1].key, about)
-
-
-COMPARED = 8  # pieces of evidence whose figures are compared with the claims
-
-
-def _with_other_sides(
-    blocks: Sequence[Block], question: str, evidence: Sequence[Evidence], sources: Sources
-) -> tuple[list[Block], list[Conflict]]:
-    """The blocks with the other side of each figure that other documents give differently, quoted; and those conflicts."""
-    by_key = {each.key: each for each in evidence}
-    cited = {key for block in blocks for claim in block.claims for key in claim.cites}
-    found: list[Conflict] = []
-    made: list[Block] = []
-    for block in blocks:
-        own: list[Claim] = []
-        for claim in block.claims:
-            own.append(claim)
-            for key in claim.cites if not block.opinion else ():
-                for other in evidence[:COMPARED]:
-                    about = "" if other.flagged else _clash(question, claim, by_key[key], other, sources)
-                    if about and not any(other.key in (each.left, each.right) for each in found):
-                        found.append(Conflict(key, other.key, about))
-                        own += [] if other.key in cited else [Claim("", (other.key,), quote=other.quote)]
-        made.append(replace(block, claims=tuple(own)))
-    return made, found
-
-
-def _clash(question: str, claim: Claim, ours: Evidence, other: Evidence, sources: Sources) -> str:
-    """What a claim and the quotation of another document disagree about."""
-    if ours.passage.doc_id == other.passage.doc_id:
-        return ""
-    left, right = (f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.above}" for each in (ours, other))
-    return pair.between(question, (claim.text, left), (other.quote.text, right), 1.0)
 
 
 def read_direct(reply: Direct, by: str) -> Drafted:

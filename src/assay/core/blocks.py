@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from assay.core.tables import row_spans
-from assay.core.types import Section, Table
+from assay.core.types import Document, Section, Table
 
 Span = tuple[int, int]
 _Head = tuple[float, Span]  # a line that others stand under, and its indent
@@ -40,6 +40,7 @@ class TextBlock:
 
 MOST_UNDER = 3  # lines, the nearest
 SHOWN_SUBJECT = 160  # characters
+_FAR = 20_000  # characters before a block in which the lines that it stands under are looked for
 _TAB = 8
 _TERM, _TERM_LINES = 100, 3  # characters of a line of a term, and lines
 _LABEL = 40  # characters
@@ -62,13 +63,15 @@ _RULE = re.compile(r"([=\-~*_#^\"])\1{2,}")
 _CODE = re.compile(r"[{};]$|^[\])}]|^(?:</|#include\b|//)|^\w+ ?= ?\S+$")
 
 
-def find_blocks(text: str, sections: Sequence[Section] = (), tables: Sequence[Table] = ()) -> list[TextBlock]:
-    """The blocks of a text in order. They do not overlap, and outside them there is only white space."""
+def find_blocks(
+    text: str, sections: Sequence[Section] = (), tables: Sequence[Table] = (), within: Span | None = None
+) -> list[TextBlock]:
+    """The blocks of a text, or of a span of it, in order. They do not overlap, and outside them there is only white space."""
     found: list[TextBlock] = []
-    at = 0
+    at, last = within or (0, len(text))
     outline = _Outline(text)
-    for start, end, kind in _given(sections, tables):
-        start, end = max(start, at), min(end, len(text))
+    for start, end, kind in _given(sections, [each for each in tables if each.start < last and at < each.end]):
+        start, end = max(start, at), min(end, last)
         if start >= end:
             continue
         outline.read(at, start)
@@ -78,8 +81,16 @@ def find_blocks(text: str, sections: Sequence[Section] = (), tables: Sequence[Ta
         if (span := _trimmed(text, start, end)) is not None:
             outline.blocks.append(TextBlock(*span, kind))
         at = end
-    outline.read(at, len(text))
+    outline.read(at, last)
     return [*found, *outline.finished()]
+
+
+def blocks_around(document: Document, start: int, end: int) -> list[TextBlock]:
+    """The blocks of a span of a document, with what they stand under: read from the heading above it, if that is near."""
+    above = max((each.start for each in document.sections if each.start <= start), default=0)
+    begin = max(above, document.text.find("\n", max(0, start - _FAR)) if start > _FAR else 0)
+    found = find_blocks(document.text, document.sections, document.tables, (min(begin, start), end))
+    return [replace(each, start=max(each.start, start)) for each in found if each.end > start]
 
 
 def subjects(text: str, block: TextBlock, start: int) -> list[str]:

@@ -286,6 +286,7 @@ class Claim:
     hints: tuple[str, ...] = omitted_when_empty(())
     by: str = omitted_when_empty("")
     disputed: bool = omitted_when_empty(False)
+    marks: tuple[Quote, ...] = omitted_when_empty(())  # of an extract, the words that answer
 
     @property
     def words(self) -> str:
@@ -387,6 +388,7 @@ class Answer:
     rechecked: int = omitted_when_empty(0)  # statements of the last answer that were judged again
     fallen: tuple[str, ...] = omitted_when_empty(())  # those of them that do not hold
     left_out: LeftOut | None = omitted_when_empty(None)  # noqa: RUF009 by the person's own limits
+    probability: float | None = omitted_when_empty(None)
 
     @property
     def claims(self) -> tuple[Claim, ...]:

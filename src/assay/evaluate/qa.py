@@ -1,8 +1,4 @@
-"""Evaluation of answers without a model: right, wrong or abstained, on questions with accepted answers.
-
-An answer is judged by what it says first. A question is right if the first claim contains an accepted answer (for
-`all_of`: if the claims together contain every one), or if it is unanswerable and nothing was answered.
-"""
+"""Evaluation of answers without a model: whether the gold words stand in the extracts that are shown, and what is stated."""
 
 from __future__ import annotations
 
@@ -10,10 +6,10 @@ import json
 import re
 import tempfile
 import time
-from collections import Counter
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +19,12 @@ from assay.core.types import Answer, Outcome
 from assay.evaluate.metrics import intervals, means
 from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile, find_sources
+from assay.language.sentences import is_unspaced_script
 from assay.language.terms import fold_case
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import AskOptions
 
-RIGHT, WRONG, ABSTAINED = "right", "wrong", "abstained"
+SHARES = ("shown@1", "shown@3", "stated", "stated_wrong", "refused", "unanswerable_shown_as_found")
 BASE = "documents"  # the knowledge base
 CORPUS = "corpus"  # the folder beside the file, where it names no other
 
@@ -43,8 +40,9 @@ class QaCase:
     kind: str = ""
     answers: tuple[str, ...] = ()  # any of them
     all_of: tuple[str, ...] = ()  # each of them; alternatives are separated by bars
-    must_not: tuple[str, ...] = ()
+    must_not: tuple[str, ...] = ()  # in a statement
     unanswerable: bool = False
+    origin: str = ""  # of the documents: "manual pages"
     documents: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
 
@@ -58,11 +56,27 @@ class QaFile:
 
 @dataclass(frozen=True, slots=True)
 class GradedAnswer:
+    """What was shown for a question: the line above the extracts, the extracts, and what Assay stated in its own words."""
+
     case: QaCase
-    verdict: str
     outcome: Outcome
-    first: str = ""
-    claims: tuple[str, ...] = field(default=())
+    shown: tuple[str, ...]
+    stated: str = ""
+
+    def shown_at(self, most: int) -> bool:
+        """Whether the gold words stand in the first extracts, or in a statement above them."""
+        words = "\n".join((self.stated, *self.shown[:most]))
+        case = self.case
+        good = not case.answers or any(holds(words, each) for each in case.answers)
+        return good and all(any(holds(words, one) for one in each.split("|")) for each in case.all_of)
+
+    @property
+    def stated_wrong(self) -> bool:
+        """Whether a statement does not give the answer. For several things, the rows below it count too."""
+        if not self.stated or self.case.unanswerable:
+            return bool(self.stated)
+        said = replace(self, shown=()) if self.case.answers else self
+        return not said.shown_at(len(self.shown)) or any(holds(self.stated, each) for each in self.case.must_not)
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -112,6 +126,7 @@ def _parse(row: Mapping[str, Any]) -> QaCase | None:
         tuple(map(str, row.get("all_of", ()))),
         tuple(map(str, row.get("must_not", ()))),
         unanswerable,
+        row.get("origin", ""),
         tuple(row.get("documents", ())),
     )
     if not (case.answers or case.all_of or case.unanswerable):
@@ -137,42 +152,32 @@ def _documents(file: Path, cases: Iterable[QaCase], named: Sequence[str], folder
     return found
 
 
-# --- judging --------------------------------------------------------------------------------------------------------
+# --- grading --------------------------------------------------------------------------------------------------------
 
 
-def judge(case: QaCase, answer: Answer) -> GradedAnswer:
-    """The verdict on an answer, by what it says first."""
-    claims = tuple(" ".join(claim.words.split()) for claim in answer.claims)
-    first = answer.said or (claims[0] if claims else "")
-    if answer.outcome is Outcome.abstained:
-        verdict = RIGHT if case.unanswerable else ABSTAINED
-    elif case.unanswerable:
-        verdict = WRONG
-    elif not case.answers and not case.all_of:  # only whether it answers is known
-        verdict = RIGHT
-    else:
-        whole = "\n".join(claims) or first
-        good = not case.answers or any(holds(first, each) for each in case.answers)
-        good = good and all(any(holds(whole, one) for one in each.split("|")) for each in case.all_of)
-        verdict = RIGHT if good and not any(holds(first, each) for each in case.must_not) else WRONG
-    return GradedAnswer(case, verdict, answer.outcome, first, claims)
+def grade(case: QaCase, answer: Answer) -> GradedAnswer:
+    """What an answer shows. Extracts below the line that nothing was found count as shown, too."""
+    shown = tuple(claim.words for claim in (*answer.claims, *answer.near) if claim.quote)
+    stated = " ".join(claim.words for claim in answer.claims if not claim.quote) or answer.said
+    return GradedAnswer(case, answer.outcome, shown, stated)
 
 
 NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ ,’']\d{3})++(?!\d)")
+HYPHEN = re.compile(r"(?<=\w)[-‐]\n\s*(?=\w)")  # at the end of a line
 
 
 def holds(text: str, wanted: str) -> bool:
-    """Whether a text contains an accepted answer as whole words; numbers are compared as numbers, and yes and no must
-    come first."""
-    answer, key = _normal(text), _normal(wanted)
-    if key in {"yes", "no"}:
-        return re.match(rf"\W*{key}\b", answer) is not None
-    return re.search(rf"(?<![\w.]){re.escape(key)}(?!\w|\.\d)", answer) is not None
+    """Whether a text contains these words as whole words; numbers are compared as numbers."""
+    key = _normal(wanted)
+    if is_unspaced_script(wanted) or not key.isascii():
+        return "".join(key.split()) in "".join(_normal(text).split())
+    pattern = re.compile(rf"(?<!\w)(?<!\d\.){re.escape(key)}(?!\w|\.\d)")
+    return any(pattern.search(_normal(each)) for each in (text, HYPHEN.sub("", text), HYPHEN.sub("-", text)))
 
 
 def _normal(text: str) -> str:
     """Lower case, single spaces, numbers without separators or trailing zeros."""
-    plain = NUMBER.sub(lambda found: re.sub(r"\D", "", found[0]), fold_case(text))
+    plain = NUMBER.sub(lambda found: re.sub(r"\D", "", found[0]), fold_case(unicodedata.normalize("NFC", text)))
     plain = re.sub(r"(\d\.\d*?)0+\b", r"\1", plain)
     return " ".join(re.sub(r"(\d)\.(?!\d)", r"\1", plain).split()).strip(" .")
 
@@ -184,7 +189,7 @@ async def measure(
     data: QaFile, workspace: Path | None = None, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, Any]:
     """Ask every question without a model, and count. The workspace is temporary unless one is named."""
-    judged: list[GradedAnswer] = []
+    graded: list[GradedAnswer] = []
     began = time.perf_counter()
     with ExitStack() as stack:
         place = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-qa-")))
@@ -195,10 +200,19 @@ async def measure(
         if files := _texts(cases):
             await opened.add_sources(files, BASE, reader=PlainTextReader())
         for number, case in enumerate(cases, 1):
-            result = judge(case, await _ask(opened, case.question))
-            judged.append(result)
-            report(f"{number}. {result.verdict} ({result.outcome}): {case.question}\n   {result.first[:300]}")
-    return {"seconds": round(time.perf_counter() - began, 1), **figures(judged)}
+            result = grade(case, await _ask(opened, case.question))
+            graded.append(result)
+            report(f"{number}. {_described(result)} ({result.outcome}): {case.question}")
+    return {"seconds": round(time.perf_counter() - began, 1), **figures(graded)}
+
+
+def _described(result: GradedAnswer) -> str:
+    if result.stated:
+        return "stated, wrong" if result.stated_wrong else "stated"
+    if result.case.unanswerable:
+        return "unanswerable"
+    first = next((place for place in range(1, len(result.shown) + 1) if result.shown_at(place)), 0)
+    return f"in extract {first}" if first else "not shown"
 
 
 def _spread(cases: Sequence[QaCase], limit: int) -> Sequence[QaCase]:
@@ -223,33 +237,38 @@ async def _ask(opened: Workspace, question: str) -> Answer:
     return last.answer
 
 
-def figures(judged: Sequence[GradedAnswer]) -> dict[str, Any]:
-    """Shares of all questions, and the counts they come from. `abstained` are the questions that have an answer and got
-    none; `wrong_exit_0` the wrong answers that were delivered as complete."""
-    kinds = {
-        kind: dict(sorted(Counter(each.verdict for each in judged if each.case.kind == kind).items()))
-        for kind in sorted({each.case.kind for each in judged})
-    }
-    rows = [_shares(each) for each in judged]
-    counted = (RIGHT, WRONG, ABSTAINED, "wrong_exit_0")
+def figures(graded: Sequence[GradedAnswer]) -> dict[str, Any]:
+    """Shares of the questions that each counts for, with intervals; and the same for each origin of the documents and kind of
+    question. `shown@1` and `shown@3`: the gold words stand in the first extract, in the first three. `stated`: Assay says
+    something in its own words; `stated_wrong`: and it is not the answer. `refused`: there is an answer, and the line says that
+    nothing was found. `unanswerable_shown_as_found`: there is none, and the line says that it was found."""
+    rows = [_shares(each) for each in graded]
     return {
-        "kinds": kinds,
-        "counts": {name: int(sum(row[name] for row in rows)) for name in counted},
-        **dict.fromkeys((*counted, "abstain_precision", "abstain_recall"), 0.0),
-        **{name: round(value, 4) for name, value in means(rows).items()},
+        **dict.fromkeys(SHARES, 0.0),
+        **_rounded(rows),
+        "origins": _groups(graded, lambda case: case.origin),
+        "kinds": _groups(graded, lambda case: case.kind),
         "intervals": intervals(rows, means),
-        "n": len(judged),
+        "n": len(graded),
     }
 
 
-def _shares(judged: GradedAnswer) -> dict[str, float]:
+def _rounded(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in means(rows).items()}
+
+
+def _groups(graded: Sequence[GradedAnswer], group: Callable[[QaCase], str]) -> dict[str, dict[str, float]]:
+    names = sorted({group(each.case) for each in graded} - {""})
+    found = {name: [_shares(each) for each in graded if group(each.case) == name] for name in names}
+    return {name: {**_rounded(rows), "n": len(rows)} for name, rows in found.items()}
+
+
+def _shares(graded: GradedAnswer) -> dict[str, float]:
     """What one question adds to each share that it counts for."""
-    complete = judged.verdict == WRONG and judged.outcome is not Outcome.partial
-    verdicts = {each: float(judged.verdict == each) for each in (RIGHT, WRONG, ABSTAINED)}
-    silent, open_ = judged.outcome is Outcome.abstained, judged.case.unanswerable
-    return {
-        **verdicts,
-        "wrong_exit_0": float(complete),
-        **({"abstain_precision": float(open_)} if silent else {}),
-        **({"abstain_recall": float(silent)} if open_ else {}),
-    }
+    statements = {"stated": float(bool(graded.stated)), "stated_wrong": float(graded.stated_wrong)}
+    if graded.case.unanswerable:
+        return {**statements, "unanswerable_shown_as_found": float(graded.outcome is Outcome.answered)}
+    refused = {**statements, "refused": float(graded.outcome is Outcome.abstained)}
+    if not graded.case.answers and not graded.case.all_of:  # only whether it is answerable is known
+        return refused
+    return {**refused, "shown@1": float(graded.shown_at(1)), "shown@3": float(graded.shown_at(3))}

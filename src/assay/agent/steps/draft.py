@@ -1,8 +1,8 @@
-"""Writes the draft from the evidence alone: by a model if there is one and budget for it, otherwise as quotations."""
+"""Writes the draft from the evidence alone: by a model if there is one and budget for it, otherwise as extracts."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from assay.agent.context import RunContext, mark
@@ -11,16 +11,16 @@ from assay.agent.steps.decide import computes
 from assay.agent.steps.rework import draft_rework
 from assay.agent.steps.sentences import (
     FIRST,
+    holding,
     joined_parts,
-    read_sentences,
+    read_evidence,
     second_question,
     second_search,
 )
 from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.turns import conversation, documents_of, render_history
-from assay.answer import derived, greetings
+from assay.answer import derived, extracts, greetings
 from assay.answer import draft as drafting
-from assay.answer.extractive import completion, extract
 from assay.core.events import (
     RULES,
     Drafted,
@@ -28,7 +28,7 @@ from assay.core.events import (
     Route,
 )
 from assay.core.run import Run
-from assay.core.types import Block, Claim, Derivation, Quote, Shape, Verdict
+from assay.core.types import Block, Claim, Derivation, Shape, Verdict
 from assay.language.glossary import describe_measures
 from assay.lookup import catalogue
 from assay.lookup.tables import look_up
@@ -40,7 +40,7 @@ LONG, SHORT = 12_000, 1_200  # tokens of evidence shown to the writer; more conf
 
 
 async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """The draft, from the evidence alone; extractive if there is no model or no budget."""
+    """The draft, from the evidence alone; extracts if there is no model or no budget."""
     if run.route is Route.direct:
         yield await _draft_direct(run, context)
         return
@@ -53,7 +53,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     if fallback_due(run):
         async for event in draft_by_rule(run, context):
-            yield extract.require_complete(event, run.question, run.evidence, context.titles(run))
+            yield extracts.at_most_perhaps(event)  # a model has tried and failed
         return
     if not run.evidence:
         yield Drafted((), Shape.prose, missing=(run.question,))
@@ -89,8 +89,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield replace(event, fallback=(reply.why,))
         return
     value, by = reply
-    drafted = drafting.read(value, run.question, run.evidence, by, sources)
-    yield completion.complete_draft(drafted, run.question, run.evidence, sources) if small else drafted
+    yield drafting.read(value, run.question, run.evidence, by, sources)
 
 
 def fallback_due(run: Run) -> bool:
@@ -122,51 +121,48 @@ async def _draft_direct(run: Run, context: RunContext) -> Drafted:
 
 
 async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]:
-    """What the catalogue or a table gives; otherwise the sentences that answer, verbatim; if there are none, the closest
-    ones."""
+    """What the catalogue or a table gives; otherwise extracts."""
     if not run.asked.has_model and (blocks := _computed(run, context)):
         yield Drafted(blocks, Shape.sentence)
-        return
-    if drafted := await _draft_chain(run, context):
-        yield drafted
-        return
-    if (parts := joined_parts(run)) and (drafted := await _draft_parts(run, context, parts)).blocks:
-        yield drafted
-        return
-    read = await read_sentences(run, context, run.question)
-    yield extract.draft(run.question, read.found, read.vectors, readings=read.readings)
+    elif second_search(run):
+        yield await _draft_chain(run, context)
+    elif parts := joined_parts(run):
+        yield await _draft_parts(run, context, parts)
+    else:
+        read = await read_evidence(run, context, run.question)
+        yield extracts.draft(run.question, read.pieces, calibrated=read.calibrated)
 
 
-async def _draft_chain(run: Run, context: RunContext) -> Drafted | None:
-    """The answer to the second question of a split one, and the sentence that answers the first. None if the first has
-    no answer; if only the second has none, nothing is answered: the sentences are the closest ones."""
-    call = second_search(run)
-    if call is None:
-        return None
+async def _draft_chain(run: Run, context: RunContext) -> Drafted:
+    """The extracts of a chain in its order: where the first of two questions is answered, then those for the second, with the
+    name that links them marked in each."""
+    call, name = second_search(run), run.bound[FIRST]
+    assert call is not None
     found = [each.passage.id for each in run.results[call.id].found]
-    question = second_question(run)
-    read = await read_sentences(run, context, question, found)
-    drafted = extract.draft(question, read.found, read.vectors, readings=read.readings)
-    return extract.join_chain(drafted, _first_found(run), run.bound[FIRST].value, read.found)
+    read = await read_evidence(run, context, second_question(run), found)
+    led = [each for each in holding(name.value, read.pieces) if each.piece.key in name.cites][:1]
+    chosen = [each for each in extracts.choose(read.pieces) if each not in led][: extracts.SHOWN - len(led)]
+    claims = [extracts.claim(each, extracts.mark_words(name.value, each.piece.quote)) for each in (*led, *chosen)]
+    probability = extracts.best_probability(chosen)
+    return extracts.drafted(claims, probability, calibrated=read.calibrated)
 
 
 async def _draft_parts(run: Run, context: RunContext, parts: Sequence[str]) -> Drafted:
-    """The answers to questions that one sentence joins; those without an answer are missing."""
-    blocks: list[Block] = []
-    missing: list[str] = []
+    """The extracts for questions that one sentence joins: the best one of each."""
+    claims: list[Claim] = []
+    sure: list[float | None] = []
+    calibrated = True
     for part in parts:
         calls = [call.id for call in run.calls if call.arguments.get("query") == part and call.id in run.results]
         found = [each.passage.id for call in calls for each in run.results[call].found]
-        read = await read_sentences(run, context, part, found)
-        drafted = extract.draft(part, read.found, read.vectors, readings=read.readings)
-        known = {claim.quote for block in blocks for claim in block.claims}
-        blocks += [replace(block, claims=new) for block in drafted.blocks if (new := _unless_known(block, known))]
-        missing += [] if drafted.blocks else [part.rstrip("?")]
-    return Drafted(tuple(blocks), Shape.list, missing=tuple(missing))
-
-
-def _unless_known(block: Block, known: Collection[Quote | None]) -> tuple[Claim, ...]:
-    return tuple(claim for claim in block.claims if claim.quote is None or claim.quote not in known)
+        read = await read_evidence(run, context, part, found)
+        best = extracts.choose(read.pieces, 1)
+        claims += [extracts.claim(each) for each in best]
+        sure.append(extracts.best_probability(best))
+        calibrated = calibrated and read.calibrated
+    known = [each for each in sure if each is not None]
+    probability = min(known) if len(known) == len(parts) else None
+    return extracts.drafted(extracts.merged(claims), probability, calibrated=calibrated)
 
 
 def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
@@ -179,9 +175,7 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
         document = context.document(str(call.arguments["document"]))
         question = second_question(run) if second_search(run) else run.question
         found = look_up(question, [document] if document else [])
-        blocks = derived.table_claims(found, run.evidence, document) if found and document else ()
-        led = _first_found(run)
-        return (*blocks, Block((led,))) if blocks and led else blocks
+        return derived.table_claims(found, run.evidence, document) if found and document else ()
     asked = catalogue.parse(run.question)
     ids = {each.passage.id for each in result.found}
     own = [each for each in run.evidence if each.passage.id in ids]
@@ -192,12 +186,3 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     rule = Derivation(asked.wanted.value)
     claim = derived.derive(rule, [each.quote for each in operands], [each.key for each in operands], context.document)
     return (Block((claim,)),)
-
-
-def _first_found(run: Run) -> Claim | None:
-    """The sentence that answers the first question of a split one, if the second was searched for."""
-    if run.plan is None or second_search(run) is None:
-        return None
-    bound = run.bound[FIRST]
-    cited = [each for each in run.evidence if each.key in bound.cites]
-    return extract.sentence_with(bound.value, run.plan.steps[0].question, cited)

@@ -1,71 +1,58 @@
-"""Reads the sentences of the evidence with the answer model: for the question, or for one of the two that it was split
-into."""
+"""Reads pieces of the evidence with the answer model: for the question, or for one of the two that it was split into."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
 from assay.agent.hops import scoring
-from assay.agent.hops.split import split_question
 from assay.agent.past_searches import past_searches
 from assay.agent.toolbox.follow import follow
-from assay.answer.extractive import extract
-from assay.answer.extractive.selection import Candidate, best_places, field
+from assay.answer import extracts
+from assay.answer.extracts import ReadPiece
 from assay.core.events import Call, StepAnswered
 from assay.core.run import Run
-from assay.core.tables import header_spans
 from assay.core.types import Evidence
 from assay.evidence import weigh
-from assay.models.answer_model import Reading
+from assay.language.identify import identify_language
+from assay.language.terms import content_terms, fold_case
 
 FIRST, SECOND = "s1", "s2"  # the steps of a question that was split
 LED = 10  # passages that the search for the first question adds to the evidence
+BINDS = 0.3  # probability from which on marked words are what the first question asks for
+LONGEST_NAME = 8  # words of what the first question finds
+CALIBRATED = frozenset({None, "en"})  # languages of text for which the probability was fitted; None: too short to tell
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sentences:
-    """The sentences of the evidence, the vectors of question and sentences, and what the answer model says of the best
-    ones; None without such a model."""
+@dataclass(frozen=True, slots=True)
+class ReadEvidence:
+    """The pieces of the evidence as the answer model reads them; without such a model, by the place of their passages."""
 
-    found: Sequence[Candidate]
-    vectors: np.ndarray
-    readings: Mapping[int, Reading] | None
+    pieces: Sequence[ReadPiece]
+    calibrated: bool  # whether its probabilities were fitted on such text
 
 
-async def read_sentences(run: Run, context: RunContext, question: str, first: Sequence[str] = ()) -> Sentences:
-    """The sentences of the best passages, read for a question. `first` are passages that come before all others."""
-    done = await past_searches(run, context)
-    ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
-    ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
+async def read_evidence(run: Run, context: RunContext, question: str, first: Sequence[str] = ()) -> ReadEvidence:
+    """The pieces of the best passages, read for a question. `first` are passages that come before all others."""
     weighed: Sequence[Evidence] = run.evidence
     if run.asked.has_model:
+        done = await past_searches(run, context)
+        ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
         weighed = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
     places = {passage: place for place, passage in enumerate(first)}
     weighed = sorted(weighed, key=lambda each: places.get(each.passage.id, len(places)))
-    documents = {each.passage.doc_id for each in extract.best_passages(weighed)}
-    sources = [document for each in sorted(documents) if (document := context.document(each))]
-    headers = {each.id: header_spans(each) for each in sources if each.tables}
-    plain = {each.id: each.title for each in sources}
-    found = extract.candidates(weighed, ties, context.titles(run), headers=headers, plain=plain)
-    vectors = await context.tool_context.search_context.embedder.queries([question, *(each.said for each in found)])
-    return Sentences(found, vectors, await _read(context, question, found, vectors))
-
-
-async def _read(
-    context: RunContext, question: str, found: Sequence[Candidate], vectors: np.ndarray
-) -> Mapping[int, Reading] | None:
+    found = extracts.pieces(extracts.best_passages(weighed), context.document)
     model = context.tool_context.search_context.answer_model
     if model is None or not found:
-        return None
-    by = extract.DEFAULT
-    places = best_places(field(question, found, vectors, by), by)
-    readings = await model.read(question, [found[place].in_context for place in places])
-    return dict(zip(places, readings, strict=True))
+        return ReadEvidence([ReadPiece(each, None) for each in found], calibrated=False)
+    readings = await model.read(question, [each.text for each in found])
+    read = [ReadPiece(*each) for each in zip(found, readings, strict=True)]
+    best = max(read, key=lambda each: each.score).piece.quote
+    source = context.document(best.doc_id)
+    languages = {identify_language(question), source.language if source else None}
+    return ReadEvidence(read, calibrated=languages <= CALIBRATED)
 
 
 # --- a question that was split --------------------------------------------------------------------------------------
@@ -93,16 +80,18 @@ def first_found(run: Run) -> list[str]:
 
 
 async def answer_first_step(run: Run, context: RunContext) -> StepAnswered | None:
-    """The name that answers the first question of a split one, if a sentence gives it."""
+    """The words that answer the first question of a split one, if the answer model marks some."""
     if run.plan is None or not is_split(run) or FIRST in run.bound:
         return None
     question = run.plan.steps[0].question
-    read = await read_sentences(run, context, question, first_found(run))
-    answer = extract.name_answer(question, read.found, read.vectors, read.readings)
-    split = split_question(run.question)
-    if answer is None or (split and split.noun and not extract.is_called(answer[0], split.noun, read.found)):
-        return None
-    return StepAnswered(FIRST, answer[0], (answer[1].key,))
+    read = await read_evidence(run, context, question, first_found(run))
+    known = frozenset(content_terms(question))
+    for best in extracts.choose(read.pieces, 1):
+        mark = best.mark
+        new = mark is not None and frozenset(content_terms(mark.text)) - known
+        if mark and new and best.reading and best.reading.answers >= BINDS and len(mark.text.split()) <= LONGEST_NAME:
+            return StepAnswered(FIRST, " ".join(mark.text.split()), (best.piece.key,))
+    return None
 
 
 def second_question(run: Run) -> str:
@@ -117,3 +106,8 @@ def second_search(run: Run) -> Call | None:
     question = second_question(run)
     done = (call for call in run.calls if call.id in run.results and call.tool == follow.name)
     return next((call for call in done if question and call.arguments.get("query") == question), None)
+
+
+def holding(name: str, pieces: Sequence[ReadPiece]) -> list[ReadPiece]:
+    """The pieces that have a name, in their own words."""
+    return [each for each in pieces if fold_case(name) in fold_case(each.piece.quote.text)]

@@ -3,19 +3,19 @@ Pure, and conservative: what may concern two things of one name, or two times, i
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from assay.answer.conflicts import pair as conflict
 from assay.language import question_kind
 from assay.language.names import find_names
 from assay.language.negation import find_denial, find_reversal
 from assay.language.particulars import Alignment, Slot, Token, align, are_incompatible, same, tokenize
 from assay.language.sentences import is_table_row, split_sentences
-from assay.language.terms import content_terms
+from assay.language.terms import content_terms, fold_case
 
 ALIKE = 0.5  # similarity by meaning; below this two sentences are about different things
 KIN = 0.5  # share of the particulars of the passage with fewer that must be in the other
@@ -24,6 +24,8 @@ MANY = 5  # particulars in both passages before a small overlap is significant
 BESIDE = 4  # equal words directly beside a position
 COPIED = 0.75  # of the shorter sentence: one is a copy of the other, and a different word was changed
 LINED = 0.6  # of the shorter sentence: both are the same sentence, and one is negated
+WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+MONTHS = frozenset(each.lower() for each in (*calendar.month_name[1:], *calendar.day_name))
 NEGATION_SHARED = 5  # words that two sentences must share before one can negate the other
 
 
@@ -56,12 +58,6 @@ class Dispute:
     weight: float  # number of words that support it
 
 
-def describe_dispute(left: Statement, right: Statement, alike: float, question: str = "") -> str:
-    """What they disagree about, as "30 days / 90 days"; empty if they agree or are about different things."""
-    found = between(left, right, alike, question)
-    return found.about if found else ""
-
-
 def between_documents(
     question: str,
     left: Sequence[Statement],
@@ -75,12 +71,7 @@ def between_documents(
 
 def between(left: Statement, right: Statement, alike: float, question: str = "") -> Dispute | None:
     """The dispute of two sentences; None for table rows, issues of a series, or two things of one name."""
-    if (
-        alike < ALIKE
-        or is_table_row(left.words)
-        or is_table_row(right.words)
-        or conflict.series(left.title, right.title)
-    ):
+    if alike < ALIKE or is_table_row(left.words) or is_table_row(right.words) or is_series(left.title, right.title):
         return None
     if not same_thing(left, right, question):
         return None
@@ -88,6 +79,12 @@ def between(left: Statement, right: Statement, alike: float, question: str = "")
         return None
     found = [*_changed(left, right, question), *_two_answers(left, right, question), *_denied(left, right)]
     return max(found, key=lambda each: each.weight, default=None)
+
+
+def is_series(left: str, right: str) -> bool:
+    """Whether titles differ only in dates and numbers: each issue is about its own time."""
+    ours, theirs = (frozenset(WORD.findall(fold_case(each))) for each in (left, right))
+    return bool(ours ^ theirs) and all(word in MONTHS or word.isdigit() for word in ours ^ theirs)
 
 
 # --- a value in the same place --------------------------------------------------------------------------------------

@@ -372,6 +372,7 @@ class Drafted:
     missing: tuple[str, ...] = ()  # what the writer reports as not answered by the evidence
     stray: tuple[str, ...] = ()  # keys the writer cited that match no evidence: removed
     fallback: Fallbacks = None
+    probability: float | None = omitted_when_empty(None)
 
 
 @dataclass(frozen=True, slots=True)

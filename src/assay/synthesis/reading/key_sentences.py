@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from assay.agent.context import RunContext
-from assay.answer.extractive import extract, selection
-from assay.core.tables import header_spans
-from assay.core.types import Document, Evidence, Passage, Quote
+from assay.core.types import Document, Passage, Quote
 from assay.evidence.weigh import quote
-from assay.language.sentences import is_table_row
+from assay.language.injection import is_command
+from assay.language.sentences import split_sentences
 from assay.synthesis.reading import abstracts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from assay.answer.extractive.selection import Candidate
 
 FEWEST, MOST = 3, 5  # sentences of a document
 READ = 16  # sentences that the answer model reads
@@ -38,39 +31,50 @@ DECIDING = re.compile(
 ALIKE = 0.85  # similarity from which two sentences say the same
 
 
+@dataclass(frozen=True, slots=True)
+class KeySentence:
+    """A sentence that may be one of the key sentences, and the key of its passage."""
+
+    quote: Quote
+    key: str
+    title: str
+
+    @property
+    def text(self) -> str:
+        """Under its title: "It was founded in 1901" means nothing alone."""
+        return f"{self.title}: {self.quote.text}"
+
+
 async def pick(
     context: RunContext, document: Document, passages: Mapping[str, Passage], focus: str = ""
 ) -> list[tuple[str, Quote]]:
     """Three to five sentences with the keys of their passages, in reading order. With a focus, those that answer it come
     first."""
-    evidence = [Evidence(key, each, quote(each, 0, len(each.text)), 5.0, "") for key, each in passages.items()]
-    by = replace(extract.DEFAULT, passages=len(evidence))
-    headers = {document.id: header_spans(document)} if document.tables else None
-    titles = {document.id: document.title}
-    found = extract.candidates(evidence, (), titles, by, headers, titles)
-    own = [each for each in found if _is_key_sentence(each)]
+    found = {
+        (words.start, words.end): KeySentence(words, key, document.title)
+        for key, passage in reversed(list(passages.items()))
+        for span in split_sentences(passage.text)
+        if _is_key_sentence((words := quote(passage, *span)).text)
+    }
+    own = [found[span] for span in sorted(found)]
     if not own:
         return []
     embedder = context.tool_context.search_context.embedder
-    vectors = np.asarray(await embedder.queries([each.said for each in own]))
+    vectors = np.asarray(await embedder.queries([each.text for each in own]))
     worth = await _worth(context, document, own, vectors, (focus, *QUESTIONS) if focus else QUESTIONS)
     return _choose(own, vectors, worth)
 
 
-def _is_key_sentence(candidate: Candidate) -> bool:
+def _is_key_sentence(words: str) -> bool:
     """Whether a sentence stands on its own: no heading, row, imprint or address, and no pronoun without its noun."""
-    words = candidate.quote.text
+    asks = words.rstrip("”\"' ").endswith("?")
     return (
-        abstracts.stands_alone(words)
-        and not abstracts.ADDRESSES.search(words)
-        and not is_table_row(words)
-        and not selection.is_fragment(words)
-        and not words.rstrip("”\"' ").endswith("?")
+        abstracts.stands_alone(words) and not abstracts.ADDRESSES.search(words) and not is_command(words) and not asks
     )
 
 
 async def _worth(
-    context: RunContext, document: Document, own: Sequence[Candidate], vectors: np.ndarray, questions: Sequence[str]
+    context: RunContext, document: Document, own: Sequence[KeySentence], vectors: np.ndarray, questions: Sequence[str]
 ) -> list[float]:
     """What a sentence is worth: by its nearness to the whole document, its place and form, and by how far it answers what
     is asked of any document."""
@@ -85,13 +89,13 @@ async def _worth(
     best_first = sorted(np.argsort(-worth, kind="stable")[:READ].tolist())
     best = np.zeros(len(own))
     for question in questions:
-        readings = await model.read(question, [own[place].in_context for place in best_first])
+        readings = await model.read(question, [own[place].text for place in best_first])
         for place, reading in zip(best_first, readings, strict=True):
             best[place] = max(best[place], reading.answers)
     return [round(float(each), 4) for each in worth + ANSWERS * best]
 
 
-def _choose(own: Sequence[Candidate], vectors: np.ndarray, worth: Sequence[float]) -> list[tuple[str, Quote]]:
+def _choose(own: Sequence[KeySentence], vectors: np.ndarray, worth: Sequence[float]) -> list[tuple[str, Quote]]:
     """The best sentences that differ from each other, in reading order."""
     wanted = min(MOST, max(FEWEST, len(own) // 4))
     chosen: list[int] = []

@@ -14,10 +14,10 @@ import numpy as np
 
 from assay.agent.context import RunContext
 from assay.answer.conflicts.dispute import ALIKE, Dispute, Statement, between
-from assay.answer.conflicts.pair import measures
 from assay.core.types import Document, Quote
 from assay.language.injection import is_suspicious
 from assay.language.negation import count_negations
+from assay.language.particulars import tokenize
 from assay.language.sentences import is_statement, is_table_row, split_sentences
 from assay.language.terms import content_terms, fold_case
 
@@ -141,7 +141,7 @@ def same_measure(
     """Further pairs: sentences of two documents that count the same thing in mostly different words."""
     by_unit: dict[str, list[int]] = {}
     for place, one in enumerate(sentences):
-        for unit in measures(one.statement.words):
+        for unit in _units(one.statement.words):
             by_unit.setdefault(unit, []).append(place)
     terms = [frozenset(content_terms(one.statement.words)) for one in sentences]
     found = {
@@ -152,6 +152,11 @@ def same_measure(
     }
     ranked = sorted((pair for pair, shared in found.items() if shared >= SHARED), key=lambda pair: (-found[pair], pair))
     return [(one, other, ALIKE) for one, other in ranked[:COMPARED]]
+
+
+def _units(words: str) -> set[str]:
+    """What a sentence counts: the units of its numbers."""
+    return {unit for each in tokenize(words) if each.kind == "number" for _, unit in each.meaning if unit}
 
 
 def are_same_template(ours: str, theirs: str) -> bool:

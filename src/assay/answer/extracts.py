@@ -1,0 +1,253 @@
+"""Extracts: what documents say to a question, in their own words. Passages are cut into pieces, an answer model reads them, and
+the best are shown with the words that answer marked. Pure; nothing here depends on a language.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from assay.answer.conflicts.dispute import statements
+from assay.answer.conflicts.sides import among_documents
+from assay.core.blocks import BlockKind, Span, TextBlock, blocks_around, subjects
+from assay.core.events import Drafted
+from assay.core.tables import tables_within
+from assay.core.types import Block, Claim, Conflict, Document, Evidence, Quote, Shape
+from assay.evidence.quotation import locate_quote
+from assay.evidence.weigh import quote
+from assay.language.injection import is_command
+from assay.language.sentences import split_sentences
+from assay.models.answer_model import Reading
+
+WORDS, ROWS = 120, 12  # of an extract at most
+SHOWN = 3  # extracts
+SIGNS = 900  # characters of an extract at most, in any script
+PASSAGES, OTHERS = 8, 4  # passages that are read: the best, and the best of further documents
+WORTH = 3.0  # weight of the place of a passage among the results, beside the log-odds that a piece answers
+ORDERS = 4.0  # log-odds by which a piece that gives orders to a model goes down
+COMPARED = 8  # pieces that are compared for values that differ
+FOUND, PERHAPS = 0.65, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
+BETWEEN = " › "
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a passage that can be shown by itself. `under` is what it stands under: title, headings, subject."""
+
+    quote: Quote
+    key: str
+    passage: str
+    under: str
+    worth: float  # of its passage, 1 for the best
+
+    @property
+    def text(self) -> str:
+        """What an answer model reads."""
+        return f"{self.under}: {self.quote.text}" if self.under else self.quote.text
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPiece:
+    """A piece, and what the answer model says of it."""
+
+    piece: Piece
+    reading: Reading | None
+
+    @property
+    def score(self) -> float:
+        odds = log_odds(self.reading.answers) if self.reading else 0.0
+        return odds + WORTH * self.piece.worth - ORDERS * is_command(self.piece.quote.text)
+
+    @property
+    def mark(self) -> Quote | None:
+        """The words that answer, if they are in the piece itself."""
+        words = self.piece.quote
+        before = len(self.piece.text) - len(words.text)
+        start, end = (max(0, place - before) for place in self.reading.span) if self.reading else (0, 0)
+        marked = words.text[start:end]
+        start += len(marked) - len(marked.lstrip())
+        marked = marked.strip()
+        return Quote(words.doc_id, words.start + start, words.start + start + len(marked), marked) if marked else None
+
+
+def log_odds(probability: float) -> float:
+    near = min(max(probability, 1e-6), 1 - 1e-6)
+    return math.log(near / (1 - near))
+
+
+# --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def best_passages(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The best passages, and the best one of each further document, so that one document does not speak for all."""
+    best = list(evidence[:PASSAGES])
+    for each in evidence[PASSAGES:]:
+        if len(best) < PASSAGES + OTHERS and each.passage.doc_id not in {one.passage.doc_id for one in best}:
+            best.append(each)
+    return best
+
+
+def pieces(evidence: Sequence[Evidence], document: Callable[[str], Document | None]) -> list[Piece]:
+    """The pieces of these passages, best passage first. A piece that two passages share is that of the better one."""
+    top = max((each.score for each in evidence), default=0.0) or 1.0
+    found: dict[tuple[str, int], Piece] = {}
+    for each in evidence:
+        source = document(each.passage.doc_id)
+        if source is None:
+            continue
+        start = each.passage.start
+        for (left, right), block in cut(source, start, each.passage.end):
+            words = quote(each.passage, left - start, right - start)
+            under = BETWEEN.join(standing(source, block, left, right))
+            found.setdefault((words.doc_id, left), Piece(words, each.key, each.passage.id, under, each.score / top))
+    return list(found.values())
+
+
+def standing(document: Document, block: TextBlock, start: int, end: int) -> list[str]:
+    """What a piece stands under: the title, the headings, the lines that introduce it, and the header of its table."""
+    above = [document.title, *document.heading_at(start).split(BETWEEN), *subjects(document.text, block, start)]
+    for table in tables_within(document.tables, start, end):
+        columns = " | ".join(filter(None, table.columns))
+        above += [table.caption, columns] if columns not in document.text[start:end] else [table.caption]
+    return list(dict.fromkeys(filter(None, (" ".join(each.split()) for each in above))))
+
+
+def cut(document: Document, start: int, end: int) -> list[tuple[Span, TextBlock]]:
+    """The pieces of a span, each with its first block: neighbouring blocks as far as they fit. A heading begins a piece."""
+    found: list[tuple[Span, TextBlock, int]] = []  # span, first block, rows
+    last: TextBlock | None = None
+    for block in blocks_around(document, start, end):
+        for left, right in _parts(document.text, block):
+            row = block.kind is BlockKind.row
+            joins = last is not None and block.kind is not BlockKind.heading and (last.kind is BlockKind.row) == row
+            joins = joins or (last is not None and last.kind is BlockKind.heading)
+            if found and joins and _fits(document.text[found[-1][0][0] : right], found[-1][2] + row):
+                (first, _), head, rows = found[-1]
+                found[-1] = (first, right), head, rows + row
+            else:
+                found.append(((left, right), block, int(row)))
+            last = block
+    return [(span, block) for span, block, _ in found]
+
+
+def _fits(text: str, rows: int) -> bool:
+    return len(text) <= SIGNS and (rows <= ROWS if rows else len(text.split()) <= WORDS)
+
+
+def _parts(text: str, block: TextBlock) -> list[Span]:
+    """The block; its sentences, if it is too long to be shown whole."""
+    if _fits(text[block.start : block.end], 0):
+        return [(block.start, block.end)]
+    parts = [
+        (block.start + left, block.start + right) for left, right in split_sentences(text[block.start : block.end])
+    ]
+    return [piece for part in parts for piece in _lines(text, *part)]
+
+
+def _lines(text: str, start: int, end: int) -> Iterable[Span]:
+    """A span in parts that fit: whole if it does, else cut at white space."""
+    while not _fits(text[start:end], 0):
+        at = max(text.rfind(" ", start, start + SIGNS), text.rfind("\n", start, start + SIGNS))
+        at = at if at > start else start + SIGNS
+        yield start, at
+        start = at + (text[at : at + 1].isspace())
+    if start < end:
+        yield start, end
+
+
+# --- choice ---------------------------------------------------------------------------------------------------------
+
+
+def choose(read: Sequence[ReadPiece], most: int = SHOWN) -> list[ReadPiece]:
+    """The best pieces that do not repeat one another, best first."""
+    chosen: list[ReadPiece] = []
+    for each in sorted(read, key=lambda one: -one.score):
+        if len(chosen) < most and not any(_repeats(each.piece, other.piece) for other in chosen):
+            chosen.append(each)
+    return chosen
+
+
+def _repeats(one: Piece, other: Piece) -> bool:
+    ours, theirs = one.quote, other.quote
+    overlap = ours.doc_id == theirs.doc_id and ours.start < theirs.end and theirs.start < ours.end
+    return overlap or ours.text.split() == theirs.text.split()
+
+
+def claim(read: ReadPiece, *marks: Quote | None) -> Claim:
+    """An extract as a claim: a quotation with its marks."""
+    given = [mark for mark in (read.mark, *marks) if mark is not None]
+    return Claim("", (read.piece.key,), quote=read.piece.quote, marks=tuple(dict.fromkeys(given)))
+
+
+def draft(question: str, read: Sequence[ReadPiece], *, calibrated: bool) -> Drafted:
+    """The extracts for a question. Values that differ are shown side by side; more is not said of them."""
+    chosen = choose(read)
+    chosen, conflicts = with_conflicts(question, chosen, read)
+    return drafted([claim(each) for each in chosen], best_probability(chosen), conflicts, calibrated=calibrated)
+
+
+def drafted(
+    claims: Sequence[Claim], probability: float | None, conflicts: Sequence[Conflict] = (), *, calibrated: bool
+) -> Drafted:
+    """A draft of these extracts: they are only the nearest ones, if none is likely to answer."""
+    if not claims or (probability is not None and probability < PERHAPS):
+        return Drafted((), Shape.list, near=tuple(claims), probability=probability)
+    sure = probability if calibrated or probability is None else min(probability, FOUND - 0.01)
+    return Drafted((Block(tuple(claims)),), Shape.list, tuple(conflicts), probability=sure)
+
+
+def at_most_perhaps(draft: Drafted) -> Drafted:
+    """A draft that is not said to have been found, whatever its probability."""
+    return replace(draft, probability=None) if draft.blocks else draft
+
+
+def merged(claims: Sequence[Claim]) -> list[Claim]:
+    """The extracts, each once, with all its marks; no more than are shown."""
+    found: dict[Quote | None, Claim] = {}
+    for each in claims:
+        known = found.get(each.quote)
+        found[each.quote] = replace(known, marks=tuple(dict.fromkeys(known.marks + each.marks))) if known else each
+    return list(found.values())[:SHOWN]
+
+
+def mark_words(words: str, within: Quote) -> Quote | None:
+    """Where words stand in a quotation, if they do."""
+    span = locate_quote(words, within.text)
+    return (
+        Quote(within.doc_id, within.start + span[0], within.start + span[1], within.text[slice(*span)])
+        if span
+        else None
+    )
+
+
+def best_probability(read: Sequence[ReadPiece]) -> float | None:
+    """The probability that one of these answers; None if no answer model has read them."""
+    known = [each.reading.answers for each in read if each.reading]
+    return round(max(known), 4) if known else None
+
+
+def with_conflicts(
+    question: str, chosen: Sequence[ReadPiece], read: Sequence[ReadPiece]
+) -> tuple[list[ReadPiece], list[Conflict]]:
+    """The chosen pieces, with one of another document in the last place if it gives another value for the same thing."""
+    ordered = [*chosen, *(each for each in choose(read, COMPARED) if each not in chosen and _answers(each))]
+    titles = [each.piece.under.partition(BETWEEN)[0] for each in ordered]
+    said = [statements(each.piece.quote.text, title) for each, title in zip(ordered, titles, strict=True)]
+    found = [
+        (one, other, dispute.about)
+        for (one, other), dispute in among_documents(question, said).items()
+        if ordered[one].piece.quote.doc_id != ordered[other].piece.quote.doc_id and one < len(chosen)
+    ]
+    shown = list(chosen)
+    conflicts: list[Conflict] = []
+    for one, other, about in found:
+        if ordered[other] not in shown and one < SHOWN - 1:
+            shown = [*shown[: SHOWN - 1], ordered[other]]
+        if ordered[one] in shown and ordered[other] in shown:
+            conflicts.append(Conflict(ordered[one].piece.key, ordered[other].piece.key, about))
+    return shown, conflicts
+
+
+def _answers(read: ReadPiece) -> bool:
+    return read.reading is not None and read.reading.answers >= PERHAPS
