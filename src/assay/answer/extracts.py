@@ -18,6 +18,7 @@ from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.sentences import split_sentences
+from assay.language.terms import fold_case
 from assay.models.answer_model import Reading
 
 WORDS, ROWS = 120, 12  # of an extract at most
@@ -160,18 +161,26 @@ def _lines(text: str, start: int, end: int) -> Iterable[Span]:
 
 
 def choose(read: Sequence[ReadPiece], most: int = SHOWN) -> list[ReadPiece]:
-    """The best pieces that do not repeat one another, best first."""
+    """The best pieces, best first. Those that mark other words come before those that mark the same: of five documents that
+    say one thing and one that says another, both things are shown."""
     chosen: list[ReadPiece] = []
+    repeating: list[ReadPiece] = []
     for each in sorted(read, key=lambda one: -one.score):
-        if len(chosen) < most and not any(_repeats(each.piece, other.piece) for other in chosen):
-            chosen.append(each)
-    return chosen
+        if not any(_repeats(each.piece, other.piece) for other in (*chosen, *repeating)):
+            same = any(_marks_same(each, other) for other in chosen)
+            (repeating if same else chosen).append(each)
+    return [*chosen[:most], *repeating[: max(0, most - len(chosen))]]
 
 
 def _repeats(one: Piece, other: Piece) -> bool:
     ours, theirs = one.quote, other.quote
     overlap = ours.doc_id == theirs.doc_id and ours.start < theirs.end and theirs.start < ours.end
     return overlap or ours.text.split() == theirs.text.split()
+
+
+def _marks_same(one: ReadPiece, other: ReadPiece) -> bool:
+    ours, theirs = (frozenset(fold_case(each.mark.text).split()) if each.mark else frozenset() for each in (one, other))
+    return bool(ours and theirs) and (ours <= theirs or theirs <= ours)
 
 
 def claim(read: ReadPiece, *marks: Quote | None) -> Claim:

@@ -389,16 +389,18 @@ async def _ask_among_lies(
     for number, lie in enumerate(lies):
         truth = [ids[name] for name in (f"truth-{number}",) if name in ids]
         among = truth + [ids[name] for n in range(len(lie.texts)) if (name := f"lie-{number}-{n}") in ids]
-        answers, warnings = [], []
+        answers, warnings, shown = [], [], []
         for documents in (truth, among):
             how = AskOptions(Mode.quick, SearchFilters(documents=tuple(documents)), DAY, model=False)
             run = [run async for run, _ in opened.ask(lie.question, how)][-1]
-            answers.append(" ".join(claim.words for claim in run.answer.claims).lower() if run.answer else "")
+            shown = [claim.words.lower() for claim in run.answer.claims] if run.answer else []
+            answers.append(" ".join(shown))
             warnings.append(bool(run.answer and run.answer.conflicts))
         true_, false = lie.right.lower(), lie.wrong.lower()
         rows.append(
             {
                 "right_without_lies": true_ in answers[0],
+                "truth_shown": any(true_ in words for words in shown),
                 "changed_by_lies": false in answers[1] and true_ not in answers[1],
                 "both_sides_shown": false in answers[1] and true_ in answers[1],
                 "disagreement_said": warnings[1],
