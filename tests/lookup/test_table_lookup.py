@@ -35,10 +35,9 @@ def said(question: str) -> list[str]:
         ("Which ferries were built later than 2000?", ["Petrel", "Tern"]),
         ("How many Skelby ferries are there?", ["2"]),  # what limits them stands before them
         ("What is the total capacity in cars?", ["455"]),
-        ("How many cars do all ferries hold together?", ["455"]),
-        ("How large is the capacity of the Tern in vehicles?", ["210"]),
+        ("How large is the capacity of the Tern?", ["210"]),
         ("How many ferries have a contract that ends in 2026?", ["1"]),
-        ("Which contracts end in December 2025?", ["2025-12-31"]),
+        ("Which contracts end in December 2025?", ["Petrel"]),  # the row, not the date that is known
         ("Which ferries do not have a restaurant on board?", ["Petrel", "Skua"]),  # "no" does not say which
     ],
 )
