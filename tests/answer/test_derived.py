@@ -65,7 +65,7 @@ def test_a_computed_statement_is_supported_and_a_changed_one_is_not():
     found = look_up("How many ferries are in Skelby?", [source])
     assert found is not None
     claim = table_claims(found, [evidence(source)], source)[0].claims[0]
-    assert claim.text == "There are 2 in the table."
+    assert claim.text == "There are 2 in the table: Gannet and Skua."
     assert JUDGE.verify(claim, [evidence(source)], lambda _: source).verdict is Verdict.supported
     changed = replace(claim, text=claim.text.replace("2", "3"))
     assert JUDGE.verify(changed, [evidence(source)], lambda _: source).verdict is Verdict.unsupported
