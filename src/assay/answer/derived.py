@@ -34,7 +34,8 @@ def statement(derived: Derived, document: Documents) -> str:
     """The statement that follows from the operands, as a sentence."""
     values = [" ".join(clean_text(each.text).split()) for each in derived.operands]
     sources = [found for each in derived.operands if (found := document(each.doc_id))]
-    words = _of_documents(derived.rule, sources) or _of_values(derived, values)
+    left = int(derived.detail) if derived.detail.isdigit() else 0
+    words = _of_documents(derived.rule, sources, left) or _of_values(derived, values)
     return words if words.endswith(".") else f"{words}."
 
 
@@ -57,14 +58,15 @@ def _of_values(derived: Derived, values: Sequence[str]) -> str:
             return f"{_these(values)}{of}"
 
 
-def _of_documents(rule: Derivation, sources: Sequence[Document]) -> str:
-    """What the catalogue says of documents; empty for a rule about something else."""
+def _of_documents(rule: Derivation, sources: Sequence[Document], left: int = 0) -> str:
+    """What the catalogue says of documents, of which `left` are not named; empty for a rule about something else."""
+    count = len(sources) + left
     names = [_name(each) for each in sources[:LISTED]]
-    names += [f"{len(sources) - LISTED} more"] if len(sources) > LISTED else []
+    names += [f"{count - LISTED} more"] if count > LISTED else []
     match rule:
         case Derivation.number:
-            count = f"There {_are(sources)} {len(sources)} document{'s' if len(sources) != 1 else ''}"
-            return f"{count}: {_listed(names)}" if len(sources) <= LISTED else count
+            plural = "" if count == 1 else "s"
+            return f"There {'are' if plural else 'is'} {count} document{plural}: {_listed(names)}"
         case Derivation.documents:
             return _these(names)
         case Derivation.titled:

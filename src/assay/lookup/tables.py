@@ -71,17 +71,24 @@ class Grid:
         return [stems(_spaced(name)) for name in self.table.columns]
 
     @cached_property
-    def about(self) -> frozenset[str]:
-        """The words above the table and of its document: what the rows are, and where they are from. The years of a table
-        are its own, if it has some."""
-        document, table = self.document, self.table
+    def around(self) -> str:
+        """What is written above the table and of its document: what the rows are, and where they are from."""
+        document = self.document
         kind = " ".join(noun for noun, formats in formats_by_noun().items() if document.kind in formats)
-        owner, heading = document.meta.get(ORGANISATION, ""), document.heading_at(table.start)
-        around = stems(" ".join((document.title, _spaced(file_name(document.uri)), owner, heading, kind, "table")))
-        own = stems(" ".join((table.caption, table.units, table.period)))
+        owner, heading = document.meta.get(ORGANISATION, ""), document.heading_at(self.table.start)
+        return " ".join((document.title, _spaced(file_name(document.uri)), owner, heading, kind, "table"))
+
+    @cached_property
+    def about(self) -> frozenset[str]:
+        """The words around the table and its own. The years of a table are its own, if it has some."""
+        around, own = stems(self.around), stems(self.own)
         if any(map(as_date, own.union(*self.heads))):
             around = frozenset(each for each in around if not any(map(str.isdigit, each)))
         return own | around
+
+    @cached_property
+    def own(self) -> str:
+        return " ".join((self.table.caption, self.table.units, self.table.period))
 
     def value(self, row: TableRow, column: int) -> str:
         return row.label if column == 0 else row.cells[column].text
@@ -363,14 +370,16 @@ def look_up(question: str, documents: Sequence[Document]) -> TableAnswer | None:
 
 
 def _may_read(asked: TableQuestion, grid: Grid) -> bool:
-    """Whether a table is of a size to be read, and has every name of the question."""
+    """Whether a table is of a size to be read, and has beginnings of all words but one: most have not."""
     table = grid.table
     if not asked.words or len(table.columns) < 2 or not 0 < len(row_spans(table)) <= ROWS:
         return False
-    there = fold_case(grid.document.text[table.start : table.end])
-    around = grid.about.union(*grid.heads)
-    names = [word for word in asked.words if word.named and word.text.isalpha() and word.text not in MONTHS]
-    return all(word.stem[:SIMILAR] in there or has_word(word, around) for word in names)
+    written = (grid.document.text[table.start : table.end], *table.columns, grid.own, grid.around)
+    there = fold_case(_spaced(" ".join(written)))
+    free = {*MEASURES, *MONTHS, *TOTAL}
+    absent = [word for word in asked.words if word.text.isalpha() and word.stem[:SIMILAR] not in there]
+    absent = [word for word in absent if word.text not in free and word.place not in asked.ordering]
+    return not any(word.named for word in absent) and sum(word.stem not in asking_stems() for word in absent) < 2
 
 
 def _best(found: Iterable[Reading]) -> list[Reading]:
