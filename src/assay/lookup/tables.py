@@ -618,7 +618,7 @@ def _totals(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> It
     """The sum of a column over the rows that meet every condition, if neither the column nor a row gives totals itself."""
     sums = frozenset(word.place for word in asked.words if word.text in TOTAL)
     for target in (target for column in range(len(grid.heads)) if (target := _target(asked, grid, column))):
-        if grid.types[target.column] != "number" or _totalled(grid.table.columns[target.column]):
+        if grid.types[target.column] != "number" or is_total(grid.table.columns[target.column]):
             continue
         for chosen in _selections(asked, grid, wanted, target.words | sums, frozenset({target.column})):
             rows = _without_totals(grid, chosen.rows)
@@ -630,14 +630,14 @@ def _totals(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> It
                 yield Reading(answer, chosen.left, (chosen.exact, target.whole))
 
 
-def _totalled(name: str) -> bool:
+def is_total(name: str) -> bool:
     return not TOTAL.isdisjoint(tokens(name))
 
 
 def _without_totals(grid: Grid, rows: Sequence[TableRow]) -> list[TableRow]:
     """The rows that are no sums, by their names; nor the last one, if its numbers add up the others."""
-    plain = [row for row in rows if not _totalled(row.label)]
-    last, above = grid.rows[-1], [row for row in grid.rows[:-1] if not _totalled(row.label)]
+    plain = [row for row in rows if not is_total(row.label)]
+    last, above = grid.rows[-1], [row for row in grid.rows[:-1] if not is_total(row.label)]
     numeric = [column for column, type_ in enumerate(grid.types) if type_ == "number" and column != grid.key]
     columns = [[as_number(row.cells[column].text) or 0.0 for row in (*above, last)] for column in numeric]
     columns = [
