@@ -596,7 +596,9 @@ def _extremes(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> 
     """The row with the largest or the smallest value of a column."""
     subject = _subject(asked, grid, wanted)
     pick = max if asked.operation is Operation.largest else min
-    for measure in _measures(asked, grid) if subject else ():
+    if subject is None:
+        return
+    for measure in _measures(asked, grid):
         column = grid.key if subject.column == measure.column else subject.column
         bound = subject.words | measure.words | asked.ordering
         apart = {measure.column, *([column] if subject.words else [])}  # labels may say which rows are meant
