@@ -65,7 +65,7 @@ def test_a_computed_statement_is_supported_and_a_changed_one_is_not():
     found = look_up("How many ferries are in Skelby?", [source])
     assert found is not None
     claim = table_claims(found, [evidence(source)], source)[0].claims[0]
-    assert claim.text == "There are 2 in the table."
+    assert claim.text == "There are 2 in the table: Gannet and Skua."
     assert JUDGE.verify(claim, [evidence(source)], lambda _: source).verdict is Verdict.supported
     changed = replace(claim, text=claim.text.replace("2", "3"))
     assert JUDGE.verify(changed, [evidence(source)], lambda _: source).verdict is Verdict.unsupported
@@ -109,3 +109,24 @@ def test_an_answer_without_its_rows_in_the_evidence_is_not_given():
     found = look_up("What is the speed of the Petrel?", [source])
     assert found is not None
     assert table_claims(found, [], source) == ()
+
+
+def test_a_statement_is_carried_by_its_cell_or_by_its_rows():
+    source = document()
+    one = look_up("What is the speed of the Petrel?", [source])
+    several = look_up("How many ferries are in Skelby?", [source])
+    assert one is not None and several is not None
+    assert [each.text for each in table_claims(one, [evidence(source)], source)[0].claims[0].carried_by] == ["22 kn"]
+    carried = table_claims(several, [evidence(source)], source)[0].claims[0].carried_by
+    assert [each.text.split()[0] for each in carried] == [
+        source.text[row.start : row.end].split()[0] for row in several.rows
+    ]
+
+
+def test_documents_beyond_those_named_are_counted():
+    source = document()
+    many = [evidence(source).quote] * 25
+    claim = derive(Derivation.number, many, ["k"], lambda _: source, "975")
+    assert claim.text.startswith("There are 1000 documents: Ferries of the sound (ferries.csv), ")
+    assert claim.text.endswith(" and 975 more.")
+    assert derive(Derivation.documents, many, ["k"], lambda _: source, "1").text.endswith(" and 1 more.")

@@ -26,14 +26,16 @@ RULES = {
     Operation.total: Derivation.total,
 }
 LISTED = 25  # documents named in one statement
-QUOTED = 8  # quotations of rows below a statement
+NAMED = 12  # things that are counted and named
+QUOTED = 12  # quotations of rows below a statement
 
 
 def statement(derived: Derived, document: Documents) -> str:
     """The statement that follows from the operands, as a sentence."""
     values = [" ".join(clean_text(each.text).split()) for each in derived.operands]
     sources = [found for each in derived.operands if (found := document(each.doc_id))]
-    words = _of_documents(derived.rule, sources) or _of_values(derived, values)
+    left = int(derived.detail) if derived.detail.isdigit() else 0
+    words = _of_documents(derived.rule, sources, left) or _of_values(derived, values)
     return words if words.endswith(".") else f"{words}."
 
 
@@ -47,7 +49,8 @@ def _of_values(derived: Derived, values: Sequence[str]) -> str:
             pairs = zip(values[::2], values[1::2], strict=False)
             return _these([f"{one} ({measure}{other})" for one, other in pairs])
         case Derivation.counted:
-            return f"There {_are(values)} {len(values)} in the table"
+            count = f"There {_are(values)} {len(values)} in the table"
+            return f"{count}: {_listed(values)}" if len(values) <= NAMED else count
         case Derivation.total:
             total = sum(as_number(each) or 0.0 for each in values)
             return f"The total is {f'{total:,.2f}'.removesuffix('.00')}{of}"
@@ -55,14 +58,15 @@ def _of_values(derived: Derived, values: Sequence[str]) -> str:
             return f"{_these(values)}{of}"
 
 
-def _of_documents(rule: Derivation, sources: Sequence[Document]) -> str:
-    """What the catalogue says of documents; empty for a rule about something else."""
+def _of_documents(rule: Derivation, sources: Sequence[Document], left: int = 0) -> str:
+    """What the catalogue says of documents, of which `left` are not named; empty for a rule about something else."""
+    count = len(sources) + left
     names = [_name(each) for each in sources[:LISTED]]
-    names += [f"{len(sources) - LISTED} more"] if len(sources) > LISTED else []
+    names += [f"{count - LISTED} more"] if count > LISTED else []
     match rule:
         case Derivation.number:
-            count = f"There {_are(sources)} {len(sources)} document{'s' if len(sources) != 1 else ''}"
-            return f"{count}: {_listed(names)}" if len(sources) <= LISTED else count
+            plural = "" if count == 1 else "s"
+            return f"There {'are' if plural else 'is'} {count} document{plural}: {_listed(names)}"
         case Derivation.documents:
             return _these(names)
         case Derivation.titled:
@@ -131,25 +135,23 @@ def fault(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> st
 
 
 def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Document) -> tuple[Block, ...]:
-    """The answer that a table gives: the statement, then its rows if there are several; the citation shows a single one.
+    """The answer that a table gives: the statement, carried by its cell or its rows, then the rows if there are several.
     Empty if some row is not in the evidence."""
 
-    def key(quote: Quote) -> str:
-        return next((each.key for each in evidence if lies_in(quote, each.passage)), "")
+    def key(*quotes: Quote) -> str:
+        """The passage of the first quotation that lies in one: a row, or its cell where the row is cut."""
+        return next((each.key for quote in quotes for each in evidence if lies_in(quote, each.passage)), "")
 
     operands = [_quote(document, each.start, each.end) for each in found.cells]
-    if found.operation is Operation.counted:
-        operands = [_quote(document, row.start, row.end) for row in found.rows]
-    keys = [key(each) for each in operands]
-    rows = [_quote(document, row.start, row.end) for row in found.rows[:QUOTED]]
+    rows = [_quote(document, row.start, row.end) for row in found.rows]
+    around = [next((row for row in rows if row.start <= each.start and each.end <= row.end), each) for each in operands]
+    keys = [key(row, each) for row, each in zip(around, operands, strict=True)]
     if not all(keys) or not operands:
         return ()
     first = derive(RULES[found.operation], operands, keys, lambda _: document, _detail(found, document))
-    if (
-        len(rows) == 1 and key(rows[0]) in keys
-    ):  # the passage may be a whole table, and was perhaps weighed for another row
-        first = replace(first, carried_by=(rows[0],))
-    quotes = tuple(Claim("", (key(row),), quote=row) for row in rows if key(row))
+    shown = [row for row in rows if key(row)][:QUOTED]
+    first = replace(first, carried_by=tuple(operands if len(operands) == 1 else shown or operands[:QUOTED]))
+    quotes = tuple(Claim("", (key(row),), quote=row) for row in shown)
     return (Block((first,)), Block(quotes)) if len(quotes) > 1 else (Block((first,)),)
 
 

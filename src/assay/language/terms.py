@@ -24,7 +24,9 @@ def fold_case(text: str) -> str:
     """The text in lower case and without accents: "Tekezé" and "Tekeze" become equal."""
     if text.isascii():  # the usual case, with no accents to remove
         return text.casefold()
-    return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    marks = [ord(sign) for sign in set(plain) if unicodedata.combining(sign)]  # a long text has few different signs
+    return plain.translate(dict.fromkeys(marks)) if marks else plain
 
 
 def content_terms(text: str) -> list[str]:

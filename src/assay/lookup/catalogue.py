@@ -101,47 +101,26 @@ def _form(pattern: str, wanted: Wanted, limit: Limit) -> Form:
     return Form(re.compile(rf"{pattern}\W*", re.I), wanted, limit)
 
 
+LEAD = rf"(?:(?P<count>how many)|{OPEN})"
+DATED = rf"(?:(?:{CREATED} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}"
+END = r"(?:(?P<newest>newest|latest|most recent|youngest)|oldest|earliest|first)"
+WHO = r"who (?:wrote|authored|sent|prepared|published|issued|(?:is|are|was|were) the (?:authors?|writers?|senders?) of)"
 FORMS = (
-    _form(rf"how many {NOUN} {SPEAK} (?P<words>.+)", Wanted.number, Limit.mention),
-    _form(rf"how many {NOUN} {TOPIC} (?P<words>.+)", Wanted.number, Limit.about),
-    _form(rf"how many {NOUN} {CREATED} by {THIS}", Wanted.number, Limit.author),
-    _form(
-        rf"how many {NOUN} (?:(?:{CREATED} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}",
-        Wanted.number,
-        Limit.dated,
-    ),
-    _form(rf"how many {NOUN}{PLACE}", Wanted.number, Limit.everything),
-    _form(rf"{OPEN} {NOUN} {SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
-    _form(rf"{OPEN} {NOUN} that {SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
-    _form(rf"{OPEN} {NOUN}(?: do (?:you|we) have)? {TOPIC} (?P<words>.+)", Wanted.documents, Limit.about),
-    _form(rf"{OPEN} {NOUN} {CREATED} by {THIS}", Wanted.documents, Limit.author),
-    _form(rf"{OPEN} {NOUN} (?:by|from) (?P<about>(?!\d).+)", Wanted.documents, Limit.author),
+    _form(rf"{LEAD} {NOUN} (?:that )?{SPEAK} (?P<words>.+)", Wanted.documents, Limit.mention),
+    _form(rf"{LEAD} {NOUN}(?: do (?:you|we) have)? {TOPIC} (?P<words>.+)", Wanted.documents, Limit.about),
+    _form(rf"{LEAD} {NOUN} (?:{CREATED} by {THIS}|(?:by|from) (?P<by>(?!\d).+))", Wanted.documents, Limit.author),
     _form(rf"(?:what|which {NOUN}) did (?P<about>.+) (?:write|author|send|publish)", Wanted.documents, Limit.author),
+    _form(rf"{LEAD} {NOUN} {DATED}", Wanted.documents, Limit.dated),
+    _form(rf"{LEAD} (?:are |is )?(?:the )?{NOUN}{PLACE}", Wanted.documents, Limit.everything),
     _form(
-        rf"{OPEN} {NOUN} (?:(?:{CREATED} |(?:are |were )?dated )(?:in |from )?|(?:are |were |date )?(?:from|in|of) ){YEAR}",
-        Wanted.documents,
-        Limit.dated,
+        rf"(?:what|which)(?: is|'s)? (?:the |our |my )?{END} {NOUN}(?: is this)?{PLACE}", Wanted.documents, Limit.oldest
     ),
-    _form(rf"{OPEN} (?:are |is )?(?:the )?{NOUN}{PLACE}", Wanted.documents, Limit.everything),
-    _form(
-        rf"(?:what|which)(?: is|'s)? (?:the |our |my )?(?:newest|latest|most recent|youngest) {NOUN}(?: is this)?{PLACE}",
-        Wanted.documents,
-        Limit.newest,
-    ),
-    _form(rf"which {NOUN} is (?:the )?(?:newest|latest|most recent)", Wanted.documents, Limit.newest),
-    _form(
-        rf"(?:what|which)(?: is|'s)? (?:the |our |my )?(?:oldest|earliest|first) {NOUN}{PLACE}",
-        Wanted.documents,
-        Limit.oldest,
-    ),
-    _form(rf"which {NOUN} is (?:the )?(?:oldest|earliest)", Wanted.documents, Limit.oldest),
-    _form(rf"who (?:wrote|authored|sent|prepared|published|issued) {THIS}", Wanted.authors, Limit.named),
-    _form(rf"who (?:is|are|was|were) the (?:authors?|writers?|senders?) of {THIS}", Wanted.authors, Limit.named),
+    _form(rf"which {NOUN} is (?:the )?{END}", Wanted.documents, Limit.oldest),
+    _form(rf"{WHO} {THIS}", Wanted.authors, Limit.named),
     _form(rf"by whom (?:is|was|were) {THIS} (?:written|sent|published)", Wanted.authors, Limit.named),
     _form(rf"when (?:was|were|is) {THIS} {WRITE}", Wanted.date, Limit.named),
-    _form(rf"(?:what|which) (?:is|was) the date of {THIS}", Wanted.date, Limit.named),
+    _form(rf"(?:(?:what|which) (?:is|was) the date of|how old is) {THIS}", Wanted.date, Limit.named),
     _form(rf"(?:what|which) date (?:is|was|does) {THIS}(?: {WRITE}| have| bear| carry)", Wanted.date, Limit.named),
-    _form(rf"how old is {THIS}", Wanted.date, Limit.named),
     _form(rf"what (?:is|was) the (?:full |exact )?title of {THIS}", Wanted.titled, Limit.named),
     _form(rf"what is {THIS} (?:called|titled|entitled)", Wanted.titled, Limit.named),
 )
@@ -156,12 +135,15 @@ def parse(question: str) -> CatalogueQuestion | None:
         if match is None:
             continue
         parts = match.groupdict()
-        words = (parts.get("words") or parts.get("about") or parts.get("day") or "").strip(" \"“”'‘’")
+        said = (parts.get(each) for each in ("words", "about", "by", "day"))
+        words = next(filter(None, said), "").strip(" \"“”'‘’")
         if form.limit in {Limit.mention, Limit.about, Limit.author, Limit.named} and not _names_something(words):
             continue
         if form.limit in {Limit.mention, Limit.about} and re.search(r"\b(?:and|or|but|not|which|that|who)\b", words):
             continue  # more than one condition
-        return CatalogueQuestion(form.wanted, form.limit, words, _kinds(match))
+        wanted = Wanted.number if parts.get("count") else form.wanted
+        limit = Limit.newest if parts.get("newest") else form.limit
+        return CatalogueQuestion(wanted, limit, words, _kinds(match))
     return None
 
 

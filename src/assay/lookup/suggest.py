@@ -16,27 +16,10 @@ from assay.core.types import Document, Section, TableRow
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_statement, split_statements
 from assay.language.terms import content_terms
-from assay.lookup.tables import Grid, look_up
+from assay.lookup.tables import Grid, is_total, look_up
 
 PLAIN = re.compile(r"[^\W_][\w ,.’'()&/-]*")  # a name, and nothing that could be more
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.):]?\s+(?=\S)")
-ASIDE = re.compile(
-    r"\b(?:introduction|abstract|summary|overview|conclusions?|references|bibliography|acknowledge?ments?|contents|index"
-    r"|appendix|glossary|notes?|see also|further reading|contact|imprint|background|discussion|methods?|results?|terms"
-    r"|definitions?|purpose|scope|general|details|outlook|totals?|related work|miscellaneous|links)\W*$",
-    re.I,
-)
-# Headings that "say about" cannot go on with: they open with a preposition or a conjunction, or speak to their reader.
-NO_TOPIC = re.compile(
-    r"(?:while|when|if|as|from|after|before|during|since|in|on|at|for|by|with|to|this|these|that)\b"
-    r"|.*\b(?:is|are|was|were|i|we|us|our|my|you|your|let[’']?s)\b",
-    re.I,
-)
-COLUMN = re.compile(r"[A-Za-z][a-z]+(?:[ -][A-Za-z]?[a-z]+){1,2}")  # two or three words; one alone is seldom clear
-PLURAL = re.compile(r"[^su]s(?: (?:in|of|per|for|by|to) .*)?$")
-SUMS = re.compile(r"(?:(?:sub|grand )?totals?|all|any|averages?|means?|sum|others?|none|overall|random|single)\b", re.I)
-NOT_NAMED = frozenset({"the", "a", "an", "who", "what", "how", "where", "why", "which"})
-NO_NOUN = re.compile(r"(?:.*ed|.*ing|the .*)$", re.I)  # "date completed", "the pier"
 WORDS = 7  # of a heading or a row
 TITLE = 80  # characters of a title in a question
 ROWS = 12  # rows of a table that are tried
@@ -75,14 +58,20 @@ def _of_tables(document: Document, known: Sequence[tuple[int, int]]) -> Iterator
 
 def _of_row(document: Document, grid: Grid, row: TableRow) -> Iterator[AnsweredQuestion]:
     label = row.label.strip()
-    if not (_plain(label) and _is_name(label, document.text)):
+    if is_total(label) or not (_plain(label) and _is_name(label, document.text)):
         return
     for column, cell in zip(grid.table.columns[1:], row.cells[1:], strict=False):
         value = cell.text.strip()
-        if not value or len(value) > TITLE or not (_plain(column) and _is_noun(column, document.text)):
-            continue
-        are = "are" if PLURAL.search(column) else "is"
-        question = f"What {are} the {column.lower()} of {label}?"
+        words = column.split()
+        if (
+            not value
+            or len(value) > TITLE
+            or not _plain(column)
+            or len(words) < 2
+            or any(each.endswith("s") for each in words)
+        ):
+            continue  # one word alone is seldom clear, and a plural would need another verb
+        question = f"What is the {words[0].lower()} {' '.join(words[1:])} of {label}?"
         answer = look_up(question, [document])
         if answer is not None and [each.text.strip() for each in answer.cells] == [value]:
             yield AnsweredQuestion(question, row.start, row.end, value)
@@ -97,25 +86,22 @@ def _of_text(document: Document, known: Sequence[tuple[int, int]]) -> Iterator[A
         yield AnsweredQuestion(f"What is “{title}” about?", *document.abstract)
     ends = [*(each.start for each in document.sections[1:]), len(document.text)]
     sections = list(zip(document.sections, ends, strict=False))
-    # The longest first, and last those whose heading is one word: it seldom says enough.
-    order = sorted(sections, key=lambda each: (" " not in each[0].title.strip(), each[0].end - each[1], each[0].start))
-    for section, end in order:
+    # The longest first; a heading of one word seldom says enough.
+    for section, end in sorted(sections, key=lambda each: (each[0].end - each[1], each[0].start)):
         heading = NUMBER.sub("", " ".join(section.title.split())).strip(" .:")
-        if _overlaps(section.start, end, known):
+        if " " not in heading or _overlaps(section.start, end, known):
             continue
-        if _about_something(heading, title) and _states(document, section, end):
-            question = f"What does “{title}” say about {_in_a_sentence(heading, document.text)}?"
+        if (
+            _plain(heading)
+            and set(content_terms(heading)) - set(content_terms(title))
+            and _states(document, section, end)
+        ):
+            question = f"What does “{title}” say about “{heading}”?"
             yield AnsweredQuestion(question, section.end, end)
 
 
 def _overlaps(start: int, end: int, known: Sequence[tuple[int, int]]) -> bool:
     return any(start < right and left < end for left, right in known)
-
-
-def _about_something(heading: str, title: str) -> bool:
-    own = set(content_terms(heading))
-    topic = not ASIDE.search(heading) and not NO_TOPIC.match(heading) and not heading.isupper()
-    return topic and _plain(heading) and bool(own - set(content_terms(title)))
 
 
 def _states(document: Document, section: Section, end: int) -> bool:
@@ -133,17 +119,9 @@ def _plain(words: str, most: int = WORDS) -> bool:
     return short and bool(PLAIN.fullmatch(words.strip()) and content_terms(words)) and not is_suspicious(words)
 
 
-def _is_noun(column: str, text: str) -> bool:
-    """Whether a column says what its cells are: in common words, not by somebody's name."""
-    named = any(word[0].isupper() and not _in_small_letters(word, text) for word in column.split()[1:])
-    return bool(COLUMN.fullmatch(column)) and not NO_NOUN.match(column) and not named
-
-
 def _is_name(label: str, text: str) -> bool:
     """Whether a row is about something with a name: words that have capitals wherever they stand, or a code."""
-    if SUMS.match(label) or not label[-1].isalnum():
-        return False
-    return all(
+    return label[-1].isalnum() and all(
         word[0].isupper() and not _in_small_letters(word, text) and (len(word) > 2 or any(map(str.isdigit, word)))
         for word in label.split()
     )
@@ -151,12 +129,3 @@ def _is_name(label: str, text: str) -> bool:
 
 def _in_small_letters(word: str, text: str) -> bool:
     return re.search(rf"\b{re.escape(word.lower())}\b", text) is not None
-
-
-def _in_a_sentence(heading: str, text: str) -> str:
-    """A heading as it stands within a sentence. Its first word keeps its capital if others have one, or if the text has it so
-    within a sentence."""
-    first, _, rest = heading.partition(" ")
-    named = any(word[0].isupper() for word in rest.split()) or re.search(rf"[a-z,] {re.escape(first)}\b", text)
-    small = first.lower() in NOT_NAMED or (first.istitle() and not named)
-    return f"{first.lower()} {rest}".strip() if small else heading

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from assay.language.terms import content_terms, fold_case, stem_word
-from assay.language.words import stop_words
+from assay.language.words import data_lines, stop_words
 
 TOKEN = re.compile(r"[^\W_]+(?:[-.:/’'][^\W_]+)*")
 POSSESSIVE = re.compile(r"['’]s$")
@@ -23,49 +23,38 @@ class Operation(StrEnum):
     total = "total"
 
 
-# Words that order rows. A direction is about values; for dates the first is the smallest.
-SMALLEST = frozenset("first earliest oldest soonest least fewest lowest smallest shortest cheapest lightest".split())
+# Words that order rows. For dates the first is the smallest.
+SMALLEST = frozenset("first earliest oldest least fewest lowest smallest shortest cheapest lightest minimum".split())
 LARGEST = frozenset(
-    "last latest newest most highest largest biggest greatest longest tallest heaviest maximum max".split()
+    "last latest newest most highest largest biggest greatest longest tallest heaviest widest deepest maximum".split()
 )
-OF_DATES = frozenset("first earliest oldest soonest last latest newest".split())
-TOTAL = frozenset("total sum altogether together combined".split())
-# Words that ask for a measure under another name: a question says how high, a column says height.
+OF_DATES = frozenset("first earliest oldest last latest newest".split())
+TOTAL = frozenset("total totals subtotal sum altogether together combined".split())
+NEGATED = frozenset("without no not lack lacks lacking missing hasn't isn't aren't haven't doesn't don't".split())
+# A question says how high or the highest, a column says height.
 MEASURES = {
-    "high": "height",
-    "tall": "height",
-    "long": "length",
-    "wide": "width",
-    "deep": "depth",
-    "heavy": "weight",
-    "old": "age",
-    "large": "size",
-    "big": "size",
-    "far": "distance",
-    "fast": "speed",
-    "expensive": "price",
-    "cheap": "price",
-    "pieces": "quantity",
-    "units": "quantity",
-    "items": "quantity",
+    **dict.fromkeys(("high", "highest", "tall", "tallest"), "height"),
+    **dict.fromkeys(("long", "longest", "shortest"), "length"),
+    **dict.fromkeys(("wide", "widest"), "width"),
+    **dict.fromkeys(("deep", "deepest"), "depth"),
+    **dict.fromkeys(("heavy", "heaviest", "lightest"), "weight"),
 }
-# Forms of a verb that share no stem: a question says spend, a column says spent.
-PAST = {
-    "buy": "bought",
-    "build": "built",
-    "hold": "held",
-    "keep": "kept",
-    "lose": "lost",
-    "make": "made",
-    "pay": "paid",
-    "sell": "sold",
-    "send": "sent",
-    "spend": "spent",
-    "teach": "taught",
-    "win": "won",
-}
-NEGATED = frozenset("without no not lack lacks lacking missing".split())
-DETERMINING = frozenset("a an the of in at on for from by with to this that these those our my its their".split())
+AUXILIARIES = frozenset("do does did have has had is are was were be been can could will would may must".split())
+
+KINDS = (
+    ("number", re.compile(r"\bhow (?!is|are|was|were|do|does|did|can)\w+", re.I)),
+    ("date", re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|year)\b", re.I)),
+    ("name", re.compile(r"\bwho(?:m|se)?\b", re.I)),
+    ("place", re.compile(r"\bwhere\b", re.I)),
+)
+SEVERAL = re.compile(
+    r"\W*+(?:(?:in|at|on|for|of|from) )?(?:which|what|who)\b|.*\b(?:all|every|each|list)\b", re.I | re.S
+)
+COUNTED = re.compile(r"\bhow many\b|\bnumber of\b", re.I)
+ASKED = re.compile(
+    r"\b(?:which|what|whose|list|name|all|every|each|how many|number of)\b(?: (?:of|the|all|our|my|these|those)\b)*+",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +80,7 @@ class TableQuestion:
     negated: frozenset[int]  # places of negated words
     dates: bool = False  # the order is one of dates, if the table has any
     kind: str = ""  # the kind of value: number, date, name, place
-    auxiliary: bool = False  # a verb stands apart from its auxiliary: did … subscribe, have … won
+    auxiliary: bool = False  # a verb may stand apart from its auxiliary: did … subscribe, have … won
 
 
 def tokens(text: str) -> list[str]:
@@ -109,81 +98,59 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-KINDS = (
-    ("number", re.compile(r"\bhow (?:many|much|long|far|old|high|large|big|tall|deep|wide|heavy|fast|often)\b", re.I)),
-    ("date", re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|year)\b", re.I)),
-    ("name", re.compile(r"\bwho(?:m|se)?\b", re.I)),
-    ("place", re.compile(r"\bwhere\b", re.I)),
-)
-SEVERAL = re.compile(r"\b(?:all|every|each|list)\b", re.I)
-AUXILIARY = re.compile(r"\b(?:do|does|did|have|has|had|can|could|will|would|may|must)\b", re.I)
-COUNTED = re.compile(r"\bhow many\b|\b(?:what is|give) the (?:number|count) of\b", re.I)
-ASKED = re.compile(r"\b(?:which|what|whose|list|name|all|every|each|how many|number of)\b", re.I)
+@cache
+def _small_words() -> dict[str, frozenset[str]]:
+    """By language, the words that name nothing."""
+    lines = (line.partition(":") for line in data_lines("question_words"))
+    return {"en": stop_words(), **{code: frozenset(map(fold_case, words.split())) for code, _, words in lines}}
+
+
+def small_words(question: str) -> frozenset[str]:
+    """The words that name nothing in the language of a question: the one that most of its words are of."""
+    said = [part for word in tokens(question) for part in re.split(r"['’]", word)]
+    return max(_small_words().values(), key=lambda words: sum(word in words for word in said))
 
 
 def parse(question: str) -> TableQuestion:
-    raw = [(POSSESSIVE.sub("", match[0]), match.start()) for match in TOKEN.finditer(question)]
-    ignored = stop_words()
+    ignored = small_words(question)
+    raw = [POSSESSIVE.sub("", match[0]) for match in TOKEN.finditer(question)]
     words: list[Word] = []
-    ordering: set[int] = set()
     negated: set[int] = set()
-    direction: Operation | None = None
-    dates = False
-    for place, (text, _) in enumerate(raw):
-        plain = fold_case(text)
-        before = fold_case(raw[place - 1][0]) if place else ""
-        if plain in SMALLEST | LARGEST:
-            direction = Operation.smallest if plain in SMALLEST else Operation.largest
-            dates = dates or plain in OF_DATES
-            ordering.add(place)
-        elif plain in NEGATED:
-            ordering.add(place)
+    for place, text in enumerate(raw):
+        plain = re.sub(r"^(?:[ldst]|qu)['’]", "", fold_case(text))  # l'hôtel, d’Oslo
+        if plain in NEGATED:
             negated.update(range(place + 1, place + 5))
-        if plain in ignored or not content_terms(plain):
-            continue
-        named = any(sign.isdigit() for sign in text) or (text[0].isupper() and place > 0)
-        words.append(Word(plain, stem_word(plain), place, before, named))
-    kind = next((kind for kind, pattern in KINDS if pattern.search(question)), "")
+        if plain in SMALLEST | LARGEST or (plain not in ignored | NEGATED and content_terms(plain)):
+            named = any(map(str.isdigit, text)) or (text[0].isupper() and place > 0)
+            before = fold_case(raw[place - 1]) if place else ""
+            words.append(Word(plain, stem_word(plain), place, before, named))
+    ordering = [word for word in words if word.text in SMALLEST | LARGEST]
+    operation = Operation.rows if SEVERAL.match(question) else Operation.cell
     if COUNTED.search(question):
         operation = Operation.counted
-    elif direction:
-        operation = direction
-    elif asks_total(question):
+    elif ordering:
+        operation = Operation.smallest if ordering[0].text in SMALLEST else Operation.largest
+    elif not TOTAL.isdisjoint(tokens(question)):
         operation = Operation.total
-    elif (
-        kind == "name"
-        or SEVERAL.search(question)
-        or re.match(r"\W*+(?:(?:in|at|on|for|of) )?(?:which|what)\b", question, re.I)
-    ):
-        operation = Operation.rows
-    else:
-        operation = Operation.cell
     return TableQuestion(
-        question, tuple(words), operation, frozenset(ordering), _subject(question, raw, words), frozenset(negated),
-        dates, kind, AUXILIARY.search(question) is not None,
-    )  # fmt: skip
+        question,
+        tuple(words),
+        operation,
+        frozenset(word.place for word in ordering),
+        _subject(question, words),
+        frozenset(negated),
+        any(word.text in OF_DATES for word in ordering),
+        next((kind for kind, pattern in KINDS if pattern.search(question)), ""),
+        not AUXILIARIES.isdisjoint(tokens(question)),
+    )
 
 
-def asks_total(question: str) -> bool:
-    return not TOTAL.isdisjoint(tokens(question))
-
-
-def _subject(question: str, raw: list[tuple[str, int]], words: list[Word]) -> tuple[Word, ...]:
+def _subject(question: str, words: list[Word]) -> tuple[Word, ...]:
     """The words right after the one that asks: "which product codes", "how many sensors"."""
-    asked = None
-    for asked in ASKED.finditer(question):
-        if not re.match(r"\W*(?:of\b|the\b|all\b|every\b|each\b)", question[asked.end() :], re.I):
-            break
-    if asked is None:
-        return ()
-    start = sum(1 for _, at in raw if at < asked.end())
+    asked = ASKED.search(question)
+    start = len(TOKEN.findall(question[: asked.end()])) if asked else 0
     found: list[Word] = []
-    by_place = {word.place: word for word in words}
-    for place in range(start, len(raw)):
-        if place in by_place and not by_place[place].named:
-            found.append(by_place[place])
-        elif found or fold_case(raw[place][0]) not in {"of", "the", "our", "my", "all", "these", "those"}:
-            break
-        if len(found) == 3:
-            break
+    for word in words if asked else ():
+        if word.place == start + len(found) and word.text not in SMALLEST | LARGEST and len(found) < 3:
+            found.append(word)
     return tuple(found)

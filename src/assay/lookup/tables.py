@@ -1,49 +1,50 @@
-"""Finds what a table says in answer to a question: cells by row and column, rows by condition, counts and extremes.
+"""Finds what a table says in answer to a question: a cell by row and column, rows by condition, counts, extremes and sums.
 
-An interpretation assigns every content word of the question to the table, a column, a row or the operation. A table
-answers only if no noun of the question is left over. Pure.
+A reading binds every content word of the question to the table, a column, a row or the operation. A table answers only if
+all readings, of all tables, give the same values. Pure.
 """
 
 from __future__ import annotations
 
-import calendar
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise, takewhile
 
+from assay.core.formats import formats_by_noun
 from assay.core.identity import ORGANISATION
-from assay.core.tables import table_rows
-from assay.core.types import Document, Table, TableCell, TableRow
-from assay.language.dates import parse_written_date
-from assay.language.terms import asking_stems, fold_case, stem_word
+from assay.core.tables import row_spans, table_rows
+from assay.core.types import Document, Table, TableCell, TableRow, file_name
+from assay.language.dates import MONTHS, parse_written_date
+from assay.language.terms import asking_stems, content_terms, fold_case, stem_word
 from assay.lookup.table_question import (
-    DETERMINING,
+    AUXILIARIES,
     MEASURES,
-    PAST,
     TOTAL,
     Operation,
     TableQuestion,
     Word,
-    asks_total,
     parse,
     stems,
     tokens,
 )
 
-ROWS = 5000  # of a table that is read
+ROWS = 5000  # of a table that is read; one with more rows answers nothing
 LISTED = 40  # rows of an answer
+SHOWN = 12  # rows that are shown where none is stated
 YES, NO = frozenset({"yes", "y", "true", "x", "✓", "✔", "ja"}), frozenset({"no", "n", "false", "-", "–", "nein", ""})
-SUMS = frozenset({"total", "totals", "sum", "subtotal", "average", "mean", "overall", "grand"})
+CENTURIES = 150  # years between the first and the last of a column; more are numbers
 SHORT = 4  # words of a cell that one name may stand for
-PLACES = stems("location place site town city address country region headquarters venue room")  # heads for "where"
+PLACES = stems("location place site town city address country region headquarters")  # names of columns for "where"
 LONG = 8  # words of a cell that is text, not a value
+SIMILAR = 4  # letters that two forms of a word share, at least
+CONDITIONS = 3  # of one reading
 
 
 @dataclass(frozen=True, slots=True)
 class TableAnswer:
-    """What a table says: the cells that are the answer, the rows they are in, and the words of the question they account
-    for. `value` is set where it is computed."""
+    """What a table says: the cells that are the answer, and the rows they are in. `value` is set where it is computed."""
 
     operation: Operation
     document: str
@@ -52,7 +53,6 @@ class TableAnswer:
     cells: tuple[TableCell, ...]
     column: str = ""
     value: str = ""
-    score: float = 0.0
 
 
 @dataclass(eq=False)
@@ -64,25 +64,31 @@ class Grid:
 
     @cached_property
     def rows(self) -> list[TableRow]:
-        return table_rows(self.table, self.document.text)[:ROWS]
+        return table_rows(self.table, self.document.text)
 
     @cached_property
     def heads(self) -> list[frozenset[str]]:
-        return [stems(name.replace("_", " ")) for name in self.table.columns]
+        return [stems(_spaced(name)) for name in self.table.columns]
+
+    @cached_property
+    def around(self) -> str:
+        """What is written above the table and of its document: what the rows are, and where they are from."""
+        document = self.document
+        kind = " ".join(noun for noun, formats in formats_by_noun().items() if document.kind in formats)
+        owner, heading = document.meta.get(ORGANISATION, ""), document.heading_at(self.table.start)
+        return " ".join((document.title, _spaced(file_name(document.uri)), owner, heading, kind, "table"))
 
     @cached_property
     def about(self) -> frozenset[str]:
-        """The words above and around the table: what the rows are, and where they are from."""
-        document, table = self.document, self.table
-        name = document.uri.rpartition("/")[2].replace("_", " ")
-        above = document.text[max(0, table.start - 300) : table.start].rsplit("\n\n", 2)[-1] if table.start else ""
-        owner = document.meta.get(ORGANISATION, "")
-        heading = document.heading_at(table.start)
-        return stems(" ".join((document.title, name, owner, heading, table.caption, table.units, table.period, above)))
+        """The words around the table and its own. The years of a table are its own, if it has some."""
+        around, own = stems(self.around), stems(self.own)
+        if any(map(as_date, own.union(*self.heads))):
+            around = frozenset(each for each in around if not any(map(str.isdigit, each)))
+        return own | around
 
     @cached_property
-    def cells(self) -> list[list[frozenset[str]]]:
-        return [[stems(self.value(row, column)) for column in range(len(self.table.columns))] for row in self.rows]
+    def own(self) -> str:
+        return " ".join((self.table.caption, self.table.units, self.table.period))
 
     def value(self, row: TableRow, column: int) -> str:
         return row.label if column == 0 else row.cells[column].text
@@ -90,7 +96,28 @@ class Grid:
     @cached_property
     def types(self) -> list[str]:
         """The kind of values in each column: number, date, flag, text or name."""
-        return [_type([self.value(row, column) for row in self.rows]) for column in range(len(self.table.columns))]
+        return [_type([row.cells[column].text for row in self.rows]) for column in range(len(self.table.columns))]
+
+    @cached_property
+    def identifying(self) -> int:
+        """The last of the columns that identify rows: the first that is not all codes and numbers."""
+        coded = [
+            all(any(map(str.isdigit, row.cells[column].text)) for row in self.rows) for column in range(len(self.heads))
+        ]
+        return next((column for column, codes in enumerate(coded) if not codes), 0)
+
+    @cached_property
+    def key(self) -> int:
+        """The column that names the rows: the first whose values differ and are no numbers, else the first of all."""
+        for column, type_ in enumerate(self.types):
+            values = [self.value(row, column) for row in self.rows]
+            if type_ in {"name", "text", "date"} and len(set(values)) == len(values):
+                return column
+        return 0
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _type(values: Sequence[str]) -> str:
@@ -100,6 +127,9 @@ def _type(values: Sequence[str]) -> str:
     if all(fold_case(value.strip()) in YES | NO for value in filled) and len(filled) > 1:
         return "flag"
     most = 0.7 * len(filled)
+    years = [int(value) for value in filled if YEAR.fullmatch(value.strip())]
+    if len(years) == len(filled) and max(years) - min(years) > CENTURIES:
+        return "number"
     if sum(as_date(value) is not None for value in filled) >= most:
         return "date"
     if sum(as_number(value) is not None for value in filled) >= most:
@@ -116,7 +146,7 @@ CELL_FIGURE = re.compile(
 def as_number(value: str) -> float | None:
     """The number that a cell consists of, with its sign; a unit may follow, as in "37 m" and "(81)"."""
     match = CELL_FIGURE.match(value.strip())
-    if not match or len(match[3].split()) > 3 or re.match(r"[-:/]\s*\d", match[3].strip()):
+    if not match or len(match[3].split()) > 3 or re.match(r"[-:/]\s*\d|\w*\d\w", match[3].strip()):
         return None
     digits = re.sub(r"[ ’']", "", match[2]).rstrip(".,")
     if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits) or "," not in digits:
@@ -135,10 +165,10 @@ YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 def as_date(value: str) -> str | None:
     """The day, month or year that a cell consists of, as ISO 8601."""
     words = value.strip()
-    if match := re.fullmatch(r"(\d{4}(?:-\d\d(?:-\d\d)?)?)(?:[ T]\d\d:\d\d(?::\d\d)?)?", words):
-        return match[1] if YEAR.match(words) else None
+    if match := re.fullmatch(r"((?:1[5-9]|20)\d\d(?:-\d\d(?:-\d\d)?)?)(?:[ T]\d\d:\d\d(?::\d\d)?)?", words):
+        return match[1]
     if match := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", words):
-        return f"{match[3].zfill(4) if len(match[3]) == 4 else '20' + match[3]}-{match[1].zfill(2)}-{match[2].zfill(2)}"
+        return f"{match[3] if len(match[3]) == 4 else '20' + match[3]}-{match[1].zfill(2)}-{match[2].zfill(2)}"
     found = parse_written_date(words) if len(words) < 40 else None
     return found[0] if found else None
 
@@ -148,200 +178,43 @@ def as_date(value: str) -> str | None:
 
 def has_word(word: Word, there: frozenset[str]) -> bool:
     """Whether one of these stems is the word, or another form of it; numbers and codes must be equal."""
-    others = (MEASURES.get(word.text, ""), PAST.get(word.text, ""))
-    if word.stem in there or any(stem_word(other) in there for other in others if other):
+    if word.stem in there or stem_word(MEASURES.get(word.text, word.text)) in there:
         return True
-    if any(sign.isdigit() for sign in word.text) or len(word.stem) < 4:
+    if len(word.stem) < SIMILAR or any(map(str.isdigit, word.text)):
         return False
-    least = max(4, len(word.stem) - 3)
-    return any(
-        len(other) >= 4 and (other.startswith(word.stem) or (len(other) >= least and word.stem.startswith(other)))
-        for other in there
-    )
+    return any(_alike(word.stem, other) for other in there if other.startswith(word.stem[:SIMILAR]))
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two stems are forms of one word: spend and spent, subscribe and subscription."""
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    shorter, longer = sorted((len(one), len(other)))
+    return shared >= 0.75 * longer or (shared == shorter and longer - shorter <= 3)
 
 
 def covered(words: Iterable[Word], there: frozenset[str]) -> frozenset[int]:
     return frozenset(word.place for word in words if has_word(word, there))
 
 
-PARTICIPLE = re.compile(r"(?:ed|ing|wn|en|ught|ilt|old|ent|eld|ept|elt|ade)$")
+@lru_cache(maxsize=50_000)
+def _content(name: str) -> frozenset[str]:
+    """The stems of a name without small words and footnote marks."""
+    words = [word for word in tokens(_spaced(name)) if len(word) > 1 and content_terms(word)]
+    return frozenset(map(stem_word, words or tokens(name)))
 
 
-def leftover(asked: TableQuestion, accounted: frozenset[int]) -> list[Word]:
-    """The words that nothing accounts for. A verb needs no account: it follows a noun, where a noun follows an article, a
-    preposition or the word that asks."""
-    known = {word.text for word in asked.words if word.place in accounted}
-    left: list[Word] = []
-    for word in asked.words:
-        if word.place in accounted | asked.ordering or (word.stem in asking_stems() and not word.named):
-            continue
-        follows = word.before in known and (asked.auxiliary or word in asked.subject)
-        if not word.named and word.before not in DETERMINING and (follows or PARTICIPLE.search(word.text)):
-            continue
-        left.append(word)
+def leftover(asked: TableQuestion, bound: frozenset[int]) -> list[Word] | None:
+    """The words that nothing binds: such as only shape a question, and one verb. None if there are others."""
+    known = {word.text for word in asked.words if word.place in bound}
+    left = [word for word in asked.words if word.place not in bound]
+    verbs = [word for word in left if word.stem not in asking_stems()]
+    if any(word.named or word.place in asked.ordering for word in left) or len(verbs) > 1:
+        return None
+    for verb in verbs:
+        second = asked.auxiliary or verb in asked.subject
+        if not second or verb.before not in known | AUXILIARIES or verb in asked.subject[:1]:
+            return None
     return left
-
-
-# --- interpretations ------------------------------------------------------------------------------------------------
-
-
-def look_up(question: str, documents: Sequence[Document]) -> TableAnswer | None:
-    """The best answer that the tables of these documents give; None if none accounts for the whole question. Documents
-    are in order of relevance, which decides between equals."""
-    asked = parse(question)
-    best: TableAnswer | None = None
-    for document in documents:
-        for table in document.tables:
-            grid = Grid(document, table)
-            if not grid.rows or len(table.columns) < 2:
-                continue
-            for found in interpretations(asked, grid):
-                if not _repeats(question, found) and (best is None or _rank(found) > _rank(best)):
-                    best = found
-    return best
-
-
-def _rank(found: TableAnswer) -> tuple[bool, float]:
-    """A number that a table gives comes before the number of its rows."""
-    return found.operation is not Operation.counted, found.score
-
-
-def _repeats(question: str, found: TableAnswer) -> bool:
-    """Whether an answer has nothing but words of the question: the name of a row does not say who made it."""
-    computed = found.operation in {Operation.counted, Operation.total}
-    return not computed and all(stems(cell.text) <= stems(question) for cell in found.cells)
-
-
-def interpretations(asked: TableQuestion, grid: Grid) -> Iterable[TableAnswer]:
-    readings: list[Callable[[TableQuestion, Grid], TableAnswer | None]] = []
-    match asked.operation:
-        case Operation.largest | Operation.smallest:
-            ordering = [word for word in asked.words if word.place in asked.ordering]
-            named = any(has_word(word, head) for word in ordering for head in grid.heads)
-            readings = [_cell] if named else [_extreme]  # the column itself may give the highest
-        case Operation.counted:
-            readings = [_cell, _selected, *([_total] if asks_total(asked.text) else [])]
-        case Operation.rows:
-            readings = [_cell, _selected]
-        case Operation.total:
-            readings = [_cell, _total]
-        case _:
-            readings = [_cell]
-    if COMPARED.search(asked.text):  # it describes rows, and names none
-        readings = [each for each in readings if each is not _cell]
-    for reading in readings:
-        if found := reading(asked, grid):
-            yield found
-
-
-def _cell(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
-    """One cell: the row that the question names, and the column that it asks for."""
-    words = [word for word in asked.words if word.place not in asked.ordering]
-    keys = [_row_keys(words, grid, place) for place in range(len(grid.rows))]
-    weights = [sum(2 if word.named else 1 for word in row) for row in keys]
-    most = max(weights, default=0)
-    if not most and len(grid.rows) > 1:  # the row of a table with one row needs no name
-        return None
-    best = [place for place, weight in enumerate(weights) if weight == most]
-    named = keys[best[0]]
-    if asked.operation is Operation.cell and named and not _identified(asked, grid, best[0], named):
-        return None
-    columns = _target_columns(asked, grid, best[0], named)
-    found: TableAnswer | None = None
-    for column, matched in columns:
-        values = {grid.value(grid.rows[place], column) for place in best}
-        rows = [grid.rows[place] for place in best]
-        if len(values) != 1 or not "".join(values).strip():
-            continue
-        accounted = frozenset(word.place for word in named) | matched | covered(words, grid.about | grid.heads[0])
-        accounted |= _unit(asked, grid.table.columns[column])
-        if leftover(asked, accounted):
-            continue
-        score = most + 2 * len(matched) - 0.1 * (len(best) - 1) + 0.5 * _fits(asked.kind, grid.types[column])
-        answer = TableAnswer(
-            Operation.cell, grid.document.id, grid.table, (rows[0],), (rows[0].cells[column],),
-            grid.table.columns[column], score=score,
-        )  # fmt: skip
-        if found is None or score > found.score:
-            found = answer
-    return found
-
-
-def _unit(asked: TableQuestion, column: str) -> frozenset[int]:
-    """The unit that a question ends with, if the column has one: "in megabases" for "Size (Mb)"."""
-    last = asked.words[-1:]
-    asks = (
-        asked.kind == "number"
-        and column.rstrip().endswith(")")
-        and asked.text.rstrip(" ?.").endswith(tuple(word.text for word in last))
-    )
-    return frozenset(word.place for word in last if asks and word.before == "in" and not word.named)
-
-
-def _row_keys(words: Sequence[Word], grid: Grid, place: int) -> tuple[Word, ...]:
-    """The words of the question that name this row: those in cells that they mostly fill."""
-    found: dict[int, Word] = {}
-    for column, cell in enumerate(grid.cells[place]):
-        inside = [word for word in words if has_word(word, cell)]
-        if not inside or len(cell) > 3 * LONG:
-            continue
-        own = stems(grid.rows[place].cells[column].text)  # without the group that the row is in
-        filled = 2 * len(inside) >= len(cell) or (len(cell) <= SHORT and any(word.named for word in inside))
-        filled = filled or (column == 0 and 0 < len(own) <= 2 * sum(has_word(word, own) for word in inside))
-        if filled and not all(word.place in covered([word], grid.heads[column]) for word in inside):
-            found.update({word.place: word for word in inside})
-    return tuple(found.values())
-
-
-def _identified(asked: TableQuestion, grid: Grid, place: int, named: Sequence[Word]) -> bool:
-    """Whether the words that name a row are in its label, or in a column that the question names too: what a dam feeds is
-    not the dam. Codes and numbers before the label do not count."""
-    cells = grid.cells[place]
-    codes = [all(re.search(r"\d", grid.value(row, column)) for row in grid.rows) for column in range(len(cells))]
-    label = next((column for column, coded in enumerate(codes) if not coded), 0)
-    inside = [column for column, cell in enumerate(cells) if any(has_word(word, cell) for word in named)]
-    return any(column <= label or covered(asked.words, grid.heads[column]) for column in inside)
-
-
-def _target_columns(
-    asked: TableQuestion, grid: Grid, place: int, named: Sequence[Word]
-) -> list[tuple[int, frozenset[int]]]:
-    """The columns that may be asked for, each with the words that name it."""
-    used = {column for column, cell in enumerate(grid.cells[place]) if any(has_word(word, cell) for word in named)}
-    rest = [word for word in asked.words if word not in named and word.place not in asked.ordering]
-    every = [word for word in asked.words if word.place not in asked.ordering]
-    scored = [
-        (column, covered(rest, head) | (covered(every, head) if covered(rest, head) else frozenset()))
-        for column, head in enumerate(grid.heads)
-        if column not in used and _may_answer(asked, grid.types[column])
-    ]
-    if asked.kind == "place":
-        scored = [(column, matched) for column, matched in scored if grid.heads[column] & PLACES] or scored
-    spoken = [(column, matched) for column, matched in scored if matched]
-    if spoken:
-        most = max(len(matched) for _, matched in spoken)
-        best = [(column, matched) for column, matched in spoken if len(matched) == most]
-        beside = [len(grid.heads[column]) for column, _ in best]  # the name that has least beside what was said
-        best = [each for each, size in zip(best, beside, strict=True) if size == min(beside)]
-        whole = min(beside) <= most
-        return best if len(best) == 1 or whole or len({matched for _, matched in best}) > 1 else []
-    if asked.kind == "place" and len(scored) == 1 and grid.heads[scored[0][0]] & PLACES:
-        return scored
-    dates = [(column, matched) for column, matched in scored if grid.types[column] == "date"]
-    if len(dates) == 1 and asked.kind == "date":
-        return dates
-    return scored if len(scored) == 1 and len(grid.table.columns) == 2 else []
-
-
-def _fits(kind: str, type_: str) -> bool:
-    return {"number": "number", "date": "date", "name": "name", "place": "name"}.get(kind) == type_
-
-
-def _may_answer(asked: TableQuestion, type_: str) -> bool:
-    """Whether values of a type can be what is asked for: a date is nobody and no place, and "no" does not say which."""
-    if asked.kind in {"name", "place"} and type_ in {"date", "number"}:
-        return False
-    return type_ != "empty" and (type_ != "flag" or asked.operation is Operation.cell)
 
 
 # --- conditions -----------------------------------------------------------------------------------------------------
@@ -349,108 +222,81 @@ def _may_answer(asked: TableQuestion, type_: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What rows must meet: the words of the question that say it, the column, and the test."""
+    """What rows must meet: the words of the question that say it, the column, and the places of the rows that do."""
 
     words: frozenset[int]
     column: int
-    holds: Callable[[TableRow], bool]
+    rows: frozenset[int]
 
 
-def conditions(asked: TableQuestion, grid: Grid, subject: int, taken: frozenset[int]) -> list[Condition]:
-    """The conditions that the question sets, whole values first."""
+def conditions(asked: TableQuestion, grid: Grid) -> list[Condition]:
+    found = [each for column in range(len(grid.table.columns)) for each in _valued(asked, grid, column)]
+    found += _flagged(asked, grid) + _dated(asked, grid) + _compared(asked, grid)
+    return [each for each in found if each.rows]
+
+
+def _valued(asked: TableQuestion, grid: Grid, column: int) -> Iterator[Condition]:
+    """The rows whose cell in a column the question names, for each set of words that no other contains. A value that is
+    said whole comes before a longer one."""
+    if grid.types[column] in {"flag", "empty"}:
+        return
+    said = f" {' '.join(tokens(asked.text))} "
+    best: dict[frozenset[int], tuple[int, set[int]]] = {}
+    for place, row in enumerate(grid.rows):
+        own, value = row.cells[column].text, grid.value(row, column)
+        if not own.strip() or len(own.split()) > 3 * LONG or not (named := _names(asked, own)):
+            continue
+        words, whole = named
+        words |= covered(asked.words, stems(value))
+        whole += f" {' '.join(tokens(own))} " in said
+        if whole > best.get(words, (-1, set()))[0]:
+            best[words] = (whole, set())
+        if whole == best[words][0]:
+            best[words][1].add(place)
+    for words, (_, rows) in best.items():
+        if not any(words < other for other in best):
+            negated = bool(words & asked.negated)
+            yield Condition(words, column, frozenset(range(len(grid.rows))) - rows if negated else frozenset(rows))
+
+
+def _names(asked: TableQuestion, cell: str) -> tuple[frozenset[int], int] | None:
+    """The words of the question that name a cell, and 1 if they are all of its words; None if they are too few of them."""
+    content = _content(cell)
+    inside = [word for word in asked.words if has_word(word, content)]
+    reached = [stem for stem in content if any(has_word(word, frozenset({stem})) for word in inside)]
+    enough = 2 * len(reached) >= len(content) or (len(content) <= SHORT and any(word.named for word in inside))
+    return (frozenset(word.place for word in inside), int(len(reached) == len(content))) if inside and enough else None
+
+
+def _flagged(asked: TableQuestion, grid: Grid) -> list[Condition]:
+    """Columns of yes and no are conditions by their names."""
     found: list[Condition] = []
-    used = set(taken)
     for column, head in enumerate(grid.heads):
-        if grid.types[column] == "flag":
-            matched = covered(asked.words, head)
-            if matched and len(matched) >= 0.6 * len([each for each in head if len(each) > 3]) and not matched <= used:
-                wanted = not matched & asked.negated
-                found.append(Condition(matched, column, _flagged(grid, column, wanted=wanted)))
-                used |= matched
-    if (period := _period(asked, grid, frozenset(used))) and period.column not in {each.column for each in found}:
-        found.append(period)
-        used |= period.words
-    spoken = f" {' '.join(tokens(asked.text))} "
-    values: list[tuple[int, str, int]] = []
-    for column in range(len(grid.table.columns)):
-        if grid.types[column] in {"flag", "empty", "text"}:
-            continue
-        for value in {" ".join(tokens(grid.value(row, column))) for row in grid.rows}:
-            if value and f" {value} " in spoken:
-                values.append((len(value.split()), value, column))
-    for _, value, column in sorted(values, key=lambda each: (-each[0], each[1] != "", each[2])):
-        own = _places_of(asked, value)
-        if not own or own <= used or column in {each.column for each in found}:
-            continue
-        beside = covered(asked.words, grid.heads[column])
-        if value.replace(".", "").isdigit() and not beside and _in_columns(grid, value) > 1:
-            continue
-        found.append(Condition(own | beside, column, _valued(grid, column, value, negated=bool(own & asked.negated))))
-        used |= own | beside
-    for word in leftover(asked, frozenset(used) | covered(asked.words, grid.about)):
-        for column in range(len(grid.table.columns)):
-            if column == subject or grid.types[column] in {"flag", "empty", "number", "date", "text"}:
-                continue
-            if has_word(word, grid.heads[column]) or column in {each.column for each in found}:
-                continue
-            if any(has_word(word, cells[column]) for cells in grid.cells):
-                found.append(
-                    Condition(frozenset({word.place}), column, _worded(grid, column, word, word.place in asked.negated))
-                )
-                used.add(word.place)
-                break
+        words = covered(asked.words, head) if grid.types[column] == "flag" else frozenset()
+        if words and len(words) >= 0.6 * len(_content(grid.table.columns[column])):
+            wanted = not words & asked.negated
+            cells = (fold_case(row.cells[column].text.strip()) for row in grid.rows)
+            rows = frozenset(place for place, cell in enumerate(cells) if (cell in YES) == wanted)
+            found.append(Condition(words, column, rows))
     return found
 
 
-MONTH_AND_YEAR = re.compile(r"\b(" + "|".join(calendar.month_name[1:]) + r")\s+((?:1[5-9]|20)\d\d)\b", re.I)
-IN_YEAR = re.compile(r"\b(?:in|during|of|for)\s+((?:1[5-9]|20)\d\d)\b", re.I)
+MONTH_AND_YEAR = re.compile(r"\b(?:([^\W\d_]+)\s+)?((?:1[5-9]|20)\d\d)\b")
 
 
-def _period(asked: TableQuestion, grid: Grid, taken: frozenset[int]) -> Condition | None:
-    """The year or the month that dates must be in, on the column that the question names or the only one with dates."""
-    match = MONTH_AND_YEAR.search(asked.text) or IN_YEAR.search(asked.text)
-    if match is None:
-        return None
-    whole = match.re is MONTH_AND_YEAR
-    period = f"{match[2]}-{_MONTHS.index(match[1].lower()):02}" if whole else match[1]
-    dated = [column for column, type_ in enumerate(grid.types) if type_ == "date"]
-    spoken = [column for column in dated if covered(asked.words, grid.heads[column])] or dated
-    said = frozenset(word.place for word in asked.words if word.text in tokens(match[0]))
-    if len(spoken) != 1 or said <= taken:
-        return None
-    column = spoken[0]
-    return Condition(
-        said | covered(asked.words, grid.heads[column]),
-        column,
-        lambda row: (as_date(grid.value(row, column)) or "").startswith(period),
-    )
-
-
-_MONTHS = [month.lower() for month in calendar.month_name]
-
-
-def _places_of(asked: TableQuestion, value: str) -> frozenset[int]:
-    inside = set(value.split())
-    return frozenset(word.place for word in asked.words if word.text in inside)
-
-
-def _in_columns(grid: Grid, value: str) -> int:
-    return sum(
-        any(" ".join(tokens(grid.value(row, column))) == value for row in grid.rows)
-        for column in range(len(grid.table.columns))
-    )
-
-
-def _flagged(grid: Grid, column: int, *, wanted: bool) -> Callable[[TableRow], bool]:
-    return lambda row: (fold_case(grid.value(row, column).strip()) in YES) == wanted
-
-
-def _valued(grid: Grid, column: int, value: str, *, negated: bool) -> Callable[[TableRow], bool]:
-    return lambda row: (" ".join(tokens(grid.value(row, column))) == value) != negated
-
-
-def _worded(grid: Grid, column: int, word: Word, negated: bool) -> Callable[[TableRow], bool]:
-    return lambda row: has_word(word, stems(grid.value(row, column))) != negated
+def _dated(asked: TableQuestion, grid: Grid) -> list[Condition]:
+    """Columns of days, by the month or the year that the question names."""
+    found: list[Condition] = []
+    for match in MONTH_AND_YEAR.finditer(fold_case(asked.text)):
+        month = MONTHS.get(match[1] or "")
+        said = {match[2], match[1]} if month else {match[2]}
+        period = f"{match[2]}-{month:02}" if month else match[2]
+        words = frozenset(word.place for word in asked.words if word.text in said)
+        for column in (place for place, type_ in enumerate(grid.types) if type_ == "date"):
+            days = (as_date(row.cells[column].text) or "" for row in grid.rows)
+            rows = frozenset(place for place, day in enumerate(days) if day.startswith(period))
+            found.append(Condition(words, column, rows))
+    return found
 
 
 COMPARED = re.compile(
@@ -459,203 +305,382 @@ COMPARED = re.compile(
     re.I,
 )
 ABOVE = re.compile(r"more|over|above|at least|after|since|(?:great|long|larg|high|new|young|lat)er", re.I)
-OF_DAYS = re.compile(r"before|after|since|(?:lat|earli|old|new|young)er", re.I)
 INCLUSIVE = frozenset({"at least", "at most", "since"})
 
 
-def compared(asked: TableQuestion, grid: Grid) -> Condition | None:
-    """A condition like "more than 20", on the column that the question names or the only one that fits."""
+def _compared(asked: TableQuestion, grid: Grid) -> list[Condition]:
+    """A condition like "more than 20", on columns that the question names or on the only one that fits."""
     match = COMPARED.search(asked.text)
     if match is None:
-        return None
-    day = as_date(match[2]) if OF_DAYS.match(match[1]) else None
-    kind = "date" if day else "number"
-    fitting = [column for column, type_ in enumerate(grid.types) if type_ == kind]
-    spoken = [column for column in fitting if covered(asked.words, grid.heads[column])] or fitting
-    bound = day or as_number(match[2])
-    if len(spoken) != 1 or bound is None:
-        return None
-    column, sign = spoken[0], match[1].lower()
-
-    def holds(row: TableRow) -> bool:
-        value = as_date(grid.value(row, column)) if day else as_number(grid.value(row, column))
-        if value is None:
-            return False
-        if sign in INCLUSIVE and value == bound:
-            return True
-        return (value > bound) == bool(ABOVE.match(sign)) and value != bound  # type: ignore[operator]
-
-    matched = frozenset(word.place for word in asked.words if word.text in tokens(match[0]))
-    return Condition(matched | covered(asked.words, grid.heads[column]), column, holds)
+        return []
+    sign, day, number = match[1].lower(), as_date(match[2].rstrip(".,")), as_number(match[2])
+    words = frozenset(word.place for word in asked.words if word.text in tokens(match[0]))
+    found: list[Condition] = []
+    for kind, read, bound in (("date", as_date, day), ("number", as_number, number)):
+        fitting = [column for column, type_ in enumerate(grid.types) if type_ == kind and bound is not None]
+        spoken = [column for column in fitting if covered(asked.words, grid.heads[column])]
+        for column in spoken or (fitting if len(fitting) == 1 else []):
+            values = [read(row.cells[column].text) for row in grid.rows]
+            rows = (place for place, value in enumerate(values) if value is not None and _exceeds(value, sign, bound))
+            found.append(Condition(words, column, frozenset(rows)))
+    return found
 
 
-def _subject_column(asked: TableQuestion, grid: Grid) -> tuple[int, frozenset[int]] | None:
-    """The column of what is asked for, and the words that name it; the labels of the rows, if the table is about it."""
-    dated = [column for column, type_ in enumerate(grid.types) if type_ == "date"]
-    if asked.kind == "date" and asked.subject and len(dated) == 1:  # "on which day"
-        return dated[0], frozenset({asked.subject[0].place})
-    for count in range(len(asked.subject), 0, -1):
-        if found := _column_named(asked.subject[:count], grid):
-            return found
-    if not asked.subject:
-        return (0, frozenset()) if asked.operation is not Operation.rows or asked.kind == "name" else None
-    first = asked.subject[0]
-    places = frozenset({first.place})
-    if has_word(first, grid.heads[0]) or has_word(first, grid.about):
-        return 0, places
-    nouns = [word for word in asked.subject if not PARTICIPLE.search(word.text)] or [first]
-    labels = sum(all(has_word(word, stems(row.label)) for word in nouns) for row in grid.rows)
-    if labels > 1 or any(has_word(first, head) for head in grid.heads):
-        return 0, places
-    return _column_named(asked.subject[1:], grid) if len(asked.subject) > 1 else None  # "turbidity sensors"
+def _exceeds(value: str | float, sign: str, bound: object) -> bool:
+    if str(value).startswith(str(bound)) if isinstance(value, str) else value == bound:
+        return sign in INCLUSIVE
+    return (value > bound) == bool(ABOVE.match(sign))  # type: ignore[operator]
 
 
-def _column_named(words: Sequence[Word], grid: Grid) -> tuple[int, frozenset[int]] | None:
-    """The column that has these words as its name, and their places."""
-    for column, head in enumerate(grid.heads):
-        exact = all(has_word(word, head) for word in words) and len(head - {"id", "name", "no"}) <= len(words)
-        if exact and grid.types[column] in {"name", "date", "text", "number"}:
-            return column, frozenset(word.place for word in words)
-    return None
+# --- readings -------------------------------------------------------------------------------------------------------
 
 
-def _counted_rows(grid: Grid) -> list[TableRow]:
-    """The rows without totals."""
-    return [row for row in grid.rows if not SUMS & set(tokens(row.label)[:2])]
+QUALIFIED = re.compile(r"[(,/]|\b(?:per|of|in|by|at|for|from)\b")
 
 
-def _rows_of_subject(asked: TableQuestion, grid: Grid) -> list[TableRow]:
-    """The rows; only those that the subject names, if it names some by their labels: zones, not the total."""
-    rows = _counted_rows(grid)
-    first = asked.subject[:1]
-    if first and not has_word(first[0], grid.heads[0]):
-        named = [row for row in rows if has_word(first[0], stems(row.label))]
-        if len(named) > 1:
-            return named
-    return rows
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An answer, and how well its words are bound: fewer that are left over, then more that name rows and columns, then
+    the name of the column said whole."""
+
+    answer: TableAnswer
+    left: int
+    exact: tuple[int, bool]
 
 
-def _selected(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
-    """The rows that meet every condition, or their number."""
-    subject = _subject_column(asked, grid)
-    if subject is None or grid.types[subject[0]] == "empty":
-        return None
-    column, matched = subject
-    if asked.operation is Operation.counted and grid.types[column] == "number":
-        return None  # the column says how many; its rows are something else
-    comparison = compared(asked, grid)
-    taken = matched | (comparison.words if comparison else frozenset())
-    wanted = [*conditions(asked, grid, column, taken), *([comparison] if comparison else [])]
-    if asked.operation is Operation.counted and any(each.column == column == 0 for each in wanted):
-        return None  # the question names a row, and one row has one label: its cells may say how many
-    accounted = matched.union(covered(asked.words, grid.about), *(each.words for each in wanted))
-    bare = (
-        asked.operation is Operation.counted and not wanted and bool(covered(asked.subject, grid.heads[0] | grid.about))
-    )
-    if leftover(asked, accounted) or (not wanted and not bare):
-        return None
-    rows = [row for row in _rows_of_subject(asked, grid) if all(each.holds(row) for each in wanted)]
-    if not rows or (len(rows) > LISTED and asked.operation is not Operation.counted):
-        return None
-    cells = tuple(row.cells[column] for row in rows if grid.value(row, column).strip())
-    distinct = tuple({cell.text: cell for cell in cells}.values())
-    score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted) - 0.5
-    if asked.operation is Operation.counted:
-        return TableAnswer(
-            Operation.counted, grid.document.id, grid.table, tuple(rows), cells, grid.table.columns[column],
-            str(len(rows)), score - (1 if bare else 0),
-        )  # fmt: skip
-    return TableAnswer(
-        Operation.rows, grid.document.id, grid.table, tuple(rows), distinct, grid.table.columns[column], score=score
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A column that may be asked for, the words that name it, and whether they are its whole name."""
+
+    column: int
+    words: frozenset[int]
+    whole: bool = False
+
+
+def look_up(question: str, documents: Sequence[Document]) -> TableAnswer | None:
+    """What the tables of these documents say; None if no reading accounts for the whole question, or two differ."""
+    asked = parse(question)
+    grids = (Grid(document, table) for document in documents for table in document.tables)
+    found = [each for grid in grids if _may_read(asked, grid) for each in _best(readings(asked, grid))]
+    least = min((each.left for each in found), default=0)
+    found = [each.answer for each in found if each.left == least]
+    return (
+        found[0] if found and len({_values(each) for each in found}) == 1 and not _repeats(question, found[0]) else None
     )
 
 
-def _extreme(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
-    """The row with the largest or the smallest value of the column that the question names."""
-    subject = _subject_column(asked, grid)
-    if subject is None:
-        return None
-    column, matched = subject
-    rest = [word for word in asked.words if word.place not in matched]
-    ordered = [word for word in asked.words if word.place in asked.ordering]
-    measures = [
-        (len(covered(rest, head)), place, covered(rest, head))
-        for place, head in enumerate(grid.heads)
-        if place != column and grid.types[place] in ({"date"} if asked.dates else {"number", "date"})
+def _may_read(asked: TableQuestion, grid: Grid) -> bool:
+    """Whether a table is of a size to be read, and has beginnings of all words but one: most have not."""
+    table = grid.table
+    if not asked.words or len(table.columns) < 2 or not 0 < len(row_spans(table)) <= ROWS:
+        return False
+    written = (grid.document.text[table.start : table.end], *table.columns, grid.own, grid.around)
+    there = fold_case(_spaced(" ".join(written)))
+    free = {*MEASURES, *MONTHS, *TOTAL}
+    absent = [word for word in asked.words if word.text.isalpha() and word.stem[:SIMILAR] not in there]
+    absent = [word for word in absent if word.text not in free and word.place not in asked.ordering]
+    return not any(word.named for word in absent) and sum(word.stem not in asking_stems() for word in absent) < 2
+
+
+def _best(found: Iterable[Reading]) -> list[Reading]:
+    every = list(found)
+    rank = max(((-each.left, each.exact) for each in every), default=None)
+    return [each for each in every if (-each.left, each.exact) == rank]
+
+
+def _values(found: TableAnswer) -> tuple[str, ...]:
+    return (found.value,) if found.value else tuple(sorted(fold_case(cell.text) for cell in found.cells))
+
+
+def _repeats(question: str, found: TableAnswer) -> bool:
+    """Whether an answer has nothing but words of the question: the name of a row does not say who made it."""
+    return not found.value and all(stems(cell.text) <= stems(question) for cell in found.cells)
+
+
+def readings(asked: TableQuestion, grid: Grid) -> Iterator[Reading]:
+    wanted = conditions(asked, grid)
+    cells = list(_cells(asked, grid, wanted))
+    yield from cells
+    if not cells:
+        if asked.operation is Operation.counted:
+            yield from _counts(asked, grid, wanted)
+        if asked.operation in {Operation.largest, Operation.smallest}:
+            yield from _extremes(asked, grid, wanted)
+        if not TOTAL.isdisjoint(tokens(asked.text)):
+            yield from _totals(asked, grid, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Rows that meet conditions. `exact` counts the words that rows and columns bind."""
+
+    rows: tuple[TableRow, ...]
+    left: int
+    exact: int
+    chosen: tuple[Condition, ...]
+
+
+def _selections(
+    asked: TableQuestion, grid: Grid, wanted: Sequence[Condition], bound: frozenset[int], apart: frozenset[int]
+) -> Iterator[Selection]:
+    """The sets of conditions, on other columns than those `apart`, that with `bound` account for every word. No condition
+    is superfluous."""
+    around = covered(asked.words, grid.about | grid.heads[grid.key] | grid.heads[0])
+    usable = [each for each in wanted if each.column not in apart]
+    for chosen in _choices(usable, bound, CONDITIONS):
+        named = bound.union(*(each.words | covered(asked.words, grid.heads[each.column]) for each in chosen))
+        left = leftover(asked, named | around)
+        if left and grid.key in apart and _describes(asked, grid, left, chosen):
+            continue
+        rows = set(range(len(grid.rows))).intersection(*(each.rows for each in chosen))
+        if left is not None and rows:
+            yield Selection(tuple(grid.rows[place] for place in sorted(rows)), len(left), len(named), chosen)
+
+
+def _describes(asked: TableQuestion, grid: Grid, left: Sequence[Word], chosen: Sequence[Condition]) -> bool:
+    """Whether a verb that is left over may say which rows are meant: ferries that leave a port are not those in it."""
+    named = all(covered(asked.words, grid.heads[each.column]) for each in chosen)
+    return not named and any(word.stem not in asking_stems() for word in left)
+
+
+def _choices(usable: Sequence[Condition], bound: frozenset[int], most: int) -> Iterator[tuple[Condition, ...]]:
+    yield ()
+    for place, each in enumerate(usable if most else ()):
+        if not each.words <= bound:
+            others = [other for other in usable[place + 1 :] if other.column != each.column]
+            for rest in _choices(others, bound | each.words, most - 1):
+                yield (each, *rest)
+
+
+def _target(asked: TableQuestion, grid: Grid, column: int) -> Target | None:
+    """A column as what is asked for, if the question names it, with the noun that its name ends in."""
+    words = covered(asked.words, grid.heads[column])
+    if asked.kind == "date" and grid.types.count("date") == 1 and grid.types[column] == "date":
+        words |= frozenset(word.place for word in asked.subject[:1])
+    elif column != grid.key and not _noun_said(asked, grid.document, grid.table.columns[column]):
+        words = frozenset()
+    if column == grid.key and not words and asked.subject and any(has_word(word, grid.about) for word in asked.subject):
+        words = frozenset(word.place for word in asked.subject if has_word(word, grid.about))
+    content = _content(grid.table.columns[column])
+    reached = all(any(has_word(word, frozenset({stem})) for word in asked.words) for stem in content)
+    return Target(column, words, reached) if words else None
+
+
+def _noun_said(asked: TableQuestion, document: Document, name: str) -> bool:
+    """Whether the question has a name or a number of a column, or its noun: the last word before what qualifies it. The
+    height of a dam is not the dam. Only English is known to put the noun last."""
+    core = QUALIFIED.split(_spaced(name))[0]
+    words = [word for word in tokens(core) if content_terms(word)] or tokens(core)
+    last = frozenset(map(stem_word, words[-1:])) if document.language in (None, "en") else stems(core)
+    named = [word for word in asked.words if word.named]
+    return bool(covered(asked.words, last) or covered(named, stems(_spaced(name))))
+
+
+def _targets(asked: TableQuestion, grid: Grid) -> list[Target]:
+    """The columns that may be asked for. If "which" names some, it is one of them, or the rows of their days and numbers."""
+    columns = [column for column in range(len(grid.table.columns)) if _may_answer(asked, grid, column)]
+    found = [target for column in columns if (target := _target(asked, grid, column))]
+    if subject := [each for each in found if each.words & {word.place for word in asked.subject}]:
+        measured = [each for each in subject if grid.types[each.column] in {"date", "number"}]
+        found = subject + [Target(grid.key, each.words) for each in measured if asked.operation is Operation.rows]
+    elif asked.kind:
+        found = [each for each in found if each.column != grid.key]
+    dates = [column for column in columns if grid.types[column] == "date"]
+    places = [column for column in columns if PLACES & grid.heads[column]]
+    for kind, fitting in (("date", dates), ("place", places)):
+        if not found and asked.kind == kind and len(fitting) == 1:
+            found = [Target(fitting[0], frozenset())]
+    return found
+
+
+def _may_answer(asked: TableQuestion, grid: Grid, column: int) -> bool:
+    """Whether the values of a column can be what is asked for: a date is nobody and no place, and "no" does not say which."""
+    type_ = grid.types[column]
+    if asked.operation is Operation.counted and column == grid.key:
+        return False
+    if asked.kind == "number":
+        return all(any(map(str.isdigit, row.cells[column].text)) for row in grid.rows if row.cells[column].text)
+    if asked.kind in {"name", "place"}:
+        return type_ in {"name", "text"}
+    return type_ != "empty" and (type_ != "flag" or asked.operation is Operation.cell)
+
+
+def _cells(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Iterator[Reading]:
+    """The values of a column in the rows that meet every condition: one, or several if rows are asked for."""
+    several = asked.operation is Operation.rows
+    for target in (*_targets(asked, grid), *_beside_label(asked, grid, wanted)):
+        for chosen in _selections(asked, grid, wanted, target.words, frozenset({target.column})):
+            rows = chosen.rows
+            cells = {row.cells[target.column].text: row.cells[target.column] for row in rows}
+            if "" in cells or not _identified(asked, grid, target, chosen) or len(cells) > (LISTED if several else 1):
+                continue
+            operation = Operation.rows if len(cells) > 1 else Operation.cell
+            shown = rows if several else rows[:1]
+            answer = _answer(grid, operation, shown, tuple(cells.values()), target.column)
+            yield Reading(answer, chosen.left, (chosen.exact, target.whole))
+
+
+def _identified(asked: TableQuestion, grid: Grid, target: Target, chosen: Selection) -> bool:
+    """Whether rows are meant: by their names, by a column that is named too, or as what is asked for. A place that a dam
+    feeds is not the dam; what names a row stands before what is said of it."""
+    if len(grid.rows) == 1 or (target.column == grid.key and chosen.chosen):
+        return True
+    columns = [each.column for each in chosen.chosen]
+    if asked.operation is Operation.rows and columns and max(columns) < target.column:
+        return True
+    return any(each <= max(grid.identifying, grid.key) or covered(asked.words, grid.heads[each]) for each in columns)
+
+
+def _beside_label(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Iterator[Target]:
+    """The second of two columns needs no name, if the whole label of a row is said."""
+    labelled = [each for each in wanted if each.column == 0 and len(each.rows) == 1]
+    for place in {place for each in labelled for place in each.rows} if len(grid.table.columns) == 2 else ():
+        named = _names(asked, grid.rows[place].cells[0].text)
+        if named and named[1] and _may_answer(asked, grid, 1):
+            yield Target(1, frozenset())
+
+
+def _answer(
+    grid: Grid, operation: Operation, rows: Sequence[TableRow], cells: Sequence[TableCell], column: int, value: str = ""
+) -> TableAnswer:
+    name = grid.table.columns[column]
+    return TableAnswer(operation, grid.document.id, grid.table, tuple(rows), tuple(cells), name, value)
+
+
+def _subject(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Target | None:
+    """The column of the things that are asked for, by their name; those that the rows are, if nothing else is named."""
+    first = {word.place for word in asked.subject}
+    named = [
+        target for column in range(len(grid.heads)) if (target := _target(asked, grid, column)) and target.words & first
     ]
-    if asked.dates and not any(count for count, _, _ in measures):
-        measures = [
-            (len(covered(rest, head)), place, covered(rest, head))
-            for place, head in enumerate(grid.heads)
-            if place != column and grid.types[place] in {"number", "date"}
-        ]
-    spoken = [each for each in measures if each[0] or _measured(ordered, grid.heads[each[1]])]
-    if not spoken and len(measures) == 1:
-        spoken = measures
-    if not spoken:
-        return None
-    most = max(count for count, _, _ in spoken)
-    best = [each for each in spoken if each[0] == most]
-    if len(best) > 1:  # the name that has least beside what was said
-        best = sorted(best, key=lambda each: len(grid.heads[each[1]]))[:1]
-    _, measure, named = best[0]
-    wanted = [
-        each
-        for each in conditions(asked, grid, column, matched | named | asked.ordering)
-        if each.column != measure and not each.words <= named
+    named = [each for each in named if grid.types[each.column] in {"name", "text", "date"} or each.column == grid.key]
+    if of_rows := [each for each in named if each.column == grid.key]:
+        return of_rows[0]
+    if not first or any(each.column == grid.key and each.words & first for each in wanted):
+        return Target(grid.key, frozenset())
+    return named[0] if len(named) == 1 else None
+
+
+def _counts(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Iterator[Reading]:
+    """The number of rows that meet every condition. Where a column says how many, its rows are something else."""
+    subject = _subject(asked, grid, wanted)
+    numbers = [head for head, type_ in zip(grid.heads, grid.types, strict=True) if type_ == "number"]
+    if subject is None or not subject.words or subject.column != grid.key:
+        return
+    if any(covered(asked.subject, head) for head in numbers):
+        return
+    for chosen in _selections(asked, grid, wanted, subject.words, frozenset({subject.column})):
+        rows = _without_totals(grid, chosen.rows)
+        labels = {grid.value(row, grid.key) for row in rows}
+        if rows and len(labels) == len(rows) and (chosen.chosen or covered(asked.subject, grid.heads[grid.key])):
+            cells = [row.cells[grid.key] for row in rows]
+            answer = _answer(grid, Operation.counted, rows, cells, grid.key, str(len(rows)))
+            yield Reading(answer, chosen.left, (chosen.exact, subject.whole))
+
+
+def _measures(asked: TableQuestion, grid: Grid) -> list[Target]:
+    """The columns that rows may be ordered by: those that the question names, else the only one."""
+    fitting = [column for column, type_ in enumerate(grid.types) if type_ in {"number", "date"}]
+    spoken = [
+        Target(column, words, len(words) >= len(_content(grid.table.columns[column])))
+        for column in fitting
+        if (words := covered(asked.words, grid.heads[column]))
     ]
-    accounted = matched.union(named, covered(asked.words, grid.about), *(each.words for each in wanted))
-    if leftover(asked, accounted):
-        return None
-    read = as_date if grid.types[measure] == "date" else as_number
-    rows = [row for row in _rows_of_subject(asked, grid) if all(each.holds(row) for each in wanted)]
-    values = [(value, row) for row in rows if (value := read(grid.value(row, measure))) is not None]
-    if len(values) < 2:
-        return None
+    kind = "date" if asked.dates and "date" in grid.types else "number"
+    return spoken or [
+        Target(column, frozenset()) for column in fitting if grid.types.count(kind) == 1 and grid.types[column] == kind
+    ]
+
+
+def _extremes(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Iterator[Reading]:
+    """The row with the largest or the smallest value of a column."""
+    subject = _subject(asked, grid, wanted)
     pick = max if asked.operation is Operation.largest else min
-    top = pick(value for value, _ in values)  # type: ignore[type-var]
-    best_rows = [row for value, row in values if value == top]
-    if len(best_rows) > 3:
-        return None
-    score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted) + len(named)
-    cells = tuple(cell for row in best_rows for cell in (row.cells[column], row.cells[measure]))
-    return TableAnswer(
-        asked.operation, grid.document.id, grid.table, tuple(best_rows), cells, grid.table.columns[measure], score=score
-    )
+    if subject is None:
+        return
+    for measure in _measures(asked, grid):
+        column = grid.key if subject.column == measure.column else subject.column
+        bound = subject.words | measure.words | asked.ordering
+        apart = {measure.column, *([column] if subject.words else [])}  # labels may say which rows are meant
+        for chosen in _selections(asked, grid, wanted, bound, frozenset(apart)):
+            rows = _without_totals(grid, chosen.rows)
+            read = as_date if grid.types[measure.column] == "date" else as_number
+            values = [(value, row) for row in rows if (value := read(row.cells[measure.column].text)) is not None]
+            if len(values) < 2 or len(values) < len(rows):
+                continue
+            top = pick(value for value, _ in values)  # type: ignore[type-var]
+            best = [row for value, row in values if value == top]
+            cells = [cell for row in best for cell in (row.cells[column], row.cells[measure.column])]
+            if len(best) <= 3 and all(cell.text for cell in cells):
+                answer = _answer(grid, asked.operation, best, cells, measure.column)
+                yield Reading(answer, chosen.left, (chosen.exact, measure.whole))
 
 
-def _measured(ordering: Sequence[Word], head: frozenset[str]) -> bool:
-    """Whether "highest" asks for this column, as "height" does."""
-    roots = {re.sub(r"(?:i?est)$", "", word.text) for word in ordering}
-    return any(stem_word(MEASURES.get(root, "")) in head for root in roots if root)
-
-
-def _total(asked: TableQuestion, grid: Grid) -> TableAnswer | None:
+def _totals(asked: TableQuestion, grid: Grid, wanted: Sequence[Condition]) -> Iterator[Reading]:
     """The sum of a column over the rows that meet every condition, if neither the column nor a row gives totals itself."""
-    words = [word for word in asked.words if word.place not in asked.ordering]
-    measures = [
-        (covered(words, head), place)
-        for place, head in enumerate(grid.heads)
-        if grid.types[place] == "number" and covered(words, head) and not stems(" ".join(TOTAL)) & head
-    ]
-    if not measures:
-        return None
-    most = max(len(matched) for matched, _ in measures)
-    best = [each for each in measures if len(each[0]) == most]
-    if len(best) != 1:
-        return None
-    named, column = best[0]
-    wanted = [each for each in conditions(asked, grid, 0, named) if each.column != column]
     sums = frozenset(word.place for word in asked.words if word.text in TOTAL)
-    around = grid.about | grid.heads[0]
-    accounted = (named | sums).union(covered(asked.words, around), *(each.words for each in wanted))
-    rows = [row for row in _counted_rows(grid) if all(each.holds(row) for each in wanted)]
-    values = [as_number(grid.value(row, column)) for row in rows]
-    if leftover(asked, accounted) or len(rows) < 2 or any(value is None for value in values):
-        return None
-    total = sum(value for value in values if value is not None)
-    score = sum(2 if word.named else 1 for word in asked.words if word.place in accounted)
-    return TableAnswer(
-        Operation.total, grid.document.id, grid.table, tuple(rows), tuple(row.cells[column] for row in rows),
-        grid.table.columns[column], f"{total:g}" if total < 1e6 else f"{total:.2f}".removesuffix(".00"), score,
-    )  # fmt: skip
+    for target in (target for column in range(len(grid.heads)) if (target := _target(asked, grid, column))):
+        if grid.types[target.column] != "number" or is_total(grid.table.columns[target.column]):
+            continue
+        for chosen in _selections(asked, grid, wanted, target.words | sums, frozenset({target.column})):
+            rows = _without_totals(grid, chosen.rows)
+            values = [as_number(row.cells[target.column].text) for row in rows]
+            if len(rows) > 1 and None not in values:
+                total = sum(value for value in values if value is not None)
+                cells = [row.cells[target.column] for row in rows]
+                answer = _answer(grid, Operation.total, rows, cells, target.column, f"{total:.10g}")
+                yield Reading(answer, chosen.left, (chosen.exact, target.whole))
+
+
+def is_total(name: str) -> bool:
+    return not TOTAL.isdisjoint(tokens(name))
+
+
+def _without_totals(grid: Grid, rows: Sequence[TableRow]) -> list[TableRow]:
+    """The rows that are no sums, by their names; nor the last one, if its numbers add up the others."""
+    plain = [row for row in rows if not is_total(row.label)]
+    last, above = grid.rows[-1], [row for row in grid.rows[:-1] if not is_total(row.label)]
+    numeric = [column for column, type_ in enumerate(grid.types) if type_ == "number" and column != grid.key]
+    columns = [[as_number(row.cells[column].text) or 0.0 for row in (*above, last)] for column in numeric]
+    columns = [
+        values for values in columns if any(two - one != 1 for one, two in pairwise(values))
+    ]  # no numbers of rows
+    adds_up = len(above) > 1 and columns and all(abs(sum(values[:-1]) - values[-1]) < 1e-6 for values in columns)
+    return [row for row in plain if not (adds_up and row is last)]
+
+
+# --- rows to show ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingRows:
+    """Rows of a table that speak of a question; `score` is the share of its words that they and the table have."""
+
+    document: str
+    table: Table
+    rows: tuple[TableRow, ...]
+    score: float
+
+
+def matching_rows(question: str, document: Document, most: int = SHOWN) -> tuple[MatchingRows, ...]:
+    """The rows of each table that have the most words of the question, best table first. A word counts less the more rows
+    have it. All rows of a short table are shown where none has more than the others."""
+    asked = parse(question)
+    found: list[MatchingRows] = []
+    for table in document.tables:
+        grid = Grid(document, table)
+        if not asked.words or not 0 < len(row_spans(table)) <= ROWS:
+            continue
+        inside = [
+            covered(asked.words, stems(" ".join((row.label, *(cell.text for cell in row.cells))))) for row in grid.rows
+        ]
+        often = {word.place: sum(word.place in row for row in inside) for word in asked.words}
+        weights = [sum(1 / often[place] for place in row) for row in inside]
+        top = max(weights)
+        best = sorted(range(len(weights)), key=lambda place: -weights[place])
+        rows = sorted(place for place in best[:most] if 2 * weights[place] >= top)
+        around = covered(asked.words, grid.about.union(*grid.heads)).union(*inside)
+        if around:
+            shown = tuple(grid.rows[place] for place in rows)
+            found.append(MatchingRows(document.id, table, shown, len(around) / len(asked.words)))
+    return tuple(sorted(found, key=lambda each: -each.score))

@@ -184,5 +184,7 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     if asked is None or not operands:
         return ()
     rule = Derivation(asked.wanted.value)
-    claim = derived.derive(rule, [each.quote for each in operands], [each.key for each in operands], context.document)
+    left = str(result.left) if result.left else ""
+    quotes, keys = [each.quote for each in operands], [each.key for each in operands]
+    claim = derived.derive(rule, quotes, keys, context.document, left)
     return (Block((claim,)),)
