@@ -5,6 +5,7 @@ the best are shown with the words that answer marked. Pure; nothing here depends
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,7 +18,7 @@ from assay.core.types import Block, Claim, Conflict, Document, Evidence, Quote, 
 from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
 from assay.language.injection import is_command
-from assay.language.sentences import split_sentences
+from assay.language.sentences import WIDE, split_sentences
 from assay.language.terms import fold_case
 from assay.models.answer_model import Reading
 
@@ -25,11 +26,12 @@ WORDS, ROWS = 120, 12  # of an extract at most
 SHOWN = 3  # extracts
 SIGNS = 900  # characters of an extract at most, in any script
 PASSAGES, OTHERS = 8, 4  # passages that are read: the best, and the best of further documents
-WORTH = 3.0  # weight of the place of a passage among the results, beside the log-odds that a piece answers
+SAID = 10.0  # weight of the share of the question that a piece says, beside the log-odds that it answers: decision 24
 ORDERS = 4.0  # log-odds by which a piece that gives orders to a model goes down
 COMPARED = 8  # pieces that are compared for values that differ
 FOUND, PERHAPS = 0.65, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
 BETWEEN = " › "
+WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,6 @@ class Piece:
     key: str
     passage: str
     under: str
-    worth: float  # of its passage, 1 for the best
 
     @property
     def text(self) -> str:
@@ -54,11 +55,12 @@ class ReadPiece:
 
     piece: Piece
     reading: Reading | None
+    said: float = 0.0  # the share of the question that it says
 
     @property
     def score(self) -> float:
         odds = log_odds(self.reading.answers) if self.reading else 0.0
-        return odds + WORTH * self.piece.worth - ORDERS * is_command(self.piece.quote.text)
+        return odds + SAID * self.said - ORDERS * is_command(self.piece.quote.text)
 
     @property
     def mark(self) -> Quote | None:
@@ -91,7 +93,6 @@ def best_passages(evidence: Sequence[Evidence]) -> list[Evidence]:
 
 def pieces(evidence: Sequence[Evidence], document: Callable[[str], Document | None]) -> list[Piece]:
     """The pieces of these passages, best passage first. A piece that two passages share is that of the better one."""
-    top = max((each.score for each in evidence), default=0.0) or 1.0
     found: dict[tuple[str, int], Piece] = {}
     for each in evidence:
         source = document(each.passage.doc_id)
@@ -101,7 +102,7 @@ def pieces(evidence: Sequence[Evidence], document: Callable[[str], Document | No
         for (left, right), block in cut(source, start, each.passage.end):
             words = quote(each.passage, left - start, right - start)
             under = BETWEEN.join(standing(source, block, left, right))
-            found.setdefault((words.doc_id, left), Piece(words, each.key, each.passage.id, under, each.score / top))
+            found.setdefault((words.doc_id, left), Piece(words, each.key, each.passage.id, under))
     return list(found.values())
 
 
@@ -157,6 +158,36 @@ def _lines(text: str, start: int, end: int) -> Iterable[Span]:
         yield start, end
 
 
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def read_pieces(question: str, found: Sequence[Piece], readings: Sequence[Reading] | None) -> list[ReadPiece]:
+    """The pieces with their readings, if there are any, and with what they say of the question."""
+    said = said_shares(question, [each.text for each in found])
+    given = readings if readings is not None else [None] * len(found)
+    return [ReadPiece(*each) for each in zip(found, given, said, strict=True)]
+
+
+def said_shares(question: str, texts: Sequence[str]) -> list[float]:
+    """The share of the question that each text says, by groups of letters: rare ones count more, so that function words of any
+    language count little, and other forms of a word count in part."""
+    groups = [_letter_groups(each) for each in texts]
+    weights = {
+        each: math.log(1 + len(texts) / (0.5 + sum(each in own for own in groups))) for each in _letter_groups(question)
+    }
+    total = sum(weights.values()) or 1.0
+    return [sum(weight for each, weight in weights.items() if each in own) / total for own in groups]
+
+
+def _letter_groups(text: str) -> dict[str, None]:
+    """Three letters of a word, two where words are not spaced; in order, so that sums come out the same every time."""
+    found: dict[str, None] = {}
+    for word in WORD.findall(fold_case(text)):
+        size = 2 if WIDE.search(word) else 3
+        found |= dict.fromkeys(word[place : place + size] for place in range(max(1, len(word) - size + 1)))
+    return found
+
+
 # --- choice ---------------------------------------------------------------------------------------------------------
 
 
@@ -200,9 +231,9 @@ def drafted(
     claims: Sequence[Claim], probability: float | None, conflicts: Sequence[Conflict] = (), *, calibrated: bool
 ) -> Drafted:
     """A draft of these extracts: they are only the nearest ones, if none is likely to answer."""
-    if not claims or (probability is not None and probability < PERHAPS):
-        return Drafted((), Shape.list, near=tuple(claims), probability=probability)
-    sure = probability if calibrated or probability is None else min(probability, FOUND - 0.01)
+    sure = probability if calibrated else None
+    if not claims or (sure is not None and sure < PERHAPS):
+        return Drafted((), Shape.list, near=tuple(claims), probability=sure)
     return Drafted((Block(tuple(claims)),), Shape.list, tuple(conflicts), probability=sure)
 
 

@@ -99,12 +99,12 @@ def is_table_row(line: str) -> bool:
     return line.count(" | ") >= 2 or "\t" in line.strip() or len(COLUMN_VALUE.findall(line)) >= 3
 
 
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 def is_unspaced_script(words: str) -> bool:
     """Whether a text is in a script with few or no spaces between words, so that words cannot be counted."""
-    return len(_WIDE.findall(words)) >= 6
+    return len(WIDE.findall(words)) >= 6
 
 
 def split_statements(body: str) -> list[Span]:

@@ -28,7 +28,7 @@ CALIBRATED = frozenset({None, "en"})  # languages of text for which the probabil
 
 @dataclass(frozen=True, slots=True)
 class ReadEvidence:
-    """The pieces of the evidence as the answer model reads them; without such a model, by the place of their passages."""
+    """The pieces of the evidence as the answer model reads them; without such a model, by what they say of the question."""
 
     pieces: Sequence[ReadPiece]
     calibrated: bool  # whether its probabilities were fitted on such text
@@ -45,10 +45,10 @@ async def read_evidence(run: Run, context: RunContext, question: str, first: Seq
     weighed = sorted(weighed, key=lambda each: places.get(each.passage.id, len(places)))
     found = extracts.pieces(extracts.best_passages(weighed), context.document)
     model = context.tool_context.search_context.answer_model
-    if model is None or not found:
-        return ReadEvidence([ReadPiece(each, None) for each in found], calibrated=False)
-    readings = await model.read(question, [each.text for each in found])
-    read = [ReadPiece(*each) for each in zip(found, readings, strict=True)]
+    readings = await model.read(question, [each.text for each in found]) if model else None
+    read = extracts.read_pieces(question, found, readings)
+    if model is None or not read:
+        return ReadEvidence(read, calibrated=False)
     best = max(read, key=lambda each: each.score).piece.quote
     source = context.document(best.doc_id)
     languages = {identify_language(question), source.language if source else None}
