@@ -100,6 +100,12 @@ class Run:
 
     @changed_by(Rephrased)
     @cached_property
+    def query(self) -> str:
+        """What is searched for and read for: the question, with words of earlier turns where no model rewrote it."""
+        return (self.rephrased.query if self.rephrased else "") or self.question
+
+    @changed_by(Rephrased)
+    @cached_property
     def rephrased(self) -> Rephrased | None:
         return next((event for event in reversed(self.events) if isinstance(event, Rephrased)), None)
 
@@ -301,13 +307,14 @@ class Run:
             found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found
         )
 
-    @changed_by(ToolRan, Gathered)
+    @changed_by(ToolRan, Gathered, StepAnswered)
     @cached_property
     def unweighed(self) -> tuple[Found, ...]:
         """Passages still to be weighed, without duplicates. A skipped passage is weighed again when another search
-        returns it."""
+        returns it, and so is one that was dropped before it was known what a step of the plan is about."""
         waiting: dict[str, Found] = {}
         done: set[str] = set()
+        dropped: set[str] = set()
         for event in self.events:
             if isinstance(event, ToolRan):
                 for found in event.found:
@@ -316,8 +323,11 @@ class Run:
             elif isinstance(event, Gathered):
                 settled = {*event.dropped, *(each.passage.id for each in event.evidence)}
                 done |= settled
+                dropped |= {*event.dropped}
                 for passage in (*settled, *event.skipped):
                     waiting.pop(passage, None)
+            elif isinstance(event, StepAnswered):
+                done -= dropped
         return tuple(waiting.values())
 
     @changed_by(Gathered)

@@ -133,8 +133,8 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     if (parts := joined_parts(run)) and (drafted := await _draft_parts(run, context, parts)).blocks:
         yield drafted
         return
-    read = await read_sentences(run, context, run.question)
-    yield extract.draft(run.question, read.found, read.vectors, readings=read.readings)
+    read = await read_sentences(run, context, run.query)
+    yield extract.draft(run.query, read.found, read.vectors, readings=read.readings)
 
 
 async def _draft_chain(run: Run, context: RunContext) -> Drafted | None:

@@ -15,7 +15,6 @@ from assay.agent.context import RunContext
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread
 from assay.agent.steps.sentences import answer_first_step
 from assay.agent.toolbox.search import some
-from assay.answer.extractive import extract
 from assay.core.events import (
     RULES,
     Event,
@@ -184,12 +183,10 @@ def _join(values: Sequence[str]) -> str:
 
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What the first of two questions found, and the words of the question that the evidence does not cover yet; nothing
-    is missing once the catalogue or a table has answered."""
+    """What the first of two questions found. No rule says that the evidence is enough, or what it lacks."""
     if computes(run):
         yield Judged(False, (), COMPUTED["answer"])
         return
     if answered := await answer_first_step(run, context):
         yield answered
-    missing = extract.missing_words(run.question, run.evidence, titles=context.titles(run))
-    yield Judged(False, missing, "every word of the question occurs in the evidence" if not missing else "")
+    yield Judged(False)

@@ -40,7 +40,7 @@ class Sentences:
 async def read_sentences(run: Run, context: RunContext, question: str, first: Sequence[str] = ()) -> Sentences:
     """The sentences of the best passages, read for a question. `first` are passages that come before all others."""
     done = await past_searches(run, context)
-    ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
+    ranked = scoring.rank_passages(run.query, done, context.hops) if done else []
     ties = [(each.hit.passage.id, each.link.source, each.link.name) for each in ranked if each.link]
     weighed: Sequence[Evidence] = run.evidence
     if run.asked.has_model:

@@ -1,0 +1,43 @@
+"""One search before anything is decided: which documents are near a question, and how likely a passage of them answers it.
+The first search of the run finds the same passages at no further cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assay.agent.context import RunContext
+from assay.agent.toolbox.documents import shown
+from assay.core.run import Run
+from assay.core.types import Hit
+from assay.index.search_filter import filter_for
+
+FOUND = 50  # passages, as many as the first search of a run asks for
+LISTED = 15  # documents that a model is shown, at most
+LONGEST = 200  # characters of the identity of one
+READ = 8  # passages that the answer model reads
+
+
+async def look(run: Run, context: RunContext, query: str) -> list[Hit]:
+    """The passages nearest to a query that this person may read, within the limits of the search."""
+    tools = replace(context.tool_context, where=filter_for(run.where, context.tool_context.traits))
+    return await tools.retrieve(query, FOUND)
+
+
+async def documents_near(run: Run, context: RunContext, most: int = LISTED) -> dict[str, str]:
+    """The documents nearest to the question, best first: id → title, organisation, kind, period and date. More would tell
+    a model about documents that this run does not need."""
+    found = list(dict.fromkeys(hit.passage.doc_id for hit in await look(run, context, run.query)))[:most]
+    titles, dates = context.tool_context.titles(found), context.tool_context.dates(found)
+    return {
+        each: f"{shown(titles[each], LONGEST)}, {dates.get(each) or 'no date'}" for each in found if each in titles
+    }
+
+
+async def probability_of_answer(run: Run, context: RunContext, question: str) -> float | None:
+    """How likely the passage that answers a question best is to answer it, by the answer model; None without one."""
+    reader = context.tool_context.search_context.answer_model
+    if reader is None:
+        return None
+    hits = (await look(run, context, question))[:READ]
+    readings = await reader.read(question, [f"{hit.title}: {hit.passage.text}" for hit in hits])
+    return max((each.answers for each in readings), default=0.0)
