@@ -218,7 +218,9 @@ async def test_the_planner_sees_the_documents_that_may_hold_the_answer_and_the_d
     with ChatServer(model(plan=plan).answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?", today=TODAY)
     assert (
-        "- alert, no date" in seen[0] and "contract-C-1" in seen[0] and f"Today is {dates.with_weekday(TODAY)}" in seen[0]
+        "- alert, no date" in seen[0]
+        and "contract-C-1" in seen[0]
+        and f"Today is {dates.with_weekday(TODAY)}" in seen[0]
     )
     assert [call.arguments["query"] for call in run.calls][:2] == ["recall alert", "What did the alert say?"]
 

@@ -20,7 +20,7 @@ from assay.core.types import Exchange
 from assay.language import facts
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, uncovered_words
+from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
@@ -28,7 +28,7 @@ from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 SHOWN = 1200  # tokens of the conversation shown to a model
 LONGEST = 400  # characters of a question
 ALONE = 0.9  # probability of an answer to a turn's own words from which on it stands alone: see docs/decisions/0012
-ENOUGH, CARRIED = 4, 20  # words of earlier turns: no further turn is looked at from so many on; at most
+SHORT = 25  # characters of an earlier question that may not say what it is about
 
 
 class Turn(BaseModel):
@@ -125,10 +125,10 @@ async def in_own_words(run: Run, context: RunContext) -> Rephrased:
 
 
 def with_earlier_words(asked: str, history: Sequence[Exchange]) -> str:
-    """The turn, and the words of the last question that it does not have; where these are few, those of the one before it
-    too: a chain of short turns keeps its subject."""
-    words: list[str] = []
+    """The turn, followed by the last question; where that is short, by the one before it too: a chain of short turns keeps
+    its subject."""
+    earlier = ""
     for turn in reversed(history[-LATEST:]):
-        if len(words) < ENOUGH and turn.question and not is_talk(turn):
-            words += uncovered_words(turn.question, content_terms(" ".join([asked, *words]))).split()
-    return " ".join([asked, *words[:CARRIED]])
+        if len(earlier) < SHORT and turn.question and not is_talk(turn):
+            earlier = f"{earlier} {turn.question}".strip()
+    return f"{asked} {earlier[:LONGEST]}".strip()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
-from assay.agent.first_look import documents_near, probability_of_answer
+from assay.agent.first_look import documents_near, is_near
 from assay.agent.turns import conversation, documents_of, render_history
 from assay.answer import greetings
 from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed, Subject
@@ -31,7 +31,6 @@ HINTS = {
 
 SHOWN = 600  # tokens of the conversation shown to a model
 LISTED, LISTED_SMALL = 8, 4  # documents near the question that a model is shown
-NEAR = 0.1  # probability from which on the documents may answer a question: see docs/decisions/0026
 
 
 class Routing(BaseModel):
@@ -61,7 +60,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not asked.has_model:
         yield Routed(asked.route or Route.research, "no model: researched by rule")
         return
-    if asked.route in (Route.lookup, Route.one_shot):
+    if asked.route is not None and asked.route is not Route.research:  # research is still asked for sets and readings
         yield Routed(asked.route, "as the person asked")
         return
     small = context.small(Role.route)
@@ -109,8 +108,9 @@ async def _allowed(run: Run, context: RunContext, proposed: Routing) -> tuple[Ro
     if proposed.route == "direct":
         if not context.general:
             return Route.lookup, "answers that are not from the documents are switched off"
-        near = await probability_of_answer(run, context, run.query)
-        return (Route.direct, why) if near is not None and near < NEAR else (Route.lookup, "documents are near it")
+        if await is_near(run, context, run.query):
+            return Route.lookup, "the documents may answer it"
+        return Route.direct, why
     if run.asked.eagerness is Eagerness.eager:
         return Route.research, why
     return Route(proposed.route), why

@@ -10,6 +10,7 @@ import numpy as np
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
+from assay.agent.first_look import read_texts
 from assay.agent.hops import scoring
 from assay.agent.hops.split import split_question
 from assay.agent.past_searches import past_searches
@@ -53,18 +54,18 @@ async def read_sentences(run: Run, context: RunContext, question: str, first: Se
     plain = {each.id: each.title for each in sources}
     found = extract.candidates(weighed, ties, context.titles(run), headers=headers, plain=plain)
     vectors = await context.tool_context.search_context.embedder.queries([question, *(each.said for each in found)])
-    return Sentences(found, vectors, await _read(context, question, found, vectors))
+    return Sentences(found, vectors, await _read(run, context, question, found, vectors))
 
 
 async def _read(
-    context: RunContext, question: str, found: Sequence[Candidate], vectors: np.ndarray
+    run: Run, context: RunContext, question: str, found: Sequence[Candidate], vectors: np.ndarray
 ) -> Mapping[int, Reading] | None:
     model = context.tool_context.search_context.answer_model
     if model is None or not found:
         return None
     by = extract.DEFAULT
     places = best_places(field(question, found, vectors, by), by)
-    readings = await model.read(question, [found[place].in_context for place in places])
+    readings = await read_texts(run, model, question, [found[place].in_context for place in places])
     return dict(zip(places, readings, strict=True))
 
 
