@@ -23,7 +23,7 @@ from assay.language.words import stop_words
 
 SHORT_TITLE = 3  # words of a title that may be a name without capitals
 LABEL = re.compile(r"(?:^|(?<=; ))[^:;\n]{1,60}(?=: )", re.MULTILINE)  # of a cell, in a row that is written out
-CELL = re.compile(r"(?:^|; ?): ?$")  # before the value of a cell, once labels are left out
+BEHIND = re.compile(r"[^\W_][,;)”»’]*$|\|$|(?:^|; ?):$")  # a word, or the start of a cell whose label is left out
 CODE = re.compile(r"[^\W\d_]-?\d|\d[^\W\d_]")
 LONGEST_CODE = 20  # characters; longer ones are keys and digests
 HEADER_RULE = re.compile(r"\n\|(?: *:?-{3,}:? *\|)+")  # the line below the header of a table
@@ -188,12 +188,10 @@ def _is_name(name: Name, prose: str, ordinary: Collection[str]) -> bool:
 
 
 def _is_within(name: str, prose: str) -> bool:
-    """Whether a name stands behind a word without a capital, or in a cell of a row."""
+    """Whether a name stands behind a word of its sentence, or in a cell of a row."""
     for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", prose):
         before = prose[prose.rfind("\n", 0, match.start()) + 1 : match.start()].rstrip("(“\"‘'« ")
-        last = before.rpartition(" ")[2]
-        inside = last[:1].islower() and last[-1] not in ".!?:…"
-        if inside or before.endswith("|") or CELL.search(before):
+        if BEHIND.search(before):
             return True
     return False
 
