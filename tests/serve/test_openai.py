@@ -282,7 +282,7 @@ def test_a_model_puts_a_follow_up_in_its_own_words(serve: Serve):
 
 def test_a_wish_works_on_the_answer_that_assay_gave_before(serve: Serve):
     short = "31 metres, at Carrow Point."
-    model = height(rework=writes(f"{short} [{{31 metres}}]"), standalone={"question": FIRST})
+    model = height(rework=writes(f"{short} [{{31 metres}}]"), standalone={"about": "answer", "question": FIRST})
     with ChatServer(model.answer) as server, serve(server) as at:
         talk = client(at).chat.completions
         first = talk.create(model="assay", messages=says(FIRST)).choices[0].message
