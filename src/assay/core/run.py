@@ -307,14 +307,13 @@ class Run:
             found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found
         )
 
-    @changed_by(ToolRan, Gathered, StepAnswered)
+    @changed_by(ToolRan, Gathered)
     @cached_property
     def unweighed(self) -> tuple[Found, ...]:
         """Passages still to be weighed, without duplicates. A skipped passage is weighed again when another search
-        returns it, and so is one that was dropped before it was known what a step of the plan is about."""
+        returns it."""
         waiting: dict[str, Found] = {}
         done: set[str] = set()
-        dropped: set[str] = set()
         for event in self.events:
             if isinstance(event, ToolRan):
                 for found in event.found:
@@ -323,11 +322,8 @@ class Run:
             elif isinstance(event, Gathered):
                 settled = {*event.dropped, *(each.passage.id for each in event.evidence)}
                 done |= settled
-                dropped |= {*event.dropped}
                 for passage in (*settled, *event.skipped):
                     waiting.pop(passage, None)
-            elif isinstance(event, StepAnswered):
-                done -= dropped
         return tuple(waiting.values())
 
     @changed_by(Gathered)
