@@ -44,8 +44,11 @@ READ: dict[str, dict[str, Any]] = {
         "about": "question",
         "question": "What is the lamp room at Carrow Point painted with?",
     },
+    "In German, please.": {"about": "answer", "question": "Say it in German."},
+    "Are you sure?": {"about": "answer", "doubt": True, "question": "Is the answer right?"},
     "Could you boil that down for my boss?": {"about": "answer", "question": "Could you boil the answer down?"},
-    "Where is orpiment ground?": {"question": "Where is orpiment for the tower at Carrow Point ground?"},  # drags along
+    "Where is orpiment ground?": {"question": "Where is orpiment ground?"},
+    "As a table": {"about": "answer", "question": "Put the answer into a table."},
     "Who tends the beacon?": {"question": "Who tends the beacon?"},
 }
 
@@ -92,17 +95,13 @@ def script(**other: Any) -> Script:
     return Script(**lines | other)
 
 
-# The same without a model: what is said, what is understood, and what the answer contains.
+# The same without a model: what is said, what is understood, and what the answer contains. Nothing is rewritten.
 RULED: tuple[tuple[str, str, str], ...] = (
     (FIRST, "", "31 metres"),
-    ("Shorter", "make the last answer shorter", "cannot be made shorter"),
-    ("Are you sure?", "check the last answer", "Judged again: 1 of 1 statements hold"),
-    ("Only the numbers", "only the figures of the last answer", "31 metres"),
-    ("In German", "put the last answer differently", "Without a language model"),
-    ("As a list", "the last answer as a list", "31 metres"),
+    ("Does it lean?", f"Does it lean? {FIRST}", "Tower"),
+    ("Why?", f"Why? Does it lean? {FIRST}", "Tower"),
     ("thank you", "no question to the documents", "You are welcome."),
     ("What is the lamp room painted with?", "", "orpiment"),
-    ("What does that mean?", "put the last answer differently", "Without a language model"),
     ("Who tends the beacon?", "", "Ines Tallow"),
 )
-RULED_SEARCHED = (0, 7, 9)
+RULED_SEARCHED = (0, 1, 2, 4, 5)

@@ -293,12 +293,12 @@ async def test_eagerness_changes_the_route_and_what_the_model_is_told(
     assert run.answer is not None and run.answer.outcome is Outcome.answered
 
 
-async def test_a_person_may_choose_the_route_and_no_model_is_asked_about_it(folder: Path):
+async def test_a_person_may_choose_the_route_and_a_model_is_only_asked_about_sets_and_readings(folder: Path):
     for wish in (Route.lookup, Route.research):
         with ChatServer(model().answer) as server, opened(folder, server) as workspace:
             run = await answered(workspace, TENDED, route=wish)
-        assert run.route is wish and server.counts["route"] == 0 and run.answer is not None
-        assert (server.counts["judge"] > 0) == (wish is Route.research)
+        assert run.route is wish and run.answer is not None
+        assert server.counts["route"] == (server.counts["judge"] > 0) == (wish is Route.research)
 
 
 # --- the judgement of the answer ------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ async def test_a_question_about_a_whole_set_is_exhausted_and_says_what_was_exami
     kept = keeps(TALL, NOTES["path"], NOTES["cliff"], TENDS)
     light = one_step("Which notes are about the light?", "note about the light")
     written = writes("The path to the light is steep [{steep}].", shape="list")
-    lists = model(route=lookup(), plan=light, weigh=kept, write=written)
+    lists = model(route=lookup() | {"every": True}, plan=light, weigh=kept, write=written)
     with ChatServer(lists.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "List every note about the light")
     assert run.every and run.route is Route.research and server.counts["plan"] == 1 and server.counts["judge"] == 0
@@ -367,7 +367,7 @@ async def test_a_question_about_a_whole_set_is_exhausted_and_says_what_was_exami
 async def test_what_is_left_of_a_set_is_said(folder: Path):
     light = one_step("Which notes are about the light?", "note about the light")
     written = writes("The path to the light is steep [{steep}].")
-    lists = model(route=lookup(), plan=light, weigh=keeps(NOTES["path"]), write=written)
+    lists = model(route=lookup() | {"every": True}, plan=light, weigh=keeps(NOTES["path"]), write=written)
     with ChatServer(lists.answer) as server, opened(folder, server) as workspace:
         steps = workspace.ask("List every note about the light")
         run = [await anext(steps) for _ in range(6)][-1][0]
@@ -403,11 +403,11 @@ async def test_answers_that_are_not_from_the_documents_can_be_switched_off(folde
     assert run.calls and "switched off" in events(run, Routed)[0].why
 
 
-@pytest.mark.parametrize("question", ["Who is Ines Tallow?", "What is Carrow Point?", "Is 31 a prime number?"])
+@pytest.mark.parametrize("question", ["Who is Ines Tallow?", "What is Carrow Point?"])
 async def test_what_the_documents_speak_of_is_not_answered_without_them(folder: Path, question: str):
     with ChatServer(chatty().answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, question)
-    assert events(run, Routed)[0].route is Route.lookup and "the documents speak of" in events(run, Routed)[0].why
+    assert events(run, Routed)[0].route is Route.lookup and "the documents may answer it" in events(run, Routed)[0].why
     assert run.calls and not (run.answer and run.answer.said)
 
 

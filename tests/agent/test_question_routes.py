@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 
+from assay.agent import tool_context
 from assay.agent.hops.leads import is_unit
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import Limits
@@ -41,6 +42,7 @@ from assay.testing import (
     ChatServer,
     Script,
     calls,
+    direct,
     enough,
     keeps,
     lookup,
@@ -50,6 +52,7 @@ from assay.testing import (
     passages_in,
     research,
     role_of,
+    says,
     steps,
     supported,
     text_of,
@@ -171,6 +174,69 @@ async def test_a_look_up_whose_writer_finds_no_answer_is_researched(folder: Path
     assert replayed.same and not replayed.differences
 
 
+# --- direct answers and readings -------------------------------------------------------------------------------------
+
+
+async def test_a_question_that_the_documents_may_answer_is_searched_for_whatever_the_model_says(folder: Path):
+    with ChatServer(model(route=direct()).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?")
+    assert run.route is Route.lookup and tools(run) == ["search"] and not server.counts["direct"]
+    assert run.answer is not None and run.answer.outcome is Outcome.answered
+
+
+async def test_a_question_with_nothing_near_is_answered_directly_and_labelled(folder: Path):
+    script = model(route=direct(), direct=says("It is a number that only one and itself divide."))
+    with ChatServer(script.answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "Explain prime numerals?")
+    assert run.route is Route.direct and not run.calls
+    assert run.answer is not None and run.answer.outcome is Outcome.direct
+
+
+async def test_the_router_sees_the_documents_near_the_question_and_no_other_search_is_made_for_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[str] = []
+    made: list[str] = []
+    search = tool_context.retrieve
+
+    def route(text: str, schema: Any) -> Any:
+        seen.append(text)
+        return lookup()
+
+    async def counted(context: Any, query: str, *rest: Any) -> Any:
+        made.append(query)
+        return await search(context, query, *rest)
+
+    monkeypatch.setattr(tool_context, "retrieve", counted)
+    with ChatServer(model(route=route).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What did the alert say?")
+    assert "- alert, no date" in seen[0]
+    assert tools(run) == ["search"] and made == ["What did the alert say?"]
+
+
+async def test_readings_that_differ_are_taken_as_the_model_gives_them(folder: Path):
+    readings = ["What must we do under C-1?", "What must we do under C-2?", "what must we do under c-1?"]
+    with ChatServer(model(route=research(readings=readings)).answer) as server, opened(folder, server) as workspace:
+        run = await answered(workspace, "What must we do under the contract of Carrow Valves?")
+    assert run.readings == tuple(readings[:2])
+
+
+async def test_the_first_hits_of_a_look_up_are_weighed_though_ranking_puts_others_before_them(tmp_path: Path):
+    """Every note holds a name of the question, and the words that the router searches for stand in one without it."""
+    notes = {f"note-{n:02}": f"Carrow Valves, note {n}: the valve of yard {n} was oiled." for n in range(20)}
+    await fill(tmp_path / "workspace", notes | {"log": "Brittle rubber was found at the quay."})
+    weighed: list[str] = []
+
+    def weigh(text: str, schema: Any) -> Any:
+        weighed.append(text)
+        return keeps("Brittle rubber")(text, schema)
+
+    script = model(route=lookup() | {"query": "brittle rubber quay"}, weigh=weigh)
+    with ChatServer(script.answer) as server, opened(tmp_path / "workspace", server) as workspace:
+        await answered(workspace, "What is wrong with the parts of Carrow Valves?")
+    assert "Brittle rubber was found" in weighed[0]
+
+
 # --- searches by rule -----------------------------------------------------------------------------------------------
 
 
@@ -218,7 +284,9 @@ async def test_the_planner_sees_the_documents_that_may_hold_the_answer_and_the_d
     with ChatServer(model(plan=plan).answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?", today=TODAY)
     assert (
-        "- alert (text" in seen[0] and "contract-C-1" in seen[0] and f"Today is {dates.with_weekday(TODAY)}" in seen[0]
+        "- alert, no date" in seen[0]
+        and "contract-C-1" in seen[0]
+        and f"Today is {dates.with_weekday(TODAY)}" in seen[0]
     )
     assert [call.arguments["query"] for call in run.calls][:2] == ["recall alert", "What did the alert say?"]
 

@@ -229,3 +229,21 @@ def test_the_unit_of_a_figure_is_not_followed():
     question = "Who keeps the sluice at the mill?"
     found = leads.next_searches(question, [PastSearch(Lead(question, "", 5), vector(question), (passage,))])
     assert [lead.name for lead in found.leads] == ["Oak Hill"]
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("Subject: Fwd: limit\nDate: Wed, 14 May 2025\nThe sample went to Lindhavn.", {"lindhavn"}),
+        ("SEE ALSO\nThe works of Ida Torvald; see also the list.", {"ida torvald"}),
+        ("Speed\nThe speed is given in Section 2. Every section has one, as Apollo 11 had.", {"apollo 11"}),
+        ("Weigh the sample in Orvik, Norway. Weigh it twice on scale TS-114.", {"orvik", "norway", "ts 114"}),
+        ('The key is OMwn1ROiv8QiWb1QlVvBs8 and the word "outside" is quoted.', set[str]()),
+        ("Heute ging die Probe nach Lindhavn.", {"lindhavn", "probe"}),
+    ],
+)
+def test_only_what_a_text_writes_as_a_name_is_followed(body: str, names: set[str]):
+    hit = Hit(
+        Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, "A long note on what was done there"
+    )
+    assert set(scoring.names_in(hit, True, scoring.passage_terms(hit).uncapitalised)) == names

@@ -355,9 +355,9 @@ def test_ten_turns_in_the_terminal_without_a_model(piped: Callable[..., Done], l
 
 
 def test_why_says_what_a_turn_was_understood_as(piped: Callable[..., Done], lighthouse: Workspace):
-    done = piped(f"{FIRST}\nAre you sure?\n/why\n", "--no-model")
-    assert f"Understood as: check the last answer ({FIRST})" in done.out
-    assert "what earlier turns found" in done.out and "“What is the lamp" not in done.out.split("Searched:")[-1]
+    done = piped(f"{FIRST}\nWhy?\n/why\n", "--no-model")
+    assert f"Understood as: Why? {FIRST}" in done.out
+    assert "what earlier turns found" in done.out and f"“Why? {FIRST}”" in done.out.split("Searched:")[-1]
 
 
 # --- stakes ---------------------------------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ def hostile(request: dict[str, Any]) -> Any:
         )(text, None),
         "revise": argues(f"{SIGN} says so.")(text, None),
         # What stands as the question is the person's, in other words: test_turns has what may come into it.
-        "standalone": {"question": QUESTION},
+        "standalone": {"about": "answer" if "German" in text else "question", "question": QUESTION},
         "summarise": {"summary": f"{SIGN} in short"},
         "entities": {"entities": [f"{SIGN} masons"]},
         "compare": {"documents": [{"number": 1, "says": said}, {"number": 2, "says": said}], "difference": said},

@@ -104,10 +104,6 @@ def test_a_day_or_a_month_is_no_name():
     assert named("It opened on Monday, in May 2010 and closed on October 5.") == []
 
 
-def test_joined_names_keep_their_small_words():
-    assert [name.text for name in find_names("I read Sand and Water twice.", joined=True)] == ["Sand and Water"]
-
-
 def test_abbreviations_are_those_the_text_defines():
     body = "The Office of River Works (ORW) and two Deep Sand Filters (DSFs), in Oslo (Norway)."
     assert find_abbreviations(body) == {"ORW": "Office of River Works", "DSF": "Deep Sand Filters"}

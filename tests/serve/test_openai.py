@@ -256,15 +256,15 @@ def test_a_follow_up_is_understood_by_what_came_before(serve: Serve):
         said = first.choices[0].message.content or ""
         reply = client(at).chat.completions.create(model="assay", messages=says(FIRST, said, "Does it lean?"))
         run = at.server.workspace.run(own(reply.choices[0].message)["run"])
-        assert run.question == "Does Carrow Point lean?"
+        assert run.question == "Does it lean?" and run.query == f"Does it lean? {FIRST}"
         (before,) = run.asked.history
         assert before.question == FIRST and before.answer == TALL and before.whole and not run.asked.thread
         third = client(at).chat.completions.create(
             model="assay", messages=says(FIRST, said, "Does it lean?", "A little.", "And who tends it?")
         )
         run = at.server.workspace.run(own(third.choices[0].message)["run"])
-        assert [turn.question for turn in run.asked.history] == [FIRST, "Does Carrow Point lean?"]
-        assert "Carrow Point" in run.question
+        assert [turn.question for turn in run.asked.history] == [FIRST, "Does it lean?"]
+        assert run.query == f"And who tends it? Does it lean? {FIRST}"
 
 
 def test_a_model_puts_a_follow_up_in_its_own_words(serve: Serve):
@@ -282,7 +282,7 @@ def test_a_model_puts_a_follow_up_in_its_own_words(serve: Serve):
 
 def test_a_wish_works_on_the_answer_that_assay_gave_before(serve: Serve):
     short = "31 metres, at Carrow Point."
-    model = height(rework=writes(f"{short} [{{31 metres}}]"), standalone={"question": FIRST})
+    model = height(rework=writes(f"{short} [{{31 metres}}]"), standalone={"about": "answer", "question": FIRST})
     with ChatServer(model.answer) as server, serve(server) as at:
         talk = client(at).chat.completions
         first = talk.create(model="assay", messages=says(FIRST)).choices[0].message

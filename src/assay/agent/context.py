@@ -117,7 +117,7 @@ class RunContext:
 
     def forget(self) -> None:
         """Drop cached document lookups: some documents may no longer be readable."""
-        for known in (self._titles, self._dates, self.tool_context.seen):
+        for known in (self._titles, self._dates, self.tool_context.seen, self.tool_context.searched):
             known.clear()
 
     def small(self, role: Role) -> bool:

@@ -59,7 +59,7 @@ async def past_searches(run: Run, context: RunContext, *, include_recall: bool =
         if include_recall or call.tool != recall.name
     ]
     # Passages are scored by the search for the question, also where a planner's queries were made before it.
-    done.sort(key=lambda each: str(each[0].arguments["query"]) != run.question)
+    done.sort(key=lambda each: str(each[0].arguments["query"]) != run.query)
     named = _name_calls(run)
     hits = await fetch_hits(run, context)
     vectors = await query_vectors(

@@ -75,6 +75,12 @@ def render_steps(run: Run) -> str:
     return "Steps:\n" + fence(fence_mark(run.id), "steps", "\n".join(lines))
 
 
+def render_documents(run: Run, near: Mapping[str, str]) -> str:
+    """The documents that a search for the question finds, by id, for a model that has seen none."""
+    listed = "\n".join(f"- {each}" for each in near.values())
+    return f"Documents that may hold the answer:\n{fence(fence_mark(run.id), 'documents', listed)}" if near else ""
+
+
 def render_evidence(run: Run, titles: Mapping[str, str], room: int) -> str:
     """The evidence, best first, as much as fits the token budget; omissions are stated."""
     mark = fence_mark(run.id)

@@ -65,6 +65,7 @@ class ToolContext:
     mark: str = ""  # fence mark of the run
     consult: Consult | None = None
     most: int = 200  # most passages that an exhaustive search returns
+    searched: dict[tuple[object, ...], tuple[int, list[Hit]]] = field(default_factory=dict)  # searches of this run
 
     @property
     def bases(self) -> dict[str, str]:
@@ -72,14 +73,19 @@ class ToolContext:
         return {base.name: base.description for base in self.scope().bases}
 
     async def retrieve(self, query: str, k: int, where: Filter = EVERYTHING, *, deep: bool = False) -> list[Hit]:
-        """The k best passages. `deep` is for reading a lot of one source: no cap per document, no reranking."""
-        search_context = (
-            replace(self.search_context, per_document=0, reranker=None, diversity=0.0) if deep else self.search_context
-        )
-        hits = await retrieve(search_context, query, k, self.scope(), both(self.where, where))
-        if not deep:  # a deep search reads much of which little is kept, and that can be fetched again
-            self.seen.update({hit.passage.id: hit for hit in hits})
-        return hits
+        """The k best passages. `deep` is for reading a lot of one source: no cap per document, no reranking. The same
+        search is made once for as long as nothing that it could find has changed."""
+        scope, where = self.scope(), both(self.where, where)
+        if deep:  # it reads much of which little is kept, and that can be fetched again
+            search_context = replace(self.search_context, per_document=0, reranker=None, diversity=0.0)
+            return await retrieve(search_context, query, k, scope, where)
+        search = (query, where, scope, documents.state_of(self.search_context.store, scope))
+        width, hits = self.searched.get(search, (0, []))
+        if width < k:
+            hits = await retrieve(self.search_context, query, k, scope, where)
+            self.searched[search] = (k, hits)
+        self.seen.update({hit.passage.id: hit for hit in hits[:k]})
+        return hits[:k]
 
     async def passages(self, document: str) -> list[Hit]:
         """Every passage of a document in reading order; empty if it is gone, not readable by this person, or out of

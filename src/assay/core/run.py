@@ -100,6 +100,12 @@ class Run:
 
     @changed_by(Rephrased)
     @cached_property
+    def query(self) -> str:
+        """What is searched for and read for: the question, with words of earlier turns where no model rewrote it."""
+        return (self.rephrased.query if self.rephrased else "") or self.question
+
+    @changed_by(Rephrased)
+    @cached_property
     def rephrased(self) -> Rephrased | None:
         return next((event for event in reversed(self.events) if isinstance(event, Rephrased)), None)
 

@@ -20,15 +20,13 @@ class Name:
 
 
 _TOKEN = re.compile(r"[^\W_]+(?:[’'.\-–&/][^\W_]+)*")
-_JOINERS = frozenset("and in on to for a with".split())
 _QUOTED = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|``\s?([^`'\n]{2,80}?)\s?''|«([^»\n]{2,80})»")
 
 
-def find_names(text: str, *, joined: bool = False) -> list[Name]:
+def find_names(text: str) -> list[Name]:
     """Names in the order of the text: runs of capitalised words, and quoted titles.
 
-    A word that opens a sentence counts unless it is an ordinary word; days and months are not names. `joined` also allows
-    "and", "in" and the like inside a name ("Pride and Prejudice"), for lookups that can afford a wrong guess.
+    A word that opens a sentence counts unless it is an ordinary word; days and months are not names.
     """
     found = [
         Name(text[match.start(g) : match.end(g)], match.start(g), match.end(g), quoted=True)
@@ -40,7 +38,6 @@ def find_names(text: str, *, joined: bool = False) -> list[Name]:
     particles, openers, calendar = (
         word_list(each) for each in ("name_particles", "sentence_openers", "calendar_words")
     )
-    inner = particles | _JOINERS if joined else particles
     at = 0
     while at < len(tokens):
         if not _is_capitalised(tokens[at][0]) or (tokens[at].start() in openings and _is_ordinary(tokens[at][0])):
@@ -52,7 +49,7 @@ def find_names(text: str, *, joined: bool = False) -> list[Name]:
             word = tokens[ahead][0]
             if _is_capitalised(word) or (word[0].isdigit() and ahead == last + 1):
                 last = ahead
-            elif word.lower() not in inner or ahead - last > 2:
+            elif word.lower() not in particles or ahead - last > 2:
                 break
             ahead += 1
         first = at
@@ -60,7 +57,7 @@ def find_names(text: str, *, joined: bool = False) -> list[Name]:
             first += 1
         start, end = tokens[first].start(), _without_possessive(text, tokens[last].end())
         words = [token[0].lower() for token in tokens[first : last + 1]]
-        dated = all(word in calendar or word.isdigit() or word in inner for word in words)
+        dated = all(word in calendar or word.isdigit() or word in particles for word in words)
         if not dated and not (first == last and _is_ordinary(tokens[first][0])):
             found.append(Name(text[start:end], start, end))
         at = last + 1

@@ -83,11 +83,12 @@ def _promising(scored: ScoredPassages, ran: Sequence[PastSearch]) -> list[Lead]:
     hops = scored.hops
     asked = _asked(ran)
     question_key = f" {name_key(scored.question)} "
+    ordinary = frozenset[str]().union(*(page.uncapitalised for page in scored.pages.values()))
     best: dict[str, tuple[float, Lead]] = {}
     for source in scored.best(hops.seeds):
         hit = scored.hits[source]
         rest = uncovered_words(scored.question, scored.covered(scored.path(source))) if hops.residual else ""
-        for k, (name, told) in names_in(hit, hops.pieces).items():
+        for k, (name, told) in names_in(hit, hops.pieces, ordinary).items():
             if k in asked or f" {k} " in question_key or set(content_terms(name)) <= scored.weights.keys():
                 continue
             if is_unit(name, hit.passage.text):

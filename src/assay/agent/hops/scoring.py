@@ -16,13 +16,16 @@ from assay.core.events import (
     Mode,
 )
 from assay.core.types import Hit
-from assay.language.names import find_names
+from assay.language.names import Name, find_names
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case
 from assay.language.words import stop_words
 
 SHORT_TITLE = 3  # words of a title that may be a name without capitals
 LABEL = re.compile(r"(?:^|(?<=; ))[^:;\n]{1,60}(?=: )", re.MULTILINE)  # of a cell, in a row that is written out
+BEHIND = re.compile(r"[^\W_][,;)”»’]*$|\|$|(?:^|; ?):$")  # a word, or the start of a cell whose label is left out
+CODE = re.compile(r"[^\W\d_]-?\d|\d[^\W\d_]")
+LONGEST_CODE = 20  # characters; longer ones are keys and digests
 HEADER_RULE = re.compile(r"\n\|(?: *:?-{3,}:? *\|)+")  # the line below the header of a table
 
 
@@ -118,6 +121,7 @@ class PassageTerms:
     called: str
     words: str  # padded with a space at both ends, so that a name is found by `in`
     terms: frozenset[str]
+    uncapitalised: frozenset[str]
 
     def holds(self, name: str) -> bool:
         return f" {name} " in self.words
@@ -130,23 +134,24 @@ def passage_terms(hit: Hit) -> PassageTerms:
 @lru_cache(maxsize=2048)  # a run scores all its results again after every round
 def _page(title: str, words: str) -> PassageTerms:
     whole = f"{title} {words}"
-    return PassageTerms(name_key(bare_title(title)), f" {name_key(whole)} ", frozenset(content_terms(whole)))
+    plain = frozenset(word for word in re.findall(r"[^\W\d_]+", whole) if word.islower())
+    return PassageTerms(name_key(bare_title(title)), f" {name_key(whole)} ", frozenset(content_terms(whole)), plain)
 
 
-def names_in(hit: Hit, pieces: bool) -> dict[str, tuple[str, frozenset[str]]]:
-    """The names in a passage, by key: as written, and the terms of the sentence where each first occurs."""
+def names_in(hit: Hit, pieces: bool, ordinary: Collection[str] = ()) -> dict[str, tuple[str, frozenset[str]]]:
+    """The names in a passage, by key: as written, and the terms of the sentence where each first occurs. `ordinary` are
+    words that other passages write without a capital."""
     body = hit.passage.text
     labels = _column_labels(body)
     starts, ends = [0, *(b for _, b in labels)], [*(a for a, _ in labels), len(body)]
-    prose = " ".join(body[a:b] for a, b in zip(starts, ends, strict=True))  # without the labels
+    prose = "".join(body[a:b] for a, b in zip(starts, ends, strict=True))  # without the labels
     found: dict[str, tuple[str, frozenset[str]]] = {}
     opening: frozenset[str] = frozenset()
     for number, (start, end) in enumerate(split_sentences(body)):
         told = frozenset(content_terms(body[start:end]))
         opening = opening if number else told
         for name in find_names(body[start:end]):
-            first = not name.start or any(a <= start + name.start < b for a, b in labels)
-            if first and not _is_name(name.text, f"{hit.title} {prose}"):
+            if not _is_name(name, f"{prose}\n{hit.title}", ordinary):
                 continue
             for part in _parts(name.text) if pieces else (name.text,):
                 found.setdefault(name_key(part), (part, told))
@@ -168,12 +173,27 @@ def _column_labels(body: str) -> list[tuple[int, int]]:
     return found
 
 
-def _is_name(opening: str, whole: str) -> bool:
-    """Whether the first word of a sentence or a column's label is a name rather than just capitalised: it has several words,
-    or digits or capitals inside, or is also capitalised mid-sentence elsewhere."""
-    if not opening.isalpha() or not opening[1:].islower():
-        return True
-    return re.search(rf"(?:[^\W\d_]|[,;)]) {re.escape(opening)}\b", whole) is not None
+def _is_name(name: Name, prose: str, ordinary: Collection[str]) -> bool:
+    """Whether somebody would search for it. A code has digits among its letters ("TS-114"). A single word, also with a number
+    behind it, has to stand within a sentence or in a cell with its capital, since any word has one where a line begins, in a
+    heading or behind a label ("Subject: Fwd"), and nowhere without one ("Section 2"). Several words need one of these."""
+    words = name.text.split()
+    if any(CODE.search(word) for word in words):
+        return max(map(len, words)) <= LONGEST_CODE
+    plain = [word.casefold() for word in words if not word[0].isdigit()]
+    if not plain or not any(char.isupper() for char in name.text):  # quoted
+        return False
+    within, known = _is_within(name.text, prose), all(word in ordinary for word in plain)
+    return within or not known if len(plain) > 1 else within and not known
+
+
+def _is_within(name: str, prose: str) -> bool:
+    """Whether a name stands behind a word of its sentence, or in a cell of a row."""
+    for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", prose):
+        before = prose[prose.rfind("\n", 0, match.start()) + 1 : match.start()].rstrip("(“\"‘'« ")
+        if BEHIND.search(before):
+            return True
+    return False
 
 
 def _is_proper(title: str) -> bool:

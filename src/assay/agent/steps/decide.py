@@ -60,7 +60,7 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         run, [(name, checked(context.tools[name], given)) for name, given in choice.calls if name in context.tools]
     )
     if not calls and not run.calls:
-        calls = (Call("c1", "search", {"query": run.question, "k": WIDE}),)  # no answer without at least one search
+        calls = (Call("c1", "search", {"query": run.query, "k": WIDE}),)  # no answer without at least one search
         yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
@@ -80,7 +80,7 @@ def planned_calls(run: Run) -> tuple[Call, ...]:
     if again := prompt_window.reopening_request(run):
         wanted.insert(0, {"query": again})
     if not run.calls:
-        wanted = wanted[:1] if run.route in SINGLE else [*wanted, {"query": run.question}]
+        wanted = wanted[:1] if run.route in SINGLE else [*wanted, {"query": run.query}]
     first = not any("query" in call.arguments and call.tool != recall.name for call in run.calls)
     widths = [WIDE if first and place == 0 else WIDTH for place, _ in enumerate(wanted)]
     calls, _ = _new(run, [("search", {**given, "k": k}) for given, k in zip(wanted, widths, strict=True)])
@@ -105,7 +105,7 @@ def _calls_for_set(run: Run) -> tuple[Call, ...]:
     if again := prompt_window.reopening_request(run):
         wanted.insert(0, {"query": again})
     if not run.calls:
-        wanted = wanted or [{"query": run.question}]
+        wanted = wanted or [{"query": run.query}]
     calls, _ = _new(run, [(search_all.name, given) for given in wanted])
     reads = [(read_rest.name, {"document": each}) for each in matching_unread(run)]
     return calls or _new(run, reads)[0]
@@ -276,7 +276,7 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if done and run.route in SINGLE:
         yield Decided((), "one search was asked for", stop=StopReason.searches)
         return
-    following = rules.next_searches(run.question, done, context.hops)
+    following = rules.next_searches(run.query, done, context.hops)
     leads = list(following.leads)
     if run.plan is not None and not done and is_split(run):
         leads.append(Lead(run.plan.steps[0].question, "its first part", context.hops.width))
@@ -284,10 +284,4 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
         leads += [Lead(part, "a part of the question", context.hops.width) for part in joined_parts(run)]
     why = "; ".join(lead.reason for lead in leads) if leads else following.why
     calls = build_calls(run, leads)
-    if not done:
-        dated = [given for given in step_searches(run) if len(given) > 1]
-        calls += tuple(
-            Call(f"c{number}", "search", {**given, "k": WIDTH})
-            for number, given in enumerate(dated, len(run.calls) + len(calls) + 1)
-        )
     yield Decided(calls, why, stop=following.stop)

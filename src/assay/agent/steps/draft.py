@@ -105,8 +105,6 @@ async def _draft_direct(run: Run, context: RunContext) -> Drafted:
     """An answer that is not from the documents, labelled as such. Thanks are answered by rule."""
     if greetings.is_greeting(run.question):
         return Drafted((), Shape.prose, said=greetings.reply(run.question))
-    if not run.asked.has_model:  # the rules only send it here to say why nothing can be done
-        return Drafted((), Shape.prose, said=run.rephrased.why if run.rephrased else "")
     history = conversation(run)
     shown = lambda room: render_history(history, mark(run), min(room // 2, CONVERSATION))  # noqa: E731
     reply = await context.ask(
@@ -129,8 +127,8 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
     elif parts := joined_parts(run):
         yield await _draft_parts(run, context, parts)
     else:
-        read = await read_evidence(run, context, run.question)
-        yield extracts.draft(run.question, read.pieces, calibrated=read.calibrated)
+        read = await read_evidence(run, context, run.query)
+        yield extracts.draft(run.query, read.pieces, calibrated=read.calibrated)
 
 
 async def _draft_chain(run: Run, context: RunContext) -> Drafted:

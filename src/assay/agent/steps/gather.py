@@ -9,10 +9,11 @@ from dataclasses import replace
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
+from assay.agent.first_look import read_texts
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.steps.rework import reuse_evidence
-from assay.agent.steps.sentences import first_found
+from assay.agent.steps.sentences import LED
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.read_rows import read_rows
 from assay.core.errors import ModelError
@@ -147,7 +148,7 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
         max_tokens=150 + assess.REPLY * len(group),
     )
     if isinstance(reply, NoReply):
-        ruled = _gathered(assess.weigh_by_words(run.question, parts, group, context.cutoff), RULES)
+        ruled = _gathered(assess.weigh_by_words(run.query, parts, group, context.cutoff), RULES)
         return replace(ruled, why=reply.detail, fallback=(reply.why,))
     weights, by = reply
     return _gathered(assess.read(weights.passages, shown, run.question, context.cutoff), by)
@@ -155,19 +156,21 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
 
 async def _by_answer_model(run: Run, context: RunContext, reader: AnswerModel, sent: Sequence[Found]) -> Gathered:
     """Weighed in process. The answer model tells what answers better than a small language model, at no request."""
-    ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
+    ranked = scoring.rank_passages(run.query, await past_searches(run, context), context.hops)
     worth = {each.hit.passage.id: each.score for each in ranked}
     passages = sorted((each.passage for each in sent), key=lambda each: -worth.get(each.id, 0.0))
     titles = context.dated_titles(run)
     texts = [f"{titles.get(each.doc_id, '')} › {each.heading}: {each.text}" for each in passages]
     above = [len(text) - len(each.text) for text, each in zip(texts, passages, strict=True)]
-    asked = [await reader.read(question, texts) for question in (run.question, *prompt_window.wanted_parts(run))]
+    asked = [
+        await read_texts(run, reader, question, texts) for question in (run.query, *prompt_window.wanted_parts(run))
+    ]
     best = [max(of, key=lambda each: each.answers) for of in zip(*asked, strict=True)]
     readings = [
         replace(each, span=(max(0, each.span[0] - left), max(0, each.span[1] - left)))
         for each, left in zip(best, above, strict=True)
     ]
-    return _gathered(assess.weigh_by_readings(run.question, passages, readings, worth, context.cutoff), reader.name)
+    return _gathered(assess.weigh_by_readings(run.query, passages, readings, worth, context.cutoff), reader.name)
 
 
 async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> Gathered:
@@ -195,13 +198,21 @@ async def gather_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if looked_up := _looked_up(run):
         yield Gathered(looked_up)
         return
-    ranked = scoring.rank_passages(run.question, await past_searches(run, context), context.hops)
-    led = first_found(run)
+    ranked = scoring.rank_passages(run.query, await past_searches(run, context), context.hops)
+    led = found_by_steps(run)
     best = ranked[: weigh.KEPT] + [each for each in ranked[weigh.KEPT :] if each.hit.passage.id in led]
-    evidence = weigh.by_rule(run.question, [(each.hit, each.score) for each in best], run.evidence)
+    evidence = weigh.by_rule(run.query, [(each.hit, each.score) for each in best], run.evidence)
     kept = {each.passage.id for each in evidence} | {each.passage.id for each in run.evidence}
     dropped = tuple(found.passage.id for found in run.unweighed if found.passage.id not in kept)
     yield Gathered(evidence, dropped)
+
+
+def found_by_steps(run: Run) -> frozenset[str]:
+    """The best passages of each search for a step of the plan: ranked for the whole question, those of one step may all
+    come late."""
+    asked = {step.question for step in (run.plan.steps if run.plan else ())}
+    calls = [call.id for call in run.calls if call.arguments.get("query") in asked and call.id in run.results]
+    return frozenset(each.passage.id for call in calls for each in run.results[call].found[:LED])
 
 
 def _looked_up(run: Run) -> tuple[Evidence, ...]:

@@ -39,8 +39,8 @@ async def hop(run: Run, context: RunContext) -> AsyncIterator[Event]:
     done = await past_searches(run, context)
     following = leads.NextSearches(why="a look-up follows no names")
     if run.route is not Route.lookup:
-        following = leads.next_searches(run.question, done, context.hops)
-    best = [each.hit for each in scoring.rank_passages(run.question, done, context.hops)]
+        following = leads.next_searches(run.query, done, context.hops)
+    best = [each.hit for each in scoring.rank_passages(run.query, done, context.hops)]
     found = following.leads
     if not context.small(Role.decide):
         found = [lead for lead in found if await leads_somewhere_new(lead, best, context)]

@@ -183,10 +183,10 @@ def _join(values: Sequence[str]) -> str:
 
 
 async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """What the first of two questions found. Rules do not say whether the evidence is enough."""
+    """What the first of two questions found. No rule says that the evidence is enough, or what it lacks."""
     if computes(run):
         yield Judged(False, (), COMPUTED["answer"])
         return
     if answered := await answer_first_step(run, context):
         yield answered
-    yield Judged(False, ())
+    yield Judged(False)

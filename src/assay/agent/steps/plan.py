@@ -4,30 +4,26 @@ graphs are repaired."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext
+from assay.agent.first_look import documents_near
 from assay.agent.hops.split import split_compound, split_question
-from assay.agent.toolbox.documents import line, names
 from assay.core.errors import UserError
 from assay.core.events import Event, Mode, Planned, Route
 from assay.core.run import Run
 from assay.core.types import Plan, PlanStep
-from assay.index.search_filter import filter_for
 from assay.language import dates
 from assay.language.glossary import describe_measures
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens
-from assay.prompts.fence import fence
 
 MOST = 6  # steps per plan
-FOUND, LISTED = 50, 15  # passages of a search for the question, and documents of these that a planner is shown
 PLANS = 3  # plans per run, at most
 
 WHOLE_SET = (
@@ -61,12 +57,12 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if not run.asked.has_model:
         yield Planned(plan_by_rule(run.question))
     elif run.route is not Route.research or (context.small(Role.plan) and (run.every or run.asked.mode is Mode.quick)):
-        query = (run.routed.query if run.routed else "") or run.question
+        query = (run.routed.query if run.routed else "") or run.query
         yield Planned(Plan((PlanStep("s1", run.question, query=query),)))
     elif len(run.readings) > 1:
         yield Planned(Plan(tuple(PlanStep(f"s{n}", each, query=each) for n, each in enumerate(run.readings, 1))))
     else:
-        shown = await documents_for(run, context)
+        shown = await documents_near(run, context)
         reply = await context.ask(
             Role.plan,
             "plan",
@@ -76,22 +72,11 @@ async def plan(run: Run, context: RunContext) -> AsyncIterator[Event]:
             max_tokens=500,
         )
         if isinstance(reply, NoReply):
-            yield Planned(Plan((PlanStep("s1", run.question, query=run.question),)))
+            yield Planned(Plan((PlanStep("s1", run.question, query=run.query),)))
         else:
             proposed, by = reply
             made = build_plan(proposed, run.asked.today, dated=not context.small(Role.plan))
-            yield Planned(made if made.steps else Plan((PlanStep("s1", run.question, query=run.question),)), by)
-
-
-async def documents_for(run: Run, context: RunContext) -> dict[str, str]:
-    """The documents that a search for the question finds, best first: id → name, title, kind and date. More would tell a
-    planner about documents that this run does not need."""
-    tools = replace(context.tool_context, where=filter_for(run.where, context.tool_context.traits))
-    hits = await tools.retrieve(run.question, FOUND)
-    found = list(dict.fromkeys(hit.passage.doc_id for hit in hits))[:LISTED]
-    entries = tools.entries(found)
-    called = names(list(entries.values()))
-    return {each: line(entries[each], called[each]) for each in found if each in entries}
+            yield Planned(made if made.steps else Plan((PlanStep("s1", run.question, query=run.query),)), by)
 
 
 def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room: int) -> dict[str, str]:
@@ -104,8 +89,7 @@ def _build_prompt(run: Run, context: RunContext, shown: Mapping[str, str], room:
         before += f"Evidence so far:\n{found}\n"
     question = run.question if len(run.readings) != 1 else run.readings[0]
     defined = describe_measures(question, context.glossary)
-    listed = fence(mark(run), "documents", "\n".join(f"- {each}" for each in shown.values()))
-    listed = f"Documents that may hold the answer:\n{listed}" if shown else ""
+    listed = prompt_window.render_documents(run, shown)
     return {
         "bases": prompt_window.render_bases(run),
         "documents": listed if estimate_tokens(listed) <= room // 3 else "",

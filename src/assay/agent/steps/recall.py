@@ -19,7 +19,7 @@ def recall_due(run: Run) -> bool:
 
 
 async def recall(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    given = {"query": run.question, "passages": _passages(run)}
+    given = {"query": run.query, "passages": _passages(run)}
     if run.route is Route.rework:
         call = Call("c1", recall_tool.name, given | {"every": True})
         yield Decided((call,), "what the last answer rests on", recalls=True)
@@ -32,6 +32,6 @@ def _passages(run: Run) -> tuple[str, ...]:
     turns that share a word with it."""
     if run.route is Route.rework:
         return run.last_answer.passages[:MOST] if run.last_answer else ()
-    asked = set(content_terms(run.question))
+    asked = set(content_terms(run.query))
     near = [turn for turn in run.asked.history if asked & set(content_terms(f"{turn.question} {turn.answer}"))]
     return tuple(dict.fromkeys(passage for turn in reversed(near) for passage in turn.passages))[:MOST]

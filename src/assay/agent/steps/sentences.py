@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
+from assay.agent.first_look import read_texts
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.toolbox.follow import follow
@@ -39,13 +40,13 @@ async def read_evidence(run: Run, context: RunContext, question: str, first: Seq
     weighed: Sequence[Evidence] = run.evidence
     if run.asked.has_model:
         done = await past_searches(run, context)
-        ranked = scoring.rank_passages(run.question, done, context.hops) if done else []
+        ranked = scoring.rank_passages(run.query, done, context.hops) if done else []
         weighed = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
     places = {passage: place for place, passage in enumerate(first)}
     weighed = sorted(weighed, key=lambda each: places.get(each.passage.id, len(places)))
     found = extracts.pieces(extracts.best_passages(weighed), context.document)
     model = context.tool_context.search_context.answer_model
-    readings = await model.read(question, [each.text for each in found]) if model else None
+    readings = await read_texts(run, model, question, [each.text for each in found]) if model else None
     read = extracts.read_pieces(question, found, readings)
     if model is None or not read:
         return ReadEvidence(read, calibrated=False)

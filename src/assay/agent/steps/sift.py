@@ -31,7 +31,7 @@ class SiftLimits:
     of_run: int
     of_call: int
     read: int = 8  # of a call that reads within one document
-    of_lookup: int = 8  # the best of the run, if it is a look-up: they are weighed in one request
+    of_lookup: int = 8  # together, of a look-up: they are weighed in one request
 
 
 SIFT_LIMITS = {Mode.quick: SiftLimits(6, 3), Mode.balanced: SiftLimits(12, 4), Mode.thorough: SiftLimits(16, 6)}
@@ -49,17 +49,18 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Skip the unpromising passages; the rest is weighed next."""
     limits = SIFT_LIMITS[run.asked.mode]
     waiting = dict.fromkeys(found.passage.id for found in run.unweighed)
-    ranked = [each.hit for each in scoring.rank_passages(run.question, await past_searches(run, context), context.hops)]
+    ranked = [each.hit for each in scoring.rank_passages(run.query, await past_searches(run, context), context.hops)]
     if context.reranks and not context.small(Role.weigh):
         ranked = await _rerank(run, context, ranked)
-    # Ranked over the whole run, so that a later round does not weigh what an earlier one rightly skipped.
-    first = min(limits.of_lookup, limits.of_run) if run.route is Route.lookup else limits.of_run
-    best = [hit.passage.id for hit in ranked[:first] if hit.passage.id in waiting]
+    best: list[str] = []
     for result, called in _of_this_round(run):
-        reads = called in TOOLS and TOOLS[called].reads_one
-        most = limits.read if reads else 0 if run.route is Route.lookup else limits.of_call
+        most = limits.read if called in TOOLS and TOOLS[called].reads_one else limits.of_call
         best += [found.passage.id for found in result if found.passage.id in waiting][:most]
-    kept = set(_distinct(best, run))
+    # Ranked over the whole run, so that a later round does not weigh what an earlier one rightly skipped.
+    first = [hit.passage.id for hit in ranked[: limits.of_run] if hit.passage.id in waiting]
+    kept = _distinct([*best, *first], run)
+    if run.route is Route.lookup:
+        kept = kept[: max(limits.of_lookup, len(best))]
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))
 
 

@@ -10,7 +10,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.context import RunContext, mark
-from assay.agent.turns import LATEST, by_words, documents_of, render_history
+from assay.agent.turns import LATEST, documents_of, render_history
+from assay.answer import greetings
 from assay.core.events import Event, HistorySummarised
 from assay.core.run import Run
 from assay.core.types import Exchange
@@ -34,7 +35,7 @@ def summary_due(run: Run) -> bool:
     """Whether as many turns have become old since the last summary as one is made for. Thanks and the like need none."""
     new = [turn for turn in _old(run) if not turn.turns]
     due = bool(new) and len(new) % EVERY == 0
-    return due and run.asked.has_model and run.summarised is None and by_words(run.asked.question) is None
+    return due and run.asked.has_model and run.summarised is None and not greetings.is_greeting(run.asked.question)
 
 
 def _old(run: Run) -> Sequence[Exchange]:

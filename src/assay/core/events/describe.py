@@ -200,12 +200,12 @@ def understood_as(event: Rephrased) -> str:
     """What a turn of a conversation was understood as."""
     if event.on is Subject.talk:
         return "no question to the documents"
-    return f"{TASKS[event.task or Task.rewrite]} ({event.question})" if event.on else event.question
+    return f"{TASKS[event.task or Task.rewrite]} ({event.question})" if event.on else event.query or event.question
 
 
 def understood_turn(asked: str, event: Rephrased | None) -> str:
     """The same, for a reader who knows the turn; empty if it was understood as it was said."""
-    return understood_as(event) if event and (event.on or event.question != asked) else ""
+    return understood_as(event) if event and (event.on or event.query or event.question != asked) else ""
 
 
 def record_line(event: Event, pages: Mapping[str, int] = NO_PAGES) -> str:

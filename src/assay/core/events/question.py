@@ -33,7 +33,7 @@ from assay.core.types import (
 # The versions of the decision code: of questions, and of syntheses. Raise one when a change makes recorded runs of its
 # kind come out differently: replay then takes the conclusions of older runs as recorded. Runs without a version have
 # version 0.
-DECIDES, DECIDES_SYNTHESIS = 6, 7
+DECIDES, DECIDES_SYNTHESIS = 7, 7
 
 
 class Mode(StrEnum):
@@ -80,10 +80,10 @@ class Task(StrEnum):
     """What a turn wants done with the last answer."""
 
     check = "check"  # judge it again
-    shorten = "shorten"
-    numbers = "numbers"  # only the statements with figures
+    rewrite = "rewrite"  # anything else: shorter, another language, a table, an explanation
+    shorten = "shorten"  # this and those below: of runs before version 7, in which words alone could say them
+    numbers = "numbers"
     list = "list"
-    rewrite = "rewrite"  # anything else: another language, simpler words, a table, an explanation
 
 
 class StopReason(StrEnum):
@@ -183,14 +183,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rephrased:
-    """A conversation turn rewritten as a standalone question; unchanged if it already was one. For a turn that works on
-    the last answer, `question` is what that answer answers. A later event replaces an earlier one."""
+    """A conversation turn rewritten as a standalone question; unchanged if it already was one, or if no model was there
+    to rewrite it: `query` then adds the words of earlier turns that it is searched for with. For a turn that works on the
+    last answer, `question` is what that answer answers. A later event replaces an earlier one."""
 
     question: str
     why: str = ""
     by: str = RULES
     on: Subject | None = None  # None: a question to the documents
     task: Task | None = None  # what is wanted of the last answer
+    query: str = omitted_when_empty("")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,13 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.background import BackgroundTask
 
-from assay.agent.steps.rephrase import rephrase_by_rule
 from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Mode, SearchFilters
 from assay.core.types import Exchange
-from assay.models.factory import has_model
 from assay.serve.attached_run import AttachedRun, RunReply, begin, reply_of
 from assay.serve.openai.errors import PREFIX, SERVER, OpenAIErrorRoute, RunWithoutAnswer
-from assay.serve.openai.messages import keep_as_typed, last_exchange, plain_reply, split_messages
+from assay.serve.openai.messages import last_exchange, plain_reply, split_messages
 from assay.serve.openai.openai_schemas import (
     Annotation,
     AssayExtension,
@@ -117,10 +115,7 @@ async def completions(
     if chat.n not in (None, 1):
         raise UserError("Only one answer is given to a question: leave `n` at 1.")
     mode, base = await asyncio.to_thread(lambda: parse_model_name(chat.model, workspace.scope()))
-    # In a thread: rewriting fifty long follow-ups takes a while.
-    question, history = await asyncio.to_thread(
-        split_messages, chat.messages, keep_as_typed if has_model(workspace.settings) else _alone
-    )
+    question, history = split_messages(chat.messages)
     history = await asyncio.to_thread(_with_known_answer, workspace, chat.messages, history)
     how = AskOptions(mode=mode, where=SearchFilters(bases=(base,) if base else ()), checkpoints=(), history=history)
     asked = await begin(server, who, workspace, question, how)
@@ -139,10 +134,6 @@ async def completions(
     if reply.error:
         raise RunWithoutAnswer(reply.error)
     return JSONResponse(_completion(reply, chat.model, page).model_dump(mode="json"))
-
-
-def _alone(question: str, before: Any) -> str:
-    return rephrase_by_rule(question, before).question
 
 
 def _with_known_answer(

@@ -6,7 +6,7 @@ evidence. System messages are ignored: they can change neither the rules nor the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from assay.core.errors import UserError
 from assay.core.types import Exchange
@@ -18,17 +18,9 @@ from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
 ASKED = 2000  # characters kept of an earlier question
 UNANSWERED = "(not answered)"
 
-StandsAlone = Callable[[str, Sequence[Exchange]], str]
 
-
-def keep_as_typed(question: str, before: Sequence[Exchange]) -> str:
-    return question
-
-
-def split_messages(
-    messages: Sequence[ChatMessage], alone: StandsAlone = keep_as_typed
-) -> tuple[str, tuple[Exchange, ...]]:
-    """The question and the turns before it, oldest first. `alone` rewrites an earlier question as a standalone one."""
+def split_messages(messages: Sequence[ChatMessage]) -> tuple[str, tuple[Exchange, ...]]:
+    """The question and the turns before it, oldest first."""
     spoken = [each for each in messages if each.role in ("user", "assistant")]
     if not spoken or spoken[-1].role != "user":
         raise UserError("The last message has to be the user's: it is the question.")
@@ -44,7 +36,7 @@ def split_messages(
     before: list[Exchange] = []
     for place, (earlier, answer) in enumerate(pairs):
         room = FULL if place >= len(pairs) - LATEST else SHORT
-        before.append(Exchange("", alone(earlier[:ASKED], before), answer[:room] or UNANSWERED))
+        before.append(Exchange("", earlier[:ASKED], answer[:room] or UNANSWERED))
     return question, tuple(before)
 
 

@@ -65,8 +65,8 @@ const TAKEN = {
     story.phase = "Reading the question";
   },
   Rephrased(story, event) {
-    const own = event.on ? TASKS[event.task ?? event.on] : event.question;
-    if (event.on || event.question.trim() !== story.question.trim()) story.understood = own;
+    const own = event.on ? TASKS[event.task ?? event.on] : event.query || event.question;
+    if (event.on || own.trim() !== story.question.trim()) story.understood = own;
     story.phase = "Choosing a way";
   },
   Routed(story, event) {
