@@ -14,10 +14,11 @@ from pydantic import BaseModel, ConfigDict
 
 from assay import prompts
 from assay.answer import claims
+from assay.answer.checking.repetition import quotation, stands_in
 from assay.answer.conflicts import pair
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import Drafted
-from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Shape, Working
+from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Quote, Shape, Working
 from assay.language.clean import clean_text
 from assay.language.dates import with_weekday
 from assay.language.question_kind import asks_for_several
@@ -254,6 +255,31 @@ def read(
         missing=tuple(dict.fromkeys(each for each in gaps if each)),
         stray=tuple(dict.fromkeys(stray)),
     )
+
+
+def quote_repetitions(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
+    """The draft of a small model, with each sentence that it copied as a quotation with its block: what stands beside a
+    sentence may turn it round."""
+    blocks: list[Block] = []
+    quoted: set[Quote] = set()
+    for block in draft.blocks:
+        own: list[Claim] = []
+        for claim in block.claims:
+            made = claim if block.opinion or claim.text == block.heading else _quoted(claim, evidence)
+            if made.quote is None or made.quote not in quoted:
+                own.append(made)
+            quoted |= {made.quote} if made.quote else set()
+        blocks += [replace(block, claims=tuple(own))] if own else []
+    return replace(draft, blocks=tuple(blocks))
+
+
+def _quoted(claim: Claim, evidence: Sequence[Evidence]) -> Claim:
+    """The claim, or the quotation of the sentence that it repeats."""
+    for each in evidence:
+        copied = stands_in(claim.text, each.passage.text) if each.key in claim.cites else None
+        if copied is not None and (made := quotation(each, copied)):
+            return made
+    return claim
 
 
 def _with_calculation(

@@ -20,7 +20,7 @@ from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.turns import conversation, documents_of, render_history
 from assay.answer import derived, greetings
 from assay.answer import draft as drafting
-from assay.answer.extractive import completion, extract
+from assay.answer.extractive import extract
 from assay.core.events import (
     RULES,
     Drafted,
@@ -90,7 +90,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     value, by = reply
     drafted = drafting.read(value, run.question, run.evidence, by, sources)
-    yield completion.complete_draft(drafted, run.question, run.evidence, sources) if small else drafted
+    yield drafting.quote_repetitions(drafted, run.evidence) if small else drafted
 
 
 def fallback_due(run: Run) -> bool:
