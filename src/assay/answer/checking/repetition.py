@@ -13,7 +13,7 @@ from assay.core.blocks import BlockKind, TextBlock, find_blocks
 from assay.core.types import Claim, Evidence, Passage
 from assay.evidence.quotation import SAME
 from assay.evidence.weigh import quote
-from assay.language.injection import is_command
+from assay.language.injection import is_command, is_suspicious
 from assay.language.sentences import Span, is_statement, is_table_row, split_statements
 from assay.language.terms import content_terms
 
@@ -91,6 +91,8 @@ def quotation(evidence: Evidence, sentence: SourceSentence) -> Claim | None:
     passage = evidence.passage
     cut_off = sentence.item and sentence.intro == sentence.block[0] and bool(passage.context)
     span = None if cut_off else _span(passage.text, sentence)
+    if span and is_suspicious(passage.text[slice(*span)]):  # an order to a model is not part of it
+        span = _window(passage.text, sentence) if sentence.intro == sentence.block[0] else None
     return Claim("", (evidence.key,), quote=quote(passage, *span)) if span else None
 
 
@@ -99,11 +101,11 @@ def _span(text: str, of: SourceSentence) -> Span | None:
     for first, last in ((of.title, end), (of.intro, end), (of.intro, of.end)):
         if last - first <= LONGEST and (last == end or of.intro < start):
             return first, last
-    return _window(text, of) if of.plain or of.intro == start else None
+    return _window(text, of) if of.intro == start else None
 
 
 def _window(text: str, of: SourceSentence) -> Span | None:
-    """The sentence with those around it in a long block."""
+    """The sentence with those around it in its block, as far as there is room, up to an order to a model."""
     inside = [each for each in sentences(text) if each.block == of.block]
     first = last = inside.index(of)
     if of.end - of.start > LONGEST:
@@ -112,7 +114,8 @@ def _window(text: str, of: SourceSentence) -> Span | None:
         before = first, last
         for after, ahead in ((1, 0), (0, 1)):
             left, right = first - ahead, last + after
-            if left >= 0 and right < len(inside) and inside[right].end - inside[left].start <= LONGEST:
+            inner = left >= 0 and right < len(inside) and inside[right].end - inside[left].start <= LONGEST
+            if inner and not is_suspicious(text[inside[left].start : inside[right].end]):
                 first, last = left, right
         if before == (first, last):
             break
