@@ -7,7 +7,7 @@ import pytest
 from assay.answer.checking import claim_rules
 from assay.answer.checking.judge import JUDGE
 from assay.answer.checking.repetition import LONGEST, quote_source, repeats, stands_in
-from assay.answer.draft import quote_repetitions
+from assay.answer.draft import quote_sources
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Document, Evidence, Quote, Shape, Verdict
 from assay.evidence.quotation import stands
@@ -91,7 +91,7 @@ def delivered(text: str, said: str) -> list[Claim]:
     """What a small model's claim leads to: it drafts, code checks, and what fails is quoted."""
     evidence, document = evidence_of(text)
     written = Claim(said, tuple(each.key for each in evidence))
-    draft = quote_repetitions(Drafted((Block((written,)),), Shape.sentence), evidence)
+    draft = quote_sources(Drafted((Block((written,)),), Shape.sentence), evidence)
     found: list[Claim] = []
     for claim in (claim for block in draft.blocks for claim in block.claims):
         checked = JUDGE.verify(claim, evidence, lambda _: document)
@@ -176,7 +176,7 @@ def test_what_one_block_says_is_quoted_once():
     text = f"It is a strong drug. {DOSE} Ask a doctor."
     (evidence,), _ = evidence_of(text)
     claims = tuple(Claim(words, (evidence.key,)) for words in ("It is a strong drug.", DOSE))
-    (block,) = quote_repetitions(Drafted((Block(claims),), Shape.prose), [evidence]).blocks
+    (block,) = quote_sources(Drafted((Block(claims),), Shape.prose), [evidence]).blocks
     assert [claim.words for claim in block.claims] == [text]
 
 

@@ -23,7 +23,7 @@ TEXT = "The ferry leaves Skelby at noon every day. The crossing takes forty minu
 
 
 def row(claim: str, label: str = "supported", **more: Any) -> dict[str, Any]:
-    passage = {"title": "Timetable", "date": "2024-05", "heading": "Ferries", "text": TEXT}
+    passage = {"title": "Timetable", "date": "2024-05", "text": TEXT}
     return {
         "id": claim[:9],
         "question": "When?",

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from assay import prompts
 from assay.answer import claims
-from assay.answer.checking.repetition import quotation, stands_in
+from assay.answer.checking.repetition import quotation, quote_source, stands_in
 from assay.answer.conflicts import pair
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import Drafted
@@ -257,15 +257,16 @@ def read(
     )
 
 
-def quote_repetitions(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
-    """The draft of a small model, with each sentence that it copied as a quotation with its block: what stands beside a
-    sentence may turn it round."""
+def quote_sources(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
+    """The draft of a small model, in which each sentence that was copied or evidently taken from a cited passage is the
+    quotation of its block: what stands beside a sentence may turn it round. The rest is checked, and fails."""
     blocks: list[Block] = []
     quoted: set[Quote] = set()
     for block in draft.blocks:
         own: list[Claim] = []
         for claim in block.claims:
-            made = claim if block.opinion or claim.text == block.heading else _quoted(claim, evidence)
+            own_words = block.opinion or claim.quote or claim.text == block.heading
+            made = claim if own_words else _quoted(claim, evidence)
             if made.quote is None or made.quote not in quoted:
                 own.append(made)
             quoted |= {made.quote} if made.quote else set()
@@ -274,12 +275,12 @@ def quote_repetitions(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
 
 
 def _quoted(claim: Claim, evidence: Sequence[Evidence]) -> Claim:
-    """The claim, or the quotation of the sentence that it repeats."""
-    for each in evidence:
-        copied = stands_in(claim.text, each.passage.text) if each.key in claim.cites else None
+    cited = [each for each in evidence if each.key in claim.cites]
+    for each in cited:
+        copied = stands_in(claim.text, each.passage.text)
         if copied is not None and (made := quotation(each, copied)):
             return made
-    return claim
+    return quote_source(claim.text, cited) or claim
 
 
 def _with_calculation(

@@ -90,7 +90,7 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     value, by = reply
     drafted = drafting.read(value, run.question, run.evidence, by, sources)
-    yield drafting.quote_repetitions(drafted, run.evidence) if small else drafted
+    yield drafting.quote_sources(drafted, run.evidence) if small else drafted
 
 
 def fallback_due(run: Run) -> bool:
