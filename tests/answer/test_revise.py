@@ -190,7 +190,9 @@ def test_each_failed_claim_is_shown_between_marks_with_what_is_wrong_with_it():
 
 
 def test_a_claim_that_names_the_wrong_evidence_is_given_the_piece_that_it_repeats():
-    claim = Claim("The dam above Coldwell was built in 1931 by Mara Lindqvist.", (OTHER,), Verdict.unsupported, "not there")
+    claim = Claim(
+        "The dam above Coldwell was built in 1931 by Mara Lindqvist.", (OTHER,), Verdict.unsupported, "not there"
+    )
     found = revise.correct_citations(claim, EVIDENCE)
     assert found == Claim(claim.text, (KEY,))
     for words in ("Ida Holm built the dam above Coldwell.", "Mara Lindqvist built the dam above Coldwell."):

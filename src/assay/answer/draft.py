@@ -275,8 +275,9 @@ def quote_sources(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
 
 
 def _quoted(claim: Claim, evidence: Sequence[Evidence]) -> Claim:
+    """The quotation for a claim: of the sentence that it copies, wherever that stands, or was taken from; else itself."""
     cited = [each for each in evidence if each.key in claim.cites]
-    for each in cited:
+    for each in (*cited, *evidence):
         copied = stands_in(claim.text, each.passage.text)
         if copied is not None and (made := quotation(each, copied)):
             return made
