@@ -11,7 +11,6 @@ from assay.answer.claim_details import (
     OperandLine,
     basis,
     dispute,
-    hints_of,
     judged_by,
     recorded_judges,
     show_working,
@@ -75,9 +74,9 @@ def test_who_judged_a_claim_of_an_older_version_is_in_its_events():
     assert (judged_by(STATED, judges), judged_by(CLAIM, judges)) == ("old-model", "code")
 
 
-def test_what_another_judgement_says_is_not_what_rules_noticed():
-    claim = replace(STATED, disputed=True, hints=("“if” is left out.", f"{DIFFER}: a condition is missing"))
-    assert hints_of(claim) == ("“if” is left out.",) and dispute(claim) == f"{DIFFER}: a condition is missing"
+def test_what_another_judgement_says_is_told_where_two_differ():
+    claim = replace(STATED, disputed=True, objection="a condition is missing")
+    assert dispute(claim) == f"{DIFFER}: a condition is missing" and dispute(replace(claim, objection="")) == DIFFER
     assert dispute(STATED) == ""
 
 

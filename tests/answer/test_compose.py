@@ -422,7 +422,7 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(
         for place, claim in run.unsupported:
             wanted = revise.Revisions.model_validate({"revisions": [revisions[place % 12]]})
             made = revise.read(wanted, [(place, claim)], run.evidence, "m")[0]
-            run = run.then(made if made.claim else revise.without_model(place, claim, run, Sources({"d0": "Policy"})))
+            run = run.then(made if made.claim else revise.quote_instead(place, claim, run))
     run = checked(run)
     answer = delivered(run if whole is None else run.then(Critiqued(final=True, **whole)))
     figures = {"1,000", "deadbeef", KEYS[0], KEYS[1], "⟦"}  # what no cited passage has, and no model can vouch for

@@ -270,7 +270,7 @@ def test_json_has_the_basis_of_every_claim():
 @pytest.mark.parametrize("write", WRITERS)
 def test_a_claim_on_which_two_judgements_differ_says_so(write):
     assert "(two judgements differ)" in write(*written(Block((replace(WRITTEN, disputed=True),))))
-    assert "judgements" not in write(*written(Block((replace(WRITTEN, hints=("“x” is not there.",)),))))
+    assert "judgements" not in write(*written(Block((WRITTEN,))))
 
 
 def test_what_came_nearest_is_in_quotation_marks_only_if_it_is_a_quotation():

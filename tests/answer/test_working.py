@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from assay.answer.checking.working import Proof, basis, prove, suggests_row
+from assay.answer.checking.working import Proof, basis, prove
 from assay.core.types import Basis, Operand, Working
 
 STORES = """Harbour, annual report
@@ -233,28 +233,6 @@ def test_the_basis_is_what_stands_at_the_top(expression: str, wanted: Basis):
     assert basis(working(expression, "", "1")) is wanted
 
 
-@pytest.mark.parametrize(
-    ("claim", "expression", "operands", "wanted"),
-    [
-        ("Factory stores of the Harbour Brand are 57.7%.", "213/369*100", "213@s|369@s", True),
-        ("Lantern stores are 22.2% of Harbour's stores.", "82/369*100", "82@s|369@s", True),
-        ("Lantern stores are 20.1% of Harbour's stores.", "74/369*100", "74@s|369@s", False),
-        ("Lantern has 74 stores, 20.1% of Harbour's stores.", "74/369*100", "74@s|369@s", False),
-        ("Operating income was 3.4% of total revenue.", "6708/195929*100", "6,708@i|195,929@i", True),
-        ("Operating income was 3.4% of total revenue in fiscal 2021.", "6708/195929*100", "6,708@i|195,929@i", True),
-        ("Operating income was 3.3% of total revenue in fiscal 2021.", "5435/166761*100", "5,435@i|166,761@i", False),
-        ("Operating income was 0.01% of total revenue.", "12/195929*100", "12@i|195,929@i", False),
-        ("Operating income was 3.5% of net sales.", "6708/195929*100", "6,708@i|195,929@i", False),
-        ("Deliveries rose by 41.2% in 2022, from 340 to 480.", "(480-340)/340*100", "480@f|340@f", True),
-        ("The record date is 20 days before the payment date.", "27-7", "September 7, 2023@p", True),
-        ("Deliveries rose.", "1", "", False),
-        ("Deliveries rose.", "1", "999@f", False),
-    ],
-)
-def test_an_operand_of_another_row_is_noticed(claim: str, expression: str, operands: str, wanted: bool):
-    assert suggests_row(claim, working(expression, operands, "1"), TEXTS) is wanted
-
-
 FIGURES = st.decimals(min_value=1, max_value=10_000_000, places=2).map(lambda value: value.normalize())
 
 
@@ -297,7 +275,6 @@ def test_the_right_result_proves_and_a_changed_digit_does_not(
 def test_no_working_raises(expression: str, words: str, result: str, text: str):
     given_ = Working(expression, (Operand(words, "k"),), result)
     assert isinstance(prove(text, given_, {"k": f"{text} {words}"}), Proof)
-    assert isinstance(suggests_row(text, given_, {"k": f"{text} {words}"}), bool)
 
 
 OUTAGE = {

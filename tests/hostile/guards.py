@@ -39,6 +39,7 @@ RESTRICTED, ACCOUNTS = "tests/hostile/test_restricted_files.py", "tests/hostile/
 RULES, RULINGS = "tests/answer/test_claim_rules.py", "tests/answer/test_model_rulings.py"
 SANDBOX, PARTIAL = "tests/ingest/test_sandbox_guards.py", "tests/ingest/test_partial_files.py"
 JOBS, SETUP, FEEDBACK = "tests/serve/test_jobs.py", "tests/serve/test_setup.py", "tests/serve/test_feedback.py"
+REPETITION = "tests/answer/test_repetition.py"
 SYNTHESIS = "tests/synthesis"
 FLUSHES = "tests/agent/test_group_commit.py"
 GUARDS = (
@@ -248,8 +249,8 @@ GUARDS = (
     Guard(
         "no model takes the taint away",
         "answer/checking/model_rulings.py",
-        'kept = f"; {TAINT_REASON}" if is_tainted(claim, evidence) and TAINT_REASON not in reason else ""',
-        'kept = ""',
+        "judged = note_taint(replace(claim, verdict=verdict, why=reason, by=by), evidence)",
+        "judged = replace(claim, verdict=verdict, why=reason, by=by)",
         f"{INJECTION}::test_no_model_takes_the_taint_from_a_claim",
     ),
     Guard(
@@ -296,16 +297,9 @@ GUARDS = (
         f"{RULES}::test_a_calculation_that_does_not_compute_fails_whatever_a_model_says",
     ),
     Guard(
-        "a cell of a table is proved only with every word of its row",
-        "answer/checking/table_value.py",
-        "        and own <= words\n",
-        "",
-        "tests/answer/test_table_value.py::test_anything_else_is_not_proved",
-    ),
-    Guard(
         "what rests only on flagged passages repeats them",
         "answer/checking/claim_rules.py",
-        "if cited and all(each.flagged for each in cited):  # no model can settle that",
+        "if all(each.flagged for each in cited) and not any(stands_in(words, each.passage.text) for each in cited):",
         "if False:",
         f"{RULES}::test_what_rests_only_on_a_flagged_passage_must_repeat_it",
     ),
@@ -318,18 +312,25 @@ GUARDS = (
         "test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says",
     ),
     Guard(
-        "a repetition has the same negations",
-        "answer/checking/claim_rules.py",
-        "and count_negations(own) == count_negations(sentence)",
+        "a repetition stands under no introduction or title",
+        "answer/checking/repetition.py",
+        "and title == intro == block.start",
         "and True",
-        f"{RULES}::test_a_small_word_or_sign_that_turns_the_meaning_round_is_no_repetition",
+        f"{REPETITION}::test_a_claim_under_a_heading_is_left_to_a_judge",
     ),
     Guard(
-        "a repetition has the same figures, with their signs",
-        "answer/checking/claim_rules.py",
-        "and not facts.missing_facts(own, sentence)",
-        "and True",
-        f"{RULES}::test_a_small_word_or_sign_that_turns_the_meaning_round_is_no_repetition",
+        "what a small model copies is quoted with its block",
+        "answer/draft.py",
+        "made = claim if own_words else _quoted(claim, evidence)",
+        "made = claim",
+        f"{REPETITION}::test_a_claim_is_not_delivered_without_the_words_that_turn_it",
+    ),
+    Guard(
+        "an order to a model is not quoted with a block",
+        "answer/checking/repetition.py",
+        "if span and is_suspicious(passage.text[slice(*span)]):",
+        "if False:",
+        f"{REPETITION}::test_a_block_is_quoted_without_an_order_to_a_model",
     ),
     Guard(
         "no model lifts what code has refuted",

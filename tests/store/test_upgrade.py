@@ -10,7 +10,9 @@ from assay.core.events import (
     RULES,
     Asked,
     AwaitingReview,
+    Checked,
     Decided,
+    Drafted,
     Fallback,
     Gathered,
     InsightsDrawn,
@@ -101,3 +103,13 @@ def test_what_no_version_has_written_is_refused():
 def test_values_of_another_type_are_refused_too(kind: str, data: dict):
     with pytest.raises(ValueError):
         read_event(kind, data)
+
+
+def test_what_rules_noticed_is_no_longer_read_and_the_other_of_two_judgements_is_a_field():
+    claim = {"text": "It leaks.", "cites": ["k"], "verdict": "supported", "why": "so it says", "disputed": True}
+    noticed = ["“It” is not in the passages.", "two judgements differ: it does not"]
+    old = read_event("Checked", {"place": 0, "claim": claim | {"hints": noticed}})
+    assert isinstance(old, Checked) and old.claim.disputed and old.claim.objection == "it does not"
+    block = {"claims": [claim | {"hints": noticed[:1]}], "heading": "", "opinion": False}
+    draft = read_event("Drafted", {"blocks": [block], "shape": "prose"})
+    assert isinstance(draft, Drafted) and draft.blocks[0].claims[0].objection == ""

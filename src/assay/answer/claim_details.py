@@ -82,14 +82,11 @@ def judged_by(claim: Claim, recorded: Judges = NOBODY) -> str:
     return CODE if by == RULES else by.rpartition("@")[2]
 
 
-def hints_of(claim: Claim) -> tuple[str, ...]:
-    """What rules noticed about a claim."""
-    return tuple(each for each in claim.hints if not each.startswith(DIFFER))
-
-
 def dispute(claim: Claim) -> str:
     """What another judgement says of a claim on which two differ; empty otherwise."""
-    return next((each for each in claim.hints if each.startswith(DIFFER)), DIFFER) if claim.disputed else ""
+    if not claim.disputed:
+        return ""
+    return f"{DIFFER}: {claim.objection}" if claim.objection else DIFFER
 
 
 def show_working(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> ShownWorking | None:

@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict
 
 from assay import prompts
 from assay.answer import claims
+from assay.answer.checking.repetition import quotation, quote_source, stands_in
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import Drafted
-from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Shape, Working
+from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Quote, Shape, Working
 from assay.language.clean import clean_text
 from assay.language.dates import with_weekday
 from assay.language.question_kind import asks_for_several
@@ -249,6 +250,33 @@ def read(
         missing=tuple(dict.fromkeys(each for each in gaps if each)),
         stray=tuple(dict.fromkeys(stray)),
     )
+
+
+def quote_sources(draft: Drafted, evidence: Sequence[Evidence]) -> Drafted:
+    """The draft of a small model, in which each sentence that was copied or evidently taken from a cited passage is the
+    quotation of its block: what stands beside a sentence may turn it round. The rest is checked, and fails."""
+    blocks: list[Block] = []
+    quoted: set[Quote] = set()
+    for block in draft.blocks:
+        own: list[Claim] = []
+        for claim in block.claims:
+            own_words = block.opinion or claim.quote or claim.text == block.heading
+            made = claim if own_words else _quoted(claim, evidence)
+            if made.quote is None or made.quote not in quoted:
+                own.append(made)
+            quoted |= {made.quote} if made.quote else set()
+        blocks += [replace(block, claims=tuple(own))] if own else []
+    return replace(draft, blocks=tuple(blocks))
+
+
+def _quoted(claim: Claim, evidence: Sequence[Evidence]) -> Claim:
+    """The quotation for a claim: of the sentence that it copies, wherever that stands, or was taken from; else itself."""
+    cited = [each for each in evidence if each.key in claim.cites]
+    for each in (*cited, *evidence):
+        copied = stands_in(claim.text, each.passage.text)
+        if copied is not None and (made := quotation(each, copied)):
+            return made
+    return quote_source(claim.text, cited) or claim
 
 
 def _with_calculation(

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims
+from assay.answer.checking import repetition
 from assay.answer.checking.claim_rules import HEDGE
-from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.checking.source import claim_terms
 from assay.answer.draft import (
     CITES,
@@ -25,11 +25,8 @@ from assay.answer.draft import (
 from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import RULES, Revised, RevisionCause
 from assay.core.run import Run
-from assay.core.types import Claim, Evidence, Verdict
-from assay.evidence.weigh import quote
+from assay.core.types import Claim, Evidence
 from assay.language import facts
-from assay.language.injection import is_command
-from assay.language.sentences import is_statement, split_statements
 from assay.language.terms import content_terms
 from assay.language.words import stop_words
 from assay.models.schemas import list_schema, object_schema
@@ -37,8 +34,6 @@ from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 OTHER_EVIDENCE = 5  # pieces of evidence shown in addition to the claim's citations
-CLOSE_WITH_FACTS = 0.6  # the same, if the sentence also has all names and numbers
-CLOSE = 0.5  # share of a claim's words that a sentence must have to replace it
 
 
 class Revision(Stated):
@@ -79,16 +74,13 @@ def relevant_evidence(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> 
     return (*(each for each in evidence if each.key in keys), *others[: OTHER_EVIDENCE + len(claims)])
 
 
-def correct_citations(
-    claim: Claim, evidence: Sequence[Evidence], sources: Sources, judge: Judge = JUDGE
-) -> Claim | None:
+def correct_citations(claim: Claim, evidence: Sequence[Evidence]) -> Claim | None:
     """The same claim citing the evidence that it repeats, if the writer cited another piece."""
     if claim.quote is not None or not claim.words.strip():
         return None
     for each in relevant_evidence([claim], evidence):
-        tried = replace(claim, cites=(each.key,), verdict=None, why="", hints=(), by="")
-        if each.key not in claim.cites and judge.by_rule(tried, evidence, sources).verdict is Verdict.supported:
-            return tried
+        if each.key not in claim.cites and repetition.stands_in(claim.words, each.passage.text):
+            return replace(claim, cites=(each.key,), verdict=None, why="", by="")
     return None
 
 
@@ -125,7 +117,7 @@ def _read_one(revision: Revision, place: int, claim: Claim, evidence: Sequence[E
     is hedged."""
     if revision.action == "drop":
         return Revised(place, None, claim.why, by)
-    as_it_was = replace(claim, verdict=None, why="", hints=(), by="", carried_by=())
+    as_it_was = replace(claim, verdict=None, why="", by="", carried_by=())
     known = {each.key for each in evidence}
     found, _ = claims.split_claims(revision.text.removeprefix(HEDGE), revision.cites, known)
     repeated = revision.action == "rewrite" and found and found[0].text == claim.text
@@ -149,44 +141,12 @@ def _hedge(words: str) -> str:
     return HEDGE + (words[:1].lower() + words[1:] if plain else words)
 
 
-def without_model(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
-    """The sentence of the evidence closest to the claim, verbatim; dropped if none is close. A claim without citations
-    is compared with all evidence."""
-    if claim.quote is not None:
-        return Revised(place, None, claim.why, RULES)
-    known = [each for each in run.evidence if each.key in claim.cites] or list(run.evidence)
+def quote_instead(place: int, claim: Claim, run: Run) -> Revised:
+    """The quotation that a claim was evidently taken from, in its place; dropped if there is none. A claim without
+    citations is compared with all evidence."""
+    known = [each for each in run.evidence if each.key in claim.cites] or run.evidence
     quoted = {other.quote for own, other in run.claims_by_place.items() if own != place and other.quote}
-    best = closest_sentence(claim, known, run.question, sources)
+    best = None if claim.quote else repetition.quote_source(claim.words, known)
     if best is None or best.quote in quoted:
         return Revised(place, None, claim.why, RULES)
     return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
-
-
-def quote_closest_sentence(place: int, claim: Claim, run: Run, sources: Sources) -> Revised:
-    """Replace a small model's claim with a quotation: a sentence with all names and numbers of the claim and most of
-    its words. Asked to rewrite the claim, a small model would only repeat it."""
-    best = closest_sentence(claim, run.evidence, run.question, sources, CLOSE_WITH_FACTS)
-    if best is None or facts.missing_facts(claim.words, best.words):
-        return Revised(place, None, claim.why, RULES)
-    return Revised(place, best, f"the document's own words, since {claim.why}", RULES)
-
-
-def closest_sentence(
-    claim: Claim, evidence: Sequence[Evidence], question: str, sources: Sources, close: float = CLOSE
-) -> Claim | None:
-    """The closest sentence as a quotation; it must also be about the question."""
-    terms, asked = claim_terms(claim.words), frozenset(content_terms(question))
-    best: tuple[float, Claim] | None = None
-    for each in evidence:
-        above = f"{sources.titles.get(each.passage.doc_id, '')} {each.passage.above}"
-        for start, end in split_statements(each.passage.text):
-            words = each.passage.text[start:end]
-            spoken = frozenset(content_terms(words))
-            share = len(terms & spoken) / len(terms) if terms else 0.0
-            if share < close or not asked & (spoken | frozenset(content_terms(above))):
-                continue
-            if not is_statement(words) or is_command(words):
-                continue
-            if best is None or share > best[0]:
-                best = share, Claim("", (each.key,), quote=quote(each.passage, start, end))
-    return best[1] if best else None

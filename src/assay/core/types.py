@@ -272,7 +272,7 @@ class Working:
 class Claim:
     """One statement of an answer. `quote` is set when the statement is only a quotation; then `text` is empty. `derived`
     is set when rules computed it from quotations. `carried_by` are the words from which it follows, as its judge named
-    them; `hints` are what the rules noticed; `by` is who gave the verdict. It is `disputed` if two judgements differ."""
+    them; `by` is who gave the verdict. It is `disputed` if two judgements differ: `objection` is what the other says."""
 
     text: str
     cites: tuple[str, ...]
@@ -283,10 +283,10 @@ class Claim:
     derived: Derived | None = omitted_when_empty(None)  # noqa: RUF009
     working: Working | None = omitted_when_empty(None)  # noqa: RUF009
     carried_by: tuple[Quote, ...] = omitted_when_empty(())
-    hints: tuple[str, ...] = omitted_when_empty(())
     by: str = omitted_when_empty("")
     disputed: bool = omitted_when_empty(False)
     marks: tuple[Quote, ...] = omitted_when_empty(())  # of an extract, the words that answer
+    objection: str = omitted_when_empty("")
 
     @property
     def words(self) -> str:

@@ -39,7 +39,7 @@ TRUTHS = {
     Verdict.partial: "partial",
 }
 LABELS = tuple(TRUTHS)
-SHARES = ("true_kept", "true_marked", "true_hinted", "false_hinted", "false_passed", "partial_passed")
+SHARES = ("true_kept", "true_marked", "false_passed", "partial_passed")
 
 
 class JudgeKind(StrEnum):
@@ -183,7 +183,7 @@ async def _judge(batch: Sequence[ClaimCase], judge: JudgeKind, ask: AskModel | N
     sources = sources_of(evidence, documents.get)
     ruled = [JUDGE.by_rule(case.claim, case.evidence, sources) for case in batch]
     if judge is JudgeKind.none:
-        ruled = [JUDGE.without_model(claim, case.evidence, sources) for case, claim in zip(batch, ruled, strict=True)]
+        ruled = [JUDGE.without_model(claim) for claim in ruled]
     elif open_ := [place for place, claim in enumerate(ruled) if JUDGE.needs_model(claim)]:
         judgement = await JUDGE.by_model(
             JudgeRequest(tuple(ruled[place] for place in open_)),
@@ -266,13 +266,12 @@ def _counts(judged: Sequence[JudgedClaim]) -> dict[str, int]:
 def _shares(judged: JudgedClaim) -> dict[str, float]:
     """What one claim adds to each share that it counts for."""
     truth = TRUTHS[judged.case.label]
-    hinted = {f"{truth}_hinted": float(bool(judged.claim.hints))}
     if truth != "true":
-        return {**hinted, f"{truth}_passed": float(judged.fate is not Fate.lost)}
+        return {f"{truth}_passed": float(judged.fate is not Fate.lost)}
     kept = judged.fate in {Fate.kept, Fate.marked}
-    return {**hinted, "true_kept": float(kept), "true_marked": float(judged.fate is Fate.marked)}
+    return {"true_kept": float(kept), "true_marked": float(judged.fate is Fate.marked)}
 
 
 def _line(judged: JudgedClaim) -> str:
     case, claim = judged.case, judged.claim
-    return f"{case.id} ({case.label}, {case.kind}) {judged.fate}: {'; '.join((claim.why, *claim.hints))}"
+    return f"{case.id} ({case.label}, {case.kind}) {judged.fate}: {claim.why}"

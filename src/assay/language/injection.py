@@ -154,6 +154,6 @@ def is_tainted(claim: Claim, evidence: Iterable[Evidence]) -> bool:
 
 def note_taint(claim: Claim, evidence: Iterable[Evidence]) -> Claim:
     """The claim with the taint added to its `why`, so that it is recorded and shown wherever the claim is."""
-    if TAINT_REASON in claim.why or not is_tainted(claim, evidence):
+    if not is_tainted(claim, evidence):
         return claim
     return replace(claim, why=f"{claim.why}; {TAINT_REASON}" if claim.why else TAINT_REASON)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.answer import claim_details, compose
-from assay.answer.checking.model_rulings import DIFFER
 from assay.core.access import LOCAL, Principal, Scope
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
@@ -243,9 +242,8 @@ def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
 
 
 def _without_reasons(claim: Claim) -> Claim:
-    """A claim without what a model wrote beside it. What rules noticed is about what it cites, and stays."""
-    hints = tuple(DIFFER if each.startswith(DIFFER) else each for each in claim.hints)
-    return replace(claim, why="", hints=hints)
+    """A claim without what a model wrote beside it."""
+    return replace(claim, why="", objection="")
 
 
 def _without_all_reasons(answer: Answer) -> Answer:

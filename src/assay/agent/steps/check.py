@@ -51,7 +51,7 @@ async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:
         if capable and context.judge.needs_model(ruled):
             open_.append((place, ruled))
         else:
-            settled[place] = ruled if capable else context.judge.without_model(ruled, standing, sources)
+            settled[place] = ruled if capable else context.judge.without_model(ruled)
             if place in unchecked:
                 yield Checked(place, settled[place])
     if not capable:

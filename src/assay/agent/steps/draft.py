@@ -89,7 +89,8 @@ async def draft(run: Run, context: RunContext) -> AsyncIterator[Event]:
             yield replace(event, fallback=(reply.why,))
         return
     value, by = reply
-    yield drafting.read(value, run.question, run.evidence, by, sources)
+    drafted = drafting.read(value, run.question, run.evidence, by, sources)
+    yield drafting.quote_sources(drafted, run.evidence) if small else drafted
 
 
 def fallback_due(run: Run) -> bool:

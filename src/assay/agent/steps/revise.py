@@ -16,22 +16,20 @@ REVISED = 24  # claims that a model is asked to put right; a draft with more fai
 
 
 async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Put failed claims right: by their writer, or without one by the nearest sentence. Each is then checked one last
+    """Put failed claims right: by their writer, or without one as quotations. Each is then checked one last
     time."""
     sources = context.sources(run)
     if run.rephrased and run.rephrased.task is Task.check:
         for place, claim in run.unsupported:
             yield Revised(place, None, claim.why)  # it was asked whether it holds
         return
-    small = run.asked.has_model and context.small(Role.write)
-    asks = run.asked.has_model and not small
+    asks = run.asked.has_model and not context.small(Role.write)
     due = dict(run.unsupported)
     failing = _before_revision(run).unsupported
     revisable = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
     for place, claim in due.items():
         if (place, claim) not in revisable:
-            replaced = revising.quote_closest_sentence if small else revising.without_model
-            yield replaced(place, claim, run, sources)
+            yield revising.quote_instead(place, claim, run)
     if not revisable:
         return
     failed = [claim for _, claim in revisable]
@@ -46,7 +44,7 @@ async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
         max_tokens=200 + 200 * len(failed),
     )
     if isinstance(reply, NoReply):
-        revised = [revising.without_model(place, claim, run, sources) for place, claim in revisable]
+        revised = [revising.quote_instead(place, claim, run) for place, claim in revisable]
     else:
         revised = revising.read(reply[0], revisable, run.evidence, reply[1])
     for each in revised:

@@ -47,7 +47,7 @@ def last_blocks(run: Run) -> tuple[Block, ...]:
 
 
 def unjudged(claim: Claim) -> Claim:
-    return replace(claim, verdict=None, why="", edited=None, carried_by=(), hints=(), by="", disputed=False)
+    return replace(claim, verdict=None, why="", edited=None, carried_by=(), by="", disputed=False, objection="")
 
 
 def without_source(run: Run) -> bool:

@@ -25,10 +25,9 @@ async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """For failed claims: first look for other evidence of this run that they repeat, then search once for what the judge
     names."""
     standing = unchanged_evidence(run.evidence, context.document)
-    sources = context.sources(run)
     open_: list[tuple[int, Claim]] = []
     for place, claim in run.unsupported:
-        if right := revising.correct_citations(claim, standing, sources, context.judge):
+        if right := revising.correct_citations(claim, standing):
             yield Revised(place, right, f"{RECITED}: {claim.why}", cause=RevisionCause.recited)
         else:
             open_.append((place, claim))

@@ -9,40 +9,25 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
-from difflib import SequenceMatcher
 
 from assay.answer.checking import working
-from assay.answer.checking.hints import find_hints
-from assay.answer.checking.source import (
-    body_of,
-    cited_texts,
-    claim_terms,
-    instruction_terms,
-    label_of,
-    missing_terms,
-    text_terms,
-)
-from assay.answer.checking.table_value import gives_cell
+from assay.answer.checking.repetition import repeats, stands_in
+from assay.answer.checking.source import cited_texts, claim_terms, instruction_terms, missing_terms, text_terms
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Verdict
 from assay.language import facts
 from assay.language.injection import is_suspicious, note_taint
-from assay.language.negation import count_negations, find_denial, find_reversal
+from assay.language.negation import find_denial, find_reversal
 from assay.language.quantities import figures, numbers
-from assay.language.sentences import split_statements
-from assay.language.terms import content_terms, fold_case
+from assay.language.terms import fold_case
 
 HEDGE = "The documents suggest, but do not state, that "
 OPEN = "it does not repeat what it cites, and no capable model has judged it"
 WORD = re.compile(r"[^\W_]+(?:[.,]\d+)*")
-TITLED = re.compile(r"“[^”]{1,200}”:\s+")  # a document's title before what it says
 QUOTED = re.compile(r"“([^“”]+)”|\"([^\"]+)\"")
 LEFT_OUT = re.compile(r"\.\.\.|…|\[[^\[\]]{0,200}\]")
 QUOTATION = 5  # words in quotation marks that are more than a term
-REPEATED = 0.9  # of a claim's words that a sentence must have in the same order
-COVERED = 0.6  # of that sentence's words that the claim must have
 COUNTABLE = 20  # numbers up to this may be counted from what is cited
-ADDED = frozenset("a an the this that these those it its also is are was were be been has have had".split())
 DIGITS = re.compile(r"\d[\d.,’'\u00a0\u202f ]*")
 
 
@@ -62,22 +47,18 @@ def _settle(claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Cla
     texts = cited_texts(cited, sources)
     if fault := _fault(claim, words, texts, [each.passage.text for each in evidence]):
         return unsupported(claim, fault)
-    if repeated := [each.key for each in cited if repeats(words, [each.passage.text])]:
+    if repeated := [each.key for each in cited if repeats(words, each.passage)]:
         cites = tuple(key for key in claim.cites if key in repeated)  # the others carry nothing of it
         return replace(claim, cites=cites, verdict=Verdict.supported, why="it repeats what it cites")
-    if cited and all(each.flagged for each in cited):  # no model can settle that
+    if all(each.flagged for each in cited) and not any(stands_in(words, each.passage.text) for each in cited):
+        # No model can settle that.
         return unsupported(claim, "it rests on a passage that reads like an instruction, and does not repeat it")
-    labels = [label_of(each, sources) for each in cited]
-    if claim.working is not None:  # its result is not in the passages
-        labels.append(f"{claim.working.result} {claim.working.unit}")
-        labels += [f"{number} {number}%" for number in re.findall(r"\d+(?:\.\d+)?", claim.working.expression)]
-    hints = find_hints(words, [body_of(each) for each in cited], labels)
-    return replace(claim, verdict=Verdict.partial, why=OPEN, hints=hints)
+    return replace(claim, verdict=Verdict.partial, why=OPEN)
 
 
 def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterable[str]) -> str:
     """Why a claim fails whatever a model says of it; empty otherwise."""
-    if not content_terms(words) and not any(sign.isdigit() for sign in words):
+    if not any(map(str.isalnum, words)):
         return "it says nothing that could be checked"
     if words.rstrip(" ”’\"')").endswith(("?", "？")):
         return "it asks, and states nothing"
@@ -95,42 +76,7 @@ def _fault(claim: Claim, words: str, texts: Mapping[str, str], passages: Iterabl
     return ""
 
 
-def is_proved(claim: Claim, cited: Sequence[Evidence], sources: Sources) -> bool:
-    """Whether an open claim may be delivered without a judge: it gives a cell of a table and nothing is noticed, or it has
-    a working whose operands also stand in rows or sentences that the claim names."""
-    words = claim.text.removeprefix(HEDGE)
-    if claim.working is None:
-        return not claim.hints and gives_cell(words, cited, sources)
-    return working.suggests_row(words, claim.working, cited_texts(cited, sources))
-
-
 # --- wording --------------------------------------------------------------------------------------------------------
-
-
-def repeats(words: str, passages: Iterable[str]) -> bool:
-    """Whether a claim repeats a sentence nearly word for word: it adds only articles and the like, leaves out little,
-    keeps the order, the figures with their signs and the negations, and nothing is noticed between the two."""
-    own = TITLED.sub("", words, count=1)
-    claim_words = WORD.findall(fold_case(own))
-    return bool(claim_words) and any(
-        _same_words(claim_words, WORD.findall(fold_case(sentence)))
-        and count_negations(own) == count_negations(sentence)
-        and not facts.missing_facts(own, sentence)
-        and not find_hints(own, [sentence])
-        for passage in passages
-        for sentence in (passage[slice(*span)] for span in split_statements(passage))
-    )
-
-
-def _same_words(claim_words: Sequence[str], source_words: Sequence[str]) -> bool:
-    if len(set(claim_words) & set(source_words)) < REPEATED * len(set(claim_words)) or not source_words:
-        return False
-    match = SequenceMatcher(None, claim_words, source_words, autojunk=False)
-    blocks = match.get_matching_blocks()
-    same = sum(block.size for block in blocks)
-    kept = {block.a + at for block in blocks for at in range(block.size)}
-    added = [word for at, word in enumerate(claim_words) if at not in kept]
-    return same >= max(REPEATED * len(claim_words), COVERED * len(source_words)) and ADDED.issuperset(added)
 
 
 def altered_quotation(words: str, texts: Collection[str]) -> str:

@@ -55,7 +55,7 @@ class Judge(Protocol):
         """Whether a claim judged by rule also goes to a model, if it is capable."""
         ...
 
-    def without_model(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
+    def without_model(self, claim: Claim) -> Claim:
         """The verdict on a claim judged by rule that no capable model judges."""
         ...
 
@@ -118,14 +118,8 @@ class CodeThenModel:
         own = claim.quote is None and claim.derived is None
         return own and claim.verdict in (Verdict.supported, Verdict.partial)
 
-    def without_model(self, claim: Claim, evidence: Sequence[Evidence], sources: Sources) -> Claim:
-        if claim.verdict is not Verdict.partial:
-            return claim
-        cited = [each for each in evidence if each.key in claim.cites]
-        if claim_rules.is_proved(claim, cited, sources):
-            why = "computed from what it cites" if claim.working else "it gives a cell of a table, by row and column"
-            return replace(claim, verdict=Verdict.supported, why=why)
-        if claim.edited and not claim.hints:  # a person judges, and approves it
+    def without_model(self, claim: Claim) -> Claim:
+        if claim.verdict is Verdict.partial and claim.edited:  # a person judges, and approves it
             return replace(claim, verdict=Verdict.supported, why="a reviewer put it so, and nothing speaks against it")
         return claim
 

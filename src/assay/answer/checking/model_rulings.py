@@ -18,7 +18,7 @@ from assay.evidence.quotation import locate_quote
 from assay.evidence.weigh import quote
 from assay.language.dates import with_weekday
 from assay.language.glossary import Glossary, describe_measures
-from assay.language.injection import TAINT_REASON, is_tainted
+from assay.language.injection import note_taint
 from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
@@ -28,6 +28,7 @@ SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.
 TOGETHER = 24  # claims per request
 PASSAGES = 16_000  # tokens of passages per request
 FRAME, CLAIM, RULING = 1600, 80, 200  # tokens of a request without claims, of a claim with its notes, and of its ruling
+FOLLOWS, NO_REASON = "it follows from the words shown", "its judge gave no reason"
 NO_WORDS = "its judge named no words of what it cites"
 DIFFER = "two judgements differ"
 SOMETHING = "a part of what the question asks for"
@@ -154,8 +155,6 @@ def _claim_lines(number: int, request: JudgeRequest) -> str:
         lines.append(f"  computed by code: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
         if request.glossary and (defined := describe_measures(claim.text, request.glossary)):
             lines.append(f"  usual definition: {defined}")
-    if claim.hints:
-        lines.append(f"  noticed by rules, which may err: {_flat('; '.join(claim.hints))}")
     if argument := request.arguments.get(number - 1):
         lines.append(f"  the writer's argument: {_flat(argument)}")
     return "\n".join(lines)
@@ -192,12 +191,8 @@ def combine(
     verdict = Verdict(ruling.verdict)
     if verdict is Verdict.partial and claim.text.startswith(HEDGE):
         verdict = Verdict.supported  # a hedged claim says no more than that
-    reason = _flat(ruling.why)[:300] or (
-        "it follows from the words shown" if verdict is Verdict.supported else claim.why
-    )
-    # No model removes the taint.
-    kept = f"; {TAINT_REASON}" if is_tainted(claim, evidence) and TAINT_REASON not in reason else ""
-    judged = replace(claim, verdict=verdict, why=f"{reason}{kept}", by=by)
+    reason = _flat(ruling.why)[:300] or (FOLLOWS if verdict is Verdict.supported else NO_REASON)
+    judged = note_taint(replace(claim, verdict=verdict, why=reason, by=by), evidence)  # no model removes the taint
     if verdict is not Verdict.supported:
         return judged
     cited = [each for each in evidence if each.key in claim.cites]
@@ -253,5 +248,5 @@ def agree(first: Claim, second: Claim, *, mark: bool) -> Claim:
     worse = min(first, second, key=lambda each: SEVERITY.index(each.verdict or Verdict.unsupported))
     better = second if worse is first else first
     if mark and better.verdict is Verdict.supported:
-        return replace(better, disputed=True, hints=(*better.hints, f"{DIFFER}: {worse.why}"))
+        return replace(better, disputed=True, objection=worse.why)
     return replace(worse, why=f"{DIFFER}: {worse.why}", carried_by=())

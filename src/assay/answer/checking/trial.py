@@ -117,7 +117,6 @@ async def _rule(meter: Meter, group: Sequence[TrialClaim]) -> list[Verdict | Non
         return reply
 
     evidence = [_evidence(each) for each in group]
-    # Without hints: a judge that only follows them is not capable.
     claims = tuple(Claim(each.claim, (own.key,), Verdict.partial) for each, own in zip(group, evidence, strict=True))
     judged = await JUDGE.by_model(
         JudgeRequest(claims), evidence, Sources(), ask_model, mark=fence_mark("trial of a judge"), documents=()
@@ -173,4 +172,4 @@ def describe_trial(trial: JudgeTrial) -> list[str]:
 
 
 LARGE = "Its word settles whether a statement follows from what it cites."
-SMALL = "Its word settles nothing: statements are delivered only as quotations, proofs or nearly word for word."
+SMALL = "Its word settles nothing: statements are delivered only as quotations, or word for word."

@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, localcontext
 
 from assay.answer.checking.expression import EXACT, LONGEST, Expression, InvalidExpression, Quantity, Result, is_count
-from assay.core.types import Basis, Operand, Working
-from assay.language.dates import YEAR, dates
-from assay.language.locate import find_words, line_at, lines
+from assay.core.types import Basis, Working
+from assay.language.dates import dates
+from assay.language.locate import find_words, line_at
 from assay.language.quantities import Number, Readings, figures, readings
-from assay.language.table_figures import Tables
-from assay.language.terms import content_terms
 from assay.language.units import scale_in
 
 MOST_OPERANDS = 200
 MOST_RESULTS = 4  # expressions of one claim
 LONGEST_CLAIM = 10_000
-TOTAL = frozenset(content_terms("total totals subtotal sum overall grand"))
 SIGNS = {"*": "×", "**": "^", "-": "−", "==": "="}
 
 
@@ -171,94 +167,3 @@ def _typeset(expression: str) -> str:
     spaced = r"\s*(\*\*|[*/×÷+−^]|(?<=[\w)%\s])-|[<>=]=?)\s*"
     parts[::2] = [re.sub(spaced, lambda match: f" {SIGNS.get(match[1], match[1])} ", part) for part in parts[::2]]
     return " ".join("".join(parts).split())
-
-
-# --- rows -----------------------------------------------------------------------------------------------------------
-
-
-def suggests_row(claim: str, working: Working, texts: Mapping[str, str]) -> bool:
-    """Whether the claim's words point to the rows or sentences of the operands, rather than to others, and its years to
-    their columns. It may err either way: a judge knows better."""
-    claim = claim[:LONGEST_CLAIM]
-    by_key: dict[str, list[Operand]] = {}
-    for operand in working.operands:
-        by_key.setdefault(operand.cite, []).append(operand)
-    return bool(by_key) and all(
-        _in_rows(_terms(claim), own, texts.get(key, "")) and _in_columns(claim, own, texts.get(key, ""))
-        for key, own in by_key.items()
-    )
-
-
-def _in_rows(wanted: frozenset[str], operands: Sequence[Operand], text: str) -> bool:
-    """Whether each operand's row has words of the claim that few rows have, or is the total; and no other row has the
-    same words and more, rarer ones that no operand accounts for, or fewer words of its own."""
-    rows = [text[start:end] for start, end in lines(text)]
-    terms, kinds = [_terms(row) for row in rows], [_is_row(row) for row in rows]
-    count = Counter(term for own in terms for term in own)
-    places = [{n for n, row in enumerate(rows) if find_words(each.words, row)} for each in operands]
-    used = set[int]().union(*places)
-
-    def weight(own: frozenset[str]) -> float:
-        return sum(1 / count[term] for term in own if term.isalpha())
-
-    def is_nearer(at: int, n: int, left: frozenset[str]) -> bool:
-        one, two = terms[at] & wanted, terms[n] & wanted
-        fewer = len(_words(terms[at]) - wanted - TOTAL) < len(_words(terms[n]) - wanted - TOTAL)
-        return one > two or weight(one & left) > weight(two) or (kinds[n] and fewer and weight(one) >= weight(two))
-
-    def is_nearest(n: int, mine: set[int]) -> bool:
-        left = wanted - _union(terms[other] for other in used - mine)
-        others = [at for at in range(len(rows)) if at not in used and kinds[at] is kinds[n]]
-        rare = any(2 * count[term] <= len(rows) for term in terms[n] & wanted)
-        return rare and not any(is_nearer(at, n, left) for at in others)
-
-    first = kinds.index(True) if True in kinds else len(rows)  # what stands above the rows is said of all of them
-    covered = _union(terms[:first]) | _union(terms[n] for n in used)
-    named = _union(_words(own) & wanted for own, row in zip(terms, kinds, strict=True) if row)
-    return named <= covered and all(
-        any(frozenset() < _words(terms[n]) <= TOTAL or is_nearest(n, mine) for n in mine) for mine in places
-    )
-
-
-def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset[str]().union(*sets)
-
-
-def _words(terms: frozenset[str]) -> frozenset[str]:
-    return frozenset(filter(str.isalpha, terms))
-
-
-def _in_columns(claim: str, operands: Sequence[Operand], text: str) -> bool:
-    """Whether each operand stands under a year of the claim, as far as the table says; or beside one that does; or the
-    claim states it."""
-    years, table = frozenset(YEAR.findall(claim)), Tables.of([text])
-    stated = {each.value for each in figures(claim)}
-    columns: list[set[tuple[str, str]]] = []
-    for operand in operands:
-        own = {each.value for each in figures(operand.words)}
-        columns.append(
-            set()
-            if own & stated
-            else {
-                (row.label, row.column(place)[0])
-                for row in table.rows
-                for place, number in enumerate(row.numbers)
-                if number.values & own
-            }
-        )
-    right = {label for found in columns for label, year in found if year in years}
-    return not years or all(not found or any(not year or label in right for label, year in found) for found in columns)
-
-
-def _is_row(line: str) -> bool:
-    """Whether a line ends with a figure that is no year: a row of a table, rather than a sentence or a title."""
-    last = (line.split() or [""])[-1]
-    figure = any(map(str.isdigit, last)) or last.endswith(("—", "–"))
-    return figure and not YEAR.search(last)
-
-
-def _terms(text: str) -> frozenset[str]:
-    """The stems of a text's words, with "other", and its figures as numbers."""
-    words = [term for term in content_terms(text) if len(term) > 1 and term.isalpha()]
-    words += re.findall(r"\bother\b", text.lower())
-    return frozenset([*words, *(f"{each.value.normalize():f}" for each in figures(text))])

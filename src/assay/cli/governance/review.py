@@ -209,7 +209,6 @@ def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool
                     "basis": each.basis,
                     "verdict": each.claim.verdict,
                     "by": each.by,
-                    "hints": claim_details.hints_of(each.claim),
                     "dispute": claim_details.dispute(each.claim),
                     "working": claim_details.show_working(each.claim, sheet.evidence, reviews.document),
                     "why": each.claim.why,

@@ -19,11 +19,11 @@ JUDGES = 3  # the version of the decision code from which on a judge names the w
 
 
 def event_lines(event: Event, run: Run, document: Callable[[str], Document | None]) -> list[str]:
-    """What stands below the line of an event: proof steps, words and hints of a claim, or the verdicts of a request."""
+    """What stands below the line of an event: proof steps and words of a claim, or the verdicts of a request."""
     match event:
         case ModelReplied(prompt="check", text=text) if run.asked.version >= JUDGES:
             return _shortened(_rulings(text))
-        case Checked(place=place, claim=claim) if claim.working or claim.carried_by or claim.hints:
+        case Checked(place=place, claim=claim) if claim.working or claim.carried_by or claim.disputed:
             working = claim_details.show_working(claim, run.evidence, document)
             basis = claim_details.basis(claim, opinion=place in compose.opinions(run))
             return _shortened(claim_lines(claim, basis, claim_details.judged_by(claim), working))
@@ -32,13 +32,12 @@ def event_lines(event: Event, run: Run, document: Callable[[str], Document | Non
 
 
 def claim_lines(claim: Claim, basis: Basis, by: str, working: claim_details.ShownWorking | None) -> list[str]:
-    """Basis, who gave the verdict, the words that carry the claim, its working, and what rules noticed."""
+    """Basis, who gave the verdict, the words that carry the claim, and its working."""
     return [
         f"{claim_details.BASIS_TEXT[basis]}{f', judged by {by}' if by else ''}",
         *filter(None, [claim_details.dispute(claim)]),
         *(f"words: “{render.one_line(each.text)}”" for each in claim.carried_by if each.text),
         *(f"working: {each}" for each in (working.lines if working else ())),
-        *(f"noticed by rules: {each}" for each in claim_details.hints_of(claim)),
     ]
 
 

@@ -19,6 +19,7 @@ FORMER_KINDS: Mapping[str, str] = {
 }
 RECITED = "cited anew, since other evidence says it"
 REVIEW = "review: "
+DIFFER = "two judgements differ: "
 LISTED = "each of these documents uses these words"
 RULES_STOPPED = {"covered": StopReason.sufficient, "limit": StopReason.searches}
 
@@ -41,10 +42,23 @@ def read_event(stored: str, data: Data, *, texts: Texts | None = None) -> Event:
     kind = current_kind(stored)
     upgrade = UPGRADES.get(kind)
     try:
-        current = upgrade(dict(data)) if upgrade else data
+        current = _without_hints(upgrade(dict(data)) if upgrade else data)
     except (TypeError, AttributeError) as error:  # a value of another type than any version has written
         raise ValueError(f"{kind}: {error}") from error
     return from_json(KINDS[kind], current, texts=texts)
+
+
+def _without_hints(data: Any) -> Any:
+    """Claims had a field for what rules noticed, which also held what the other of two judgements said."""
+    if isinstance(data, list):
+        return [_without_hints(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    if "hints" in data and "cites" in data:
+        data = dict(data)
+        said = (each.partition(DIFFER)[2] for each in data.pop("hints") if each.startswith(DIFFER))
+        data |= {"objection": objection} if (objection := next(said, "")) else {}
+    return {name: _without_hints(each) for name, each in data.items()}
 
 
 def _asked(data: Data) -> Data:

@@ -163,7 +163,6 @@ def _claim(
     return DraftClaimView(
         basis=drafted.basis,
         by=drafted.by,
-        hints=claim_details.hints_of(claim),
         dispute=claim_details.dispute(claim),
         working=run_views.working_view(working, claim, cited),
         citations=tuple(each.number for each in render.cited_by(claim, cited)) if drafted.delivered else (),

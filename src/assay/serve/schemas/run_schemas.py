@@ -258,11 +258,10 @@ class WorkingView(ResponseModel):
 
 
 class CheckedClaim(ResponseModel):
-    """What is told of every claim: what it rests on, who gave the verdict, and what rules noticed."""
+    """What is told of every claim: what it rests on, and who gave the verdict."""
 
     basis: Basis
     by: str  # who gave the verdict: code, or the name of a model; empty: not checked
-    hints: tuple[str, ...]  # what rules noticed; decides only where no capable model judges
     dispute: str  # what another judgement says, where two differ
     working: WorkingView | None
 

@@ -210,7 +210,6 @@ def _claim(claim: Claim, cited: render.Cited, working: WorkingView | None, by: s
     return ClaimView(
         basis=claim_details.basis(claim, opinion=opinion),
         by=by,
-        hints=claim_details.hints_of(claim),
         dispute=claim_details.dispute(claim),
         working=working,
         text=render.claim_text(claim),

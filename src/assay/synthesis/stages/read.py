@@ -15,9 +15,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.context import RunContext, mark
-from assay.answer import revise
+from assay.answer.checking import repetition
 from assay.answer.checking.judge import JUDGE, Documents
-from assay.answer.evidence_text import Sources
 from assay.core.account import Insight, Pipeline, Question, QuestionKind
 from assay.core.events import Described, Event, Found, Gathered, InsightsDrawn, Merged, PassagesChosen
 from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
@@ -433,7 +432,7 @@ def _locate(point: PointReply, passages: dict[str, Passage]) -> tuple[Claim, boo
     if key not in passages:
         return None
     own = Evidence(key, passages[key], quote(passages[key], 0, len(passages[key].text)), SCORE, "")
-    nearest = revise.closest_sentence(Claim(point.text, (key,)), [own], point.text, Sources())
+    nearest = repetition.quote_source(point.text, [own])
     return (nearest, False) if nearest and _is_quotable(nearest.words) else None
 
 

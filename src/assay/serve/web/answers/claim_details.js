@@ -72,13 +72,6 @@ function claimDetails(claim, sources, context) {
       fact("Verdict", ...verdict(claim)),
       claim.working ? fact("Working", ...working(claim.working, sources, context)) : null,
       sources.length ? fact("Words", ...sources.map((source) => words(source, context))) : null,
-      claim.hints?.length
-        ? fact(
-            "Noticed by rules",
-            el("ul", { class: "bullets" }, ...claim.hints.map((hint) => el("li", { dir: "auto" }, hint))),
-            el("p", { class: "hint" }, "Where a capable model judges, rules only advise it."),
-          )
-        : null,
     ),
     el(
       "div",
