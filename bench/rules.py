@@ -178,7 +178,7 @@ def groups() -> list[Group]:
                 "language/sentences.py:_ends_sentence",
             ),
             {"assay.language.sentences.split_sentences": split_at_stops},
-            {"sentences": (), "multi-hop": ("R@5",)},
+            {"sentences": ()},
         ),
         Group(
             "language of a text",

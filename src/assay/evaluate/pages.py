@@ -87,7 +87,7 @@ def touched(ranking: Sequence[frozenset[Page]]) -> frozenset[Page]:
     return frozenset().union(*ranking)
 
 
-async def add(opened: Workspace, folder: Path, report: Report) -> None:
+async def add(opened: Workspace, folder: Path, report: Report = lambda _: None) -> None:
     last = 0.0
 
     def show_progress(progress: Any) -> None:

@@ -60,31 +60,19 @@ NAME_LABEL = re.compile(
     r"\(?(?:exact|full|legal|registered)?\s{0,5}name of (?:the )?(?:registrant|company|issuer|organi[sz]ation|applicant)",
     re.IGNORECASE,
 )
-FIELD = re.compile(
-    r"^[ \t*_]*(?:organi[sz]ation|company|issuer|employer|firm)[*_]*[ \t]*:[ \t]*(\S[^\n]{1,80})$", re.I | re.M
-)
-LISTED = re.compile(
-    r"(?<![\w.&’'-])([A-Z0-9][\w.&’'-]*+(?: (?:[A-Z0-9][\w.&’'-]*|of|and|&)){0,5}),? "
-    r"\((?:NYSE|NASDAQ|Nasdaq|LSE|TSX|ASX|XETRA)\b"
-)
 HEADLINE = re.compile(
     r"(?P<name>[^\W_a-z][^,:;]{1,50}?) (?:reports|announces|releases|publishes|posts|delivers|appoints|launches|to acquire)\b"
-)
-OF_A_REPORT = re.compile(
-    r"(?P<name>[^\W_a-z][^,:;\d]{1,50}?),? (?:(?:19|20)\d\d )?(?:annual|quarterly|sustainability|integrated) report\b",
-    re.IGNORECASE,
 )
 
 
 def find_organisation(text: str, title: str, authors: Sequence[str]) -> str:
-    """The organisation that a document is of: named by a label, on a line of its own, in the headline, or as its author."""
+    """The organisation that a document is of: named by a label, as its author, on a line of its own, or in the headline."""
     page = first_page(text)
     found = (
         *_labelled(page),
         *(authors[-1:] if any(map(is_organisation, authors)) else ()),
         *_alone(page),
-        *(match["name"] for rule in (HEADLINE, OF_A_REPORT) if (match := rule.match(title))),
-        *(match[1] for match in LISTED.finditer(page)),
+        *([headline["name"]] if (headline := HEADLINE.match(title)) else ()),
     )
     return _as_written(next((name for each in found if (name := _tidy(each))), ""), text)
 
@@ -99,12 +87,10 @@ def _as_written(name: str, text: str) -> str:
 
 
 def _labelled(page: str) -> Iterator[str]:
-    """The name above `(Exact name of registrant …)`, or after `Company:`."""
+    """The name above `(Exact name of registrant …)`."""
     if label := NAME_LABEL.search(page):
         above = [line for line in page[: label.start()].split("\n") if any(map(str.isalnum, line))]
         yield from above[-1:]
-    for match in FIELD.finditer(page):
-        yield match[1]
 
 
 def _alone(page: str) -> Iterator[str]:
