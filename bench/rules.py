@@ -148,7 +148,6 @@ def groups() -> list[Group]:
             {
                 "assay.ingest.metadata.identity.find_identity": nothing({}),
                 "assay.ingest.metadata.identity.own_title": same,
-                "assay.ingest.metadata.identity.is_shared_line": nothing(False),
             },
             {"metadata": ("title", "organisation")},
         ),

@@ -17,32 +17,14 @@ LINES = 60
 
 # --- what is no title -----------------------------------------------------------------------------------------------
 
-# Lines of covers that many documents share.
-SHARED_LINE = re.compile(
-    r"(?:the )?(?:united states|united kingdom|european union|federal republic) ?(?:of \w+ ?){0,2}"
-    r"(?:.*\b(?:commission|department|agency|government|court)\b.*)?"
-    r"|.*\b(?:securities and exchange|trade) commission"
-    r"|(?:for immediate release|press release|news release|media release|table of contents|contents|index)\W*"
-    r"|form\s+\w{1,4}(?:-\w{1,3})?(?:/a)?"
-    r"|(?:strictly |private and )?confidential|draft|copy|internal(?: use only)?|public|unclassified|logo"
-    r"|(?:annual|quarterly|current|transition) report pursuant to .*|pursuant to .*"
-    r"|commission file (?:number|no).*|for the (?:fiscal|financial|quarterly|transition).*|\(mark one\)"
-    r"|washington, d\.?c\.?.*",
-    re.IGNORECASE,
-)
 FORM = re.compile(
     r"^(?:[^\w\n]|_)*+form\s{1,5}\w{1,4}(?:-\w{1,3})?(?:/a)?(?:[^\w\n]|_)*+$", re.IGNORECASE | re.MULTILINE
 )
 
 
-def is_shared_line(words: str) -> bool:
-    """Whether a line is boilerplate: the issuing authority, a form's name, a label."""
-    return len(words) <= 200 and bool(SHARED_LINE.fullmatch(re.sub(r"\s+", " ", words.strip(" \t_*#-–—|:."))))
-
-
 def own_title(title: str, text: str) -> str:
-    """The title, unless it is boilerplate. The cover of a printed form has labels, but no title."""
-    return "" if is_shared_line(title) or FORM.search(first_page(text)) else title
+    """The title, unless the text is a printed form: its cover has labels, but no title."""
+    return "" if FORM.search(first_page(text)) else title
 
 
 def first_page(text: str) -> str:
@@ -104,7 +86,7 @@ def _alone(page: str) -> Iterator[str]:
 def _tidy(name: str) -> str:
     bare = re.sub(r"\s+", " ", name).strip(" \t_*#-–—|,;:()").replace(" .", ".")
     fits = 2 <= len(bare) <= 80 and len(bare.split()) <= 9 and any(map(str.isalpha, bare))
-    return "" if not fits or is_shared_line(bare) or bare.lower() in {"the company", "company", "group"} else bare
+    return "" if not fits or bare.lower() in {"the company", "company", "group"} else bare
 
 
 # --- kind of document -----------------------------------------------------------------------------------------------
