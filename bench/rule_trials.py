@@ -240,8 +240,7 @@ async def disagreements(given: Given) -> list[Row]:
         found = conflicts.find_by_documents(case)
         pairs = [(a, b) for b in range(len(case.documents)) for a in range(b)]
         real = {pair for pair in pairs if conflicts.is_conflict(*(case.documents[each] for each in pair))}
-        if real or found:
-            rows.append({"F1": 2 * len(real & found.keys()) / (len(real) + len(found))})
+        rows.append({"F1": 2 * len(real & found.keys()) / (len(real) + len(found)) if real or found else 1.0})
     return rows
 
 

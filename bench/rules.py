@@ -201,9 +201,9 @@ def groups() -> list[Group]:
             {"conflicts": ()},
         ),
         Group(
-            "forms of sentences in an abstract",
-            ("synthesis/reading/abstracts.py:_bonus",),
-            {"assay.synthesis.reading.abstracts._bonus": nothing(0.0)},
+            "sentences that stand in an abstract",
+            ("synthesis/reading/abstracts.py:is_sentence", "synthesis/reading/abstracts.py:_is_informative"),
+            {"assay.synthesis.reading.abstracts.is_sentence": nothing(True)},
             {"abstracts": ()},
         ),
         Group(
