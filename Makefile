@@ -33,6 +33,7 @@ check: dev
 	$(BIN)/ruff format --check src tests bench samples examples scripts
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright --level error
+	$(BIN)/python bench/lines.py
 
 LONG := browser or kill or long
 PYTEST := $(BIN)/pytest -n 3 --dist worksteal  # one more than two cores: some tests wait for a process or a socket

@@ -15,11 +15,14 @@ import cite  # noqa: E402
 import claims  # noqa: E402
 import faults  # noqa: E402
 import ingest  # noqa: E402
+import lines  # noqa: E402
 import peer  # noqa: E402
 import quality  # noqa: E402
 import query  # noqa: E402
 import report  # noqa: E402
 import result_file  # noqa: E402
+import rule_trials  # noqa: E402
+import rules  # noqa: E402
 import verdict  # noqa: E402
 
 from assay.core.types import Document, Verdict  # noqa: E402
@@ -214,3 +217,42 @@ def test_a_set_that_one_search_answers_is_told_that_the_loop_is_not_worth_it():
     hard = verdict.compare(side(1000, 10), side(5000, 35))
     assert "not shown" not in verdict.verdict(hard, verdict.ONE_SHOT, verdict.LOOP)
     assert verdict.rows(hard)["difference"]["right"] == 0.625
+
+
+# --- word rules -----------------------------------------------------------------------------------------------------
+
+
+def test_a_switch_reaches_a_function_where_it_was_imported_and_gives_it_back():
+    from assay.ingest.formats import detect
+
+    text = "The ferry leaves the harbour at noon, and it is the last one of the day for those who live on the island."
+    with rules.switched_off({"assay.language.identify.identify_language": rules.nothing(None)}):
+        assert detect.identify_language(text) is None
+    assert detect.identify_language(text) == "en"
+
+
+@pytest.mark.parametrize("group", rules.groups(), ids=lambda group: group.name)
+def test_every_group_of_rules_exists_and_is_measured_or_says_what_would_measure_it(group: rules.Group):
+    count, _ = rules.size(group.files)
+    assert count and set(group.trials) <= set(rule_trials.TRIALS)
+    assert bool(group.trials) != bool(group.unmeasured)
+    with rules.switched_off(group.off):
+        pass
+
+
+def test_a_group_is_compared_on_the_same_questions():
+    found = rules.paired([{"R@5": 1.0}, {"n": 0.0}, {"R@5": 0.5}], [{"R@5": 0.5}, {"n": 1.0}, {"R@5": 0.5}], ("R@5",))
+    assert found == {"R@5": ([1.0, 0.5], [0.5, 0.5])}
+    assert rules.compared(*found["R@5"])["change"].startswith("-0.250 (-0.500")
+
+
+def test_labels_name_files_and_say_what_these_state():
+    labels = json.loads(rule_trials.LABELS.read_text(encoding="utf-8"))
+    assert len({each["file"] for each in labels}) == len(labels) >= 40
+    assert all(set(each) == {"file", "title", "authors", "date", "organisation"} for each in labels)
+
+
+def test_code_may_shrink_and_not_grow():
+    most = {"lines": 10, "patterns": 2}
+    assert not lines.grown({"lines": 9, "patterns": 2}, most)
+    assert lines.grown({"lines": 10, "patterns": 3}, most) == ["patterns: 3, but at most 2"]

@@ -16,7 +16,6 @@ from assay.core.identity import (
 from assay.ingest.metadata.document_date import find_date_in_file_name, find_document_date
 from assay.ingest.metadata.fill import fill_metadata
 from assay.ingest.metadata.front_matter import find_title_line
-from assay.ingest.metadata.identity import is_shared_line
 from assay.ingest.parsed import Parsed
 
 COVER = """UNITED STATES
@@ -85,26 +84,6 @@ def test_a_quarter_is_read_from_the_cover_and_the_file_name():
     assert found.meta == {
         ORGANISATION: "Harrow Tides plc", KIND: "quarterly report", PERIOD: "Q2 FY2023 (quarter ended 2022-12-31)",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "UNITED STATES SECURITIES AND EXCHANGE COMMISSION", "UNITED STATES", "FOR IMMEDIATE RELEASE", "Table of Contents",
-        "FORM 10-K", "Form 8-K/A", "Press Release", "CONFIDENTIAL", "Contents",
-    ],
-)  # fmt: skip
-def test_boilerplate_is_no_title(line: str):
-    assert is_shared_line(line)
-    assert identity(f"{line}\n\nSome words of the text follow here.", "a.pdf", line).title == ""
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["United in grief", "Form follows function", "Contents of a bottle", "3M Company", "The copy editor", "Indexing"],
-)
-def test_titles_that_resemble_boilerplate_are_titles(line: str):
-    assert not is_shared_line(line)
 
 
 def test_a_headline_names_the_organisation():

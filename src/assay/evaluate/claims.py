@@ -165,7 +165,7 @@ async def measure(
         ask = await _endpoint(stack, workspace) if judge is JudgeKind.endpoint else None
         size = TOGETHER if ask is not None else 1
         for batch in (sample[at : at + size] for at in range(0, len(sample), size)):
-            for each in await _judge(batch, judge, ask):
+            for each in await judge_claims(batch, judge, ask):
                 judged.append(each)
                 report(f"{len(judged)} of {len(sample)}: {_line(each)}")
     return figures(judged, judge)
@@ -176,7 +176,7 @@ def _spread(cases: Sequence[ClaimCase], limit: int) -> Sequence[ClaimCase]:
     return [cases[place * len(cases) // limit] for place in range(limit)] if 0 < limit < len(cases) else cases
 
 
-async def _judge(batch: Sequence[ClaimCase], judge: JudgeKind, ask: AskModel | None) -> list[JudgedClaim]:
+async def judge_claims(batch: Sequence[ClaimCase], judge: JudgeKind, ask: AskModel | None = None) -> list[JudgedClaim]:
     """The claims as code and judge leave them. Scripted judges get one claim per request."""
     evidence = [each for case in batch for each in case.evidence]
     documents = {id: each for case in batch for id, each in case.documents.items()}
@@ -241,7 +241,7 @@ def fate(case: ClaimCase, claim: Claim) -> Fate:
 def figures(judged: Sequence[JudgedClaim], judge: JudgeKind) -> dict[str, Any]:
     """Shares of the true, the false and the partly true claims, and the counts by kind."""
     kinds = sorted({each.case.kind for each in judged})
-    rows = [_shares(each) for each in judged]
+    rows = [shares(each) for each in judged]
     found = means(rows)
     return {
         "judge": judge.value,
@@ -257,13 +257,13 @@ def _counts(judged: Sequence[JudgedClaim]) -> dict[str, int]:
     """How many claims there are of each truth, and what became of them."""
     found: dict[str, int] = {}
     for truth in dict.fromkeys(TRUTHS.values()):
-        rows = [_shares(each) for each in judged if TRUTHS[each.case.label] == truth]
+        rows = [shares(each) for each in judged if TRUTHS[each.case.label] == truth]
         if rows:
             found |= {truth: len(rows), **{name: int(sum(row[name] for row in rows)) for name in rows[0]}}
     return found
 
 
-def _shares(judged: JudgedClaim) -> dict[str, float]:
+def shares(judged: JudgedClaim) -> dict[str, float]:
     """What one claim adds to each share that it counts for."""
     truth = TRUTHS[judged.case.label]
     if truth != "true":

@@ -49,12 +49,12 @@ async def measure(
     """Share of questions with a gold page, and with all, among those of the first passages; and with a gold document first."""
     questions = load(folder)[: limit or None]
     with open_workspace(workspace, create=True, state="", **flags) as opened:
-        await _add(opened, folder / "pdfs", report)
+        await add(opened, folder / "pdfs", report)
         rankings = await rank_pages(opened, [each.question for each in questions])
-    return with_intervals([_hits(each, ranking) for each, ranking in zip(questions, rankings, strict=True)])
+    return with_intervals([hits(each, ranking) for each, ranking in zip(questions, rankings, strict=True)])
 
 
-def _hits(question: PageQuestion, ranking: Sequence[frozenset[Page]]) -> dict[str, float]:
+def hits(question: PageQuestion, ranking: Sequence[frozenset[Page]]) -> dict[str, float]:
     found = {f"page@{k}": float(bool(question.pages & touched(ranking[:k]))) for k in (1, 5, 10)}
     found["all_pages@10"] = float(question.pages <= touched(ranking[:10]))
     first = {name for name, _ in touched(ranking[:1])}
@@ -87,7 +87,7 @@ def touched(ranking: Sequence[frozenset[Page]]) -> frozenset[Page]:
     return frozenset().union(*ranking)
 
 
-async def _add(opened: Workspace, folder: Path, report: Report) -> None:
+async def add(opened: Workspace, folder: Path, report: Report = lambda _: None) -> None:
     last = 0.0
 
     def show_progress(progress: Any) -> None:

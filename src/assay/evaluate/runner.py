@@ -59,7 +59,7 @@ def _source(item: BeirDocument) -> SourceFile:
 SCHEME = "collection:"
 
 
-def _collection_ids(opened: Workspace) -> dict[str, str]:
+def collection_ids(opened: Workspace) -> dict[str, str]:
     """Document id of the workspace → id in the collection."""
     return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.sources([BASE])}
 
@@ -72,12 +72,31 @@ async def rank_by_search(
     return [ids[hit.passage.doc_id] for hit in hits]
 
 
+async def run_without_model(opened: Workspace, search_context: SearchContext, id: str, question: str) -> Run:
+    """A whole run of the agent on a question, with rules instead of a model."""
+    scope = opened.scope([BASE])
+    return await play(
+        Run(id, (Asked(question, opened.principal.id, DAY),)),
+        RunContext(
+            ToolContext(replace(search_context, vectors={}), lambda: scope),
+            Run.then,
+            opened.document,
+            limits=Limits(opened.settings.search_rounds or ROUNDS[Mode.balanced]),
+        ),
+    )
+
+
+def rank_evidence(run: Run, ids: dict[str, str]) -> list[str]:
+    """The ids of the collection in the order of a run's evidence."""
+    return list(dict.fromkeys(ids[each.passage.doc_id] for each in run.evidence))
+
+
 async def measure_retrieval(
     collection: BeirCollection, cache: Path, limit: int = 0, report: Report = lambda _: None, **flags: Any
 ) -> dict[str, Any]:
     """Ranking quality of one search per query, with the current settings."""
     with await open_collection(collection, cache, report, **flags) as opened:
-        ids = _collection_ids(opened)
+        ids = collection_ids(opened)
         search_context = await opened.context.search_context(opened.scope([BASE]))
         queries = list(collection.queries.items())[: limit or None]
         rankings: dict[str, list[str]] = {}
@@ -108,25 +127,16 @@ async def measure_multihop(
     seconds_once: list[float] = []
     seconds_whole: list[float] = []
     with await open_collection(collection, cache, report, **flags) as opened:
-        ids = _collection_ids(opened)
-        scope = opened.scope([BASE])
-        search_context = await opened.context.search_context(scope)
+        ids = collection_ids(opened)
+        search_context = await opened.context.search_context(opened.scope([BASE]))
         queries = list(collection.queries.items())[: limit or None]
         began = time.perf_counter()
         for number, (query, words) in enumerate(queries, 1):
             started = time.perf_counter()
             once[query] = await rank_by_search(opened, search_context, words, ids)
             searched = time.perf_counter()
-            run = await play(
-                Run(query, (Asked(words, opened.principal.id, DAY),)),
-                RunContext(
-                    ToolContext(replace(search_context, vectors={}), lambda: scope),
-                    Run.then,
-                    opened.document,
-                    limits=Limits(opened.settings.search_rounds or ROUNDS[Mode.balanced]),
-                ),
-            )
-            whole[query] = list(dict.fromkeys(ids[each.passage.doc_id] for each in run.evidence))
+            run = await run_without_model(opened, search_context, query, words)
+            whole[query] = rank_evidence(run, ids)
             seconds_once.append(searched - started)
             seconds_whole.append(time.perf_counter() - searched)
             searches.append(len(run.results))

@@ -9,16 +9,16 @@ MONTHS = {
     name: number
     for number, names in enumerate(
         (
-            "january jan januar janvier enero gennaio janeiro januari janv ene gen",
+            "january jan januar janvier enero gennaio janeiro januari janv ene",
             "february feb februar février febrero febbraio fevereiro februari févr fev",
             "march mar märz mars marzo março maart mrz",
             "april apr avril abril aprile avr abr",
             "may mai mayo maggio maio mei",
             "june jun juni juin junio giugno junho giu",
             "july jul juli juillet julio luglio julho juil lug",
-            "august aug août agosto augustus ago",
-            "september sept sep septembre septiembre settembre setembro set",
-            "october oct oktober octobre octubre ottobre outubro okt ott out",
+            "august aug août agosto augustus",
+            "september sept sep septembre septiembre settembre setembro",
+            "october oct oktober octobre octubre ottobre outubro okt ott",
             "november nov novembre noviembre novembro",
             "december dec dezember décembre diciembre dicembre dezembro dez déc dic",
         ),
@@ -44,8 +44,6 @@ ANY = re.compile(
     ),
     re.IGNORECASE,
 )
-# Words that look like a month but mean something else; only with a day before them are they months.
-NOT_ALONE = frozenset({"set", "out", "gen", "ago", "mars"})
 WEEKDAY = (
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tue|wed|thu|fri|sat|sun)\b\.?|montag|dienstag|mittwoch"
     r"|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|(?:segunda|terça|quarta"
@@ -65,7 +63,6 @@ LABELS = (
         1,
         r"(?:(?:report|issue|release|document|meeting|receipt|invoice) )?date|dated|issued|released?|datum|fecha|stand",
     ),
-    (2, r"accepted|approved(?: by [^\n.;:]{1,60}? on\b)?"),
     (
         3,
         r"revised|(?:last )?updated|last modified|effective(?: date| from)?|as of|in (?:use|force) (?:since|from)",
@@ -78,37 +75,11 @@ LEADS = rf"[*_]*\s*[:：]?[*_]*\s*\[?\s*(?:(?:on|in|le|am|the)\s+)?(?:{WEEKDAY},
 LABELLED = tuple(
     (rank, re.compile(rf"{OPENS}(?:{words})(?!\w){LEADS}", re.IGNORECASE | re.MULTILINE)) for rank, words in LABELS
 )
-JOINT = r"(?:,|[-–—(|:]|(?:of|from|vom|dated)\b)"
-# Only above the running text: further down, these words describe the history of something.
-NUMBERED = re.compile(
-    rf"{OPENS}(?:version|issue|(?:\w+ )?edition|revision|release|rev|draft)\b\.?\s*(?:no\.?\s*)?"
-    rf"(?:v?\d[\w.]{{0,7}}\s*{JOINT}|{JOINT})?\s*(?:{WEEKDAY},?\s+)?",
-    re.IGNORECASE | re.MULTILINE,
-)
-MEETING = re.compile(
-    r"(?:\b(?:minutes|agenda|protokoll|procès-verbal|transcript)\b|^[ \t*_#>-]*(?:meeting|held on|sitzung)\b)"
-    r"(?! of (?:the )?(?:last|previous|prior|preceding))",
-    re.IGNORECASE | re.MULTILINE,
-)
-PERIODICAL = re.compile(
-    rf"\b(?:newsletter|bulletin|press release|news release|memo(?:randum)?|circular|gazette|briefing)"
-    rf"(?:\s+no\.?\s*\d+)?\s*[,:–—-]?\s+(?:{WEEKDAY},?\s+)?",
-    re.IGNORECASE,
-)
-VERB = re.compile(r"\s{1,9}(?:was|were|is|are|has|have|had)\b", re.IGNORECASE)
-UP_TO = re.compile(r"(?:\b(?:to|until|till|bis|through|au|and|or)|\d\s*[-–—])\s*$", re.IGNORECASE)
-# Words beside a date that is not the document's own.
-OTHERS = re.compile(
-    r"\b(?:expir|deadline|due\b|until\b|till\b|born\b|birth|died|death|since\b|founded|established|from\b|valid|start"
-    r"|begin|end(?:s|ed|ing)?\b|open(?:s|ed|ing)?\b|clos(?:e|ing)|next\b|review|arriv|depart|before\b|after\b|by\s*$"
-    r"|period|between\b|installed|built\b|deliver|joined|hired|renew|incident|event|accident)",
-    re.IGNORECASE,
-)
 CLOCK = re.compile(
-    r"(?:\b(?:at|um|à|às)\s+)?\b\d{1,2}[:h.]\d\d(?::\d\d)?\s*(?:[ap]\.?m\b\.?|[A-Z]{2,4}\b)?", re.IGNORECASE
+    r"(?:\b(?:at|um|à|às)\s+)?\b\d{1,2}[:h.]\d\d(?::\d\d)?\s*(?:[ap]\.?m\b\.?\s*)?(?:[A-Z]{2,4}\b)?",
+    re.IGNORECASE,
 )
 ARXIV = re.compile(r"arXiv:\s*(?:\d{4}\.\d{4,5}|[\w.-]+/\d{7})(?:v\d+)?\s*\[[\w.-]+\]\s*(?=\d)")
-ARXIV_NUMBER = re.compile(r"arXiv:\s*(\d\d)(\d\d)\.\d{4,5}")
 
 
 def find_date(words: str) -> str | None:
@@ -124,8 +95,7 @@ def find_document_date(text: str, head: str = "", title: str = "") -> str | None
     mention other documents. A date in the title may be that of an event, so it counts only with a label.
     """
     top = f"{title}\n{head}"
-    found = [item for item in (*_labelled(top), *_named(top)) if item[0] <= 1]
-    if found:
+    if found := [item for item in _labelled(top) if item[0] <= 1]:
         return min(found)[2]
     if (stamp := ARXIV.search(text)) and (dated := ANY.match(text, stamp.end())) and (iso := to_iso(dated)):
         return iso
@@ -133,8 +103,6 @@ def find_document_date(text: str, head: str = "", title: str = "") -> str | None
         return alone
     if found := _labelled(text):
         return min(found)[2]
-    if (number := ARXIV_NUMBER.search(text)) and 1 <= int(number[2]) <= 12:
-        return f"20{number[1]}-{number[2]}"
     return None  # a copyright year is that of some edition, often the first
 
 
@@ -144,7 +112,6 @@ def _labelled(text: str) -> list[tuple[int, int, str]]:
         for rank, label in LABELLED
         for match in label.finditer(text)
         if (dated := ANY.match(text, match.end()))
-        and not _spans(text, dated)
         and not (AS_OF.search(match[0]) and GOES_ON.match(text, dated.end()))
         and (iso := to_iso(dated))
     ]
@@ -155,55 +122,27 @@ AS_OF = re.compile(r"\bas of\b", re.IGNORECASE)
 GOES_ON = re.compile(r",? +\w|,\s")
 
 
-def _named(text: str) -> list[tuple[int, int, str]]:
-    """Dates that are part of a document's name: `Issue 3, May 2022`, `Minutes of the meeting of 3 May 2022`."""
-    found = [
-        (1, match.start(), iso)
-        for label in (NUMBERED, PERIODICAL)
-        for match in label.finditer(text)
-        if (dated := ANY.match(text, match.end())) and not _spans(text, dated) and (iso := to_iso(dated))
-    ]
-    for line in LINE.finditer(text):
-        if (held := MEETING.search(line[0])) and (dated := ANY.search(line[0], held.end())):
-            other = UP_TO.search(line[0][: dated.start()]) or VERB.match(line[0], dated.end())
-            if dated.start() - held.end() <= 100 and not other and (iso := to_iso(dated)):
-                found.append((1, line.start(), iso))
-    return found
-
-
-LINE = re.compile(r"[^\n]+")
-UNTIL = re.compile(rf"\s*(?:to|until|till|bis|through|[-–—])\s*(?:{WEEKDAY},?\s+)?(?=\w)", re.IGNORECASE)
-
-
-def _spans(text: str, dated: re.Match[str]) -> bool:
-    """Whether another date follows, so that the two are a period."""
-    joint = UNTIL.match(text, dated.end())
-    return bool(joint and ANY.match(text, joint.end()))
-
-
 def _alone(line: str) -> str | None:
-    """The date on a line with little else, or at the end of a byline (`Jane Doe, 3 May 2022`)."""
+    """The date on a line without other words, or at the end of a byline (`Jane Doe, 3 May 2022`)."""
     dates = list(ANY.finditer(line))
     if len(dates) != 1 or len(line) > 140:
         return None  # two dates are a period
     before, after = line[: dates[0].start()], CLOCK.sub("", line[dates[0].end() :])
     before = re.sub(rf"{WEEKDAY},?\s*$", "", before, flags=re.IGNORECASE)
-    if UP_TO.search(before) or OTHERS.search(before) or OTHERS.match(after.lstrip(" ,(")):
-        return None
     if any(label.search(before) for rank, label in LABELLED if rank > 1):
         return None  # "Received" is weaker than a date without a label; labels are handled elsewhere
     if re.search(r"[:\t|]\s{0,40}$", before):
         return None  # it belongs to its own label, or to a table row
     if _has_month_name(dates[0]) and re.search(r"\d\s?[-–]\s?\d", dates[0][0]):
         return None  # several days are those of an event
-    rest = f"{before} {after}".strip(" .,;()[]-–—|\t*_#>")
+    bare = not any(map(str.isalpha, before + after)) and len((before + after).strip()) <= 12
     ends = (
         re.search(r"(?:[.,;·–—-]\s{1,40}|\()(?:as of|dated|issued|on)?\s{0,40}$", before)
         and not after.strip(" .)*_")
         and _byline(before)
     )
     opens = not before.strip(" *_#>(-") and re.match(r"\s*[-–—|·]\s", after) and _byline(after)
-    return to_iso(dates[0]) if len(rest) <= 12 or ends or opens else None
+    return to_iso(dates[0]) if bare or ends or opens else None
 
 
 def _byline(words: str) -> bool:
@@ -255,8 +194,6 @@ def to_iso(match: re.Match[str]) -> str | None:
         name = parts["month"].lower()
         month = int(name) if name.isdigit() else MONTHS[name]
         day = int(parts.get("day", 0))
-        if name in NOT_ALONE and not day:
-            return None
     try:
         whole = Date(year, month, day or 1)
     except ValueError:

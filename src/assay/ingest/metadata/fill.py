@@ -25,7 +25,7 @@ from assay.ingest.metadata.authors import (
 from assay.ingest.metadata.document_date import find_date, find_date_in_file_name, find_document_date
 from assay.ingest.metadata.file_fields import parse_authors, plausible_title
 from assay.ingest.metadata.front_matter import NEAR, NO_TITLE
-from assay.ingest.metadata.identity import find_identity, is_shared_line, own_title
+from assay.ingest.metadata.identity import find_identity, own_title
 from assay.ingest.parsed import Parsed
 
 
@@ -75,7 +75,7 @@ def read_front_page(
     """The metadata on the first page of a document with layout; `declared` are the file's own fields."""
     claims = declared or {}
     upright = [place for place in front if place.page == 0 and not place.turned]
-    titled = find_title_lines([place for place in upright if not is_shared_line(place.text)])
+    titled = find_title_lines(upright)
     title = " ".join(place.text.strip() for place in titled)
     claimed = plausible_title(claims.get("title", ""))
     if claimed and _folded(claimed) in _folded(text[:NEAR]) and len(claimed.split()) > 1:

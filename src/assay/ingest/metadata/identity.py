@@ -17,32 +17,14 @@ LINES = 60
 
 # --- what is no title -----------------------------------------------------------------------------------------------
 
-# Lines of covers that many documents share.
-SHARED_LINE = re.compile(
-    r"(?:the )?(?:united states|united kingdom|european union|federal republic) ?(?:of \w+ ?){0,2}"
-    r"(?:.*\b(?:commission|department|agency|government|court)\b.*)?"
-    r"|.*\b(?:securities and exchange|trade) commission"
-    r"|(?:for immediate release|press release|news release|media release|table of contents|contents|index)\W*"
-    r"|form\s+\w{1,4}(?:-\w{1,3})?(?:/a)?"
-    r"|(?:strictly |private and )?confidential|draft|copy|internal(?: use only)?|public|unclassified|logo"
-    r"|(?:annual|quarterly|current|transition) report pursuant to .*|pursuant to .*"
-    r"|commission file (?:number|no).*|for the (?:fiscal|financial|quarterly|transition).*|\(mark one\)"
-    r"|washington, d\.?c\.?.*",
-    re.IGNORECASE,
-)
 FORM = re.compile(
     r"^(?:[^\w\n]|_)*+form\s{1,5}\w{1,4}(?:-\w{1,3})?(?:/a)?(?:[^\w\n]|_)*+$", re.IGNORECASE | re.MULTILINE
 )
 
 
-def is_shared_line(words: str) -> bool:
-    """Whether a line is boilerplate: the issuing authority, a form's name, a label."""
-    return len(words) <= 200 and bool(SHARED_LINE.fullmatch(re.sub(r"\s+", " ", words.strip(" \t_*#-–—|:."))))
-
-
 def own_title(title: str, text: str) -> str:
-    """The title, unless it is boilerplate. The cover of a printed form has labels, but no title."""
-    return "" if is_shared_line(title) or FORM.search(first_page(text)) else title
+    """The title, unless the text is a printed form: its cover has labels, but no title."""
+    return "" if FORM.search(first_page(text)) else title
 
 
 def first_page(text: str) -> str:
@@ -60,31 +42,19 @@ NAME_LABEL = re.compile(
     r"\(?(?:exact|full|legal|registered)?\s{0,5}name of (?:the )?(?:registrant|company|issuer|organi[sz]ation|applicant)",
     re.IGNORECASE,
 )
-FIELD = re.compile(
-    r"^[ \t*_]*(?:organi[sz]ation|company|issuer|employer|firm)[*_]*[ \t]*:[ \t]*(\S[^\n]{1,80})$", re.I | re.M
-)
-LISTED = re.compile(
-    r"(?<![\w.&’'-])([A-Z0-9][\w.&’'-]*+(?: (?:[A-Z0-9][\w.&’'-]*|of|and|&)){0,5}),? "
-    r"\((?:NYSE|NASDAQ|Nasdaq|LSE|TSX|ASX|XETRA)\b"
-)
 HEADLINE = re.compile(
     r"(?P<name>[^\W_a-z][^,:;]{1,50}?) (?:reports|announces|releases|publishes|posts|delivers|appoints|launches|to acquire)\b"
-)
-OF_A_REPORT = re.compile(
-    r"(?P<name>[^\W_a-z][^,:;\d]{1,50}?),? (?:(?:19|20)\d\d )?(?:annual|quarterly|sustainability|integrated) report\b",
-    re.IGNORECASE,
 )
 
 
 def find_organisation(text: str, title: str, authors: Sequence[str]) -> str:
-    """The organisation that a document is of: named by a label, on a line of its own, in the headline, or as its author."""
+    """The organisation that a document is of: named by a label, as its author, on a line of its own, or in the headline."""
     page = first_page(text)
     found = (
         *_labelled(page),
         *(authors[-1:] if any(map(is_organisation, authors)) else ()),
         *_alone(page),
-        *(match["name"] for rule in (HEADLINE, OF_A_REPORT) if (match := rule.match(title))),
-        *(match[1] for match in LISTED.finditer(page)),
+        *([headline["name"]] if (headline := HEADLINE.match(title)) else ()),
     )
     return _as_written(next((name for each in found if (name := _tidy(each))), ""), text)
 
@@ -99,12 +69,10 @@ def _as_written(name: str, text: str) -> str:
 
 
 def _labelled(page: str) -> Iterator[str]:
-    """The name above `(Exact name of registrant …)`, or after `Company:`."""
+    """The name above `(Exact name of registrant …)`."""
     if label := NAME_LABEL.search(page):
         above = [line for line in page[: label.start()].split("\n") if any(map(str.isalnum, line))]
         yield from above[-1:]
-    for match in FIELD.finditer(page):
-        yield match[1]
 
 
 def _alone(page: str) -> Iterator[str]:
@@ -118,7 +86,7 @@ def _alone(page: str) -> Iterator[str]:
 def _tidy(name: str) -> str:
     bare = re.sub(r"\s+", " ", name).strip(" \t_*#-–—|,;:()").replace(" .", ".")
     fits = 2 <= len(bare) <= 80 and len(bare.split()) <= 9 and any(map(str.isalpha, bare))
-    return "" if not fits or is_shared_line(bare) or bare.lower() in {"the company", "company", "group"} else bare
+    return "" if not fits or bare.lower() in {"the company", "company", "group"} else bare
 
 
 # --- kind of document -----------------------------------------------------------------------------------------------

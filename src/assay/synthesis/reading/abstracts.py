@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.core.types import Document, Quote
@@ -45,13 +45,6 @@ BOILERPLATE = re.compile(
 ASIDE = re.compile(
     r"\b(?:references|bibliography|acknowledge?ments?|literature|contents|index|author contributions|funding|imprint"
     r"|declarations?|further reading|external links|see also|works cited|competing interests)\b\W*$",
-    re.I,
-)
-PURPOSE = re.compile(
-    r"^(?:this|the|these|our) (?:\w+ ){1,2}(?:says?|explains?|describes?|sets? out|tells?|covers?|presents?|reports?|shows?"
-    r"|gives?|deals?|applies|apply|summari[sz]es?|concerns?|defines?|lists?)\b"
-    r"|\bwe (?:propose|present|show|find|found|report|introduce|describe|study|compare|argue|conclude|ran|measured)\b"
-    r"|\b(?:aims?|purpose|objective|in summary|in conclusion|overall|results? (?:show|suggest|indicate)|is meant for)\b",
     re.I,
 )
 BULLETS = "•‣▪-*–"
@@ -222,22 +215,8 @@ def _is_row(document: Document, span: Span) -> bool:
 
 
 def scores(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> list[float]:
-    """What sentences are worth by their nearness to the whole document, their place and their form."""
+    """What sentences are worth: their nearness to the whole document, and more for the first ones."""
     middle = vectors.mean(axis=0)
     central = vectors @ (middle / (float((middle**2).sum()) ** 0.5 or 1.0))
-    return [
-        round(float(central[place]) + _bonus(document.text[slice(*span)], place, len(spans)), 6)
-        for place, span in enumerate(spans)
-    ]
-
-
-def _bonus(words: str, place: int, count: int) -> float:
-    """The part of a sentence's score that comes from its position and form rather than its content."""
-    early = 0.25 * max(0.0, 1 - place / min(count, 12))
-    marks: tuple[tuple[float, Callable[[str], object]], ...] = (
-        (0.2, PURPOSE.search),
-        (-0.2, DANGLING.match),
-        (-0.15, ADDRESSES.search),
-        (-0.1, lambda sentence: sentence.endswith("?") or len(sentence) > LONGEST * 2 // 3 or len(sentence) < 50),
-    )
-    return early + sum(weight for weight, holds in marks if holds(words))
+    early = [0.25 * max(0.0, 1 - place / min(len(spans), 12)) for place in range(len(spans))]
+    return [round(float(near) + first, 6) for near, first in zip(central, early, strict=True)]
