@@ -96,12 +96,6 @@ def groups() -> list[Group]:
             {"multi-hop": ("R@5",), "conflicts": ("F1",), "claims": kept, "extracts": ()},
         ),
         Group(
-            "abbreviations",
-            ("language/names.py:find_abbreviations",),
-            {"assay.language.names.find_abbreviations": nothing({})},
-            {"conflicts": ("F1",), "claims": kept},
-        ),
-        Group(
             "hops",
             ("agent/hops/leads.py", "agent/hops/scoring.py"),
             {"assay.agent.hops.leads.next_searches": first_search_only},

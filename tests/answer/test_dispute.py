@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.answer.conflicts.dispute import Statement, between, between_documents, describe_dispute, statements
+from assay.answer.conflicts.dispute import Statement, between, between_documents, statements
 from assay.answer.conflicts.sides import among_documents, minority_pairs
 from assay.language import question_kind
 
@@ -17,6 +17,11 @@ AUSTRALIA = "Port Vell is a town on Yorke Peninsula in South Australia, north of
 
 def said(words: str, around: str = "{}", title: str = "") -> Statement:
     return Statement(words, around.format(words), title)
+
+
+def describe_dispute(left: Statement, right: Statement, alike: float, question: str = "") -> str:
+    found = between(left, right, alike, question)
+    return found.about if found else ""
 
 
 def about(left: str, right: str, question: str = "") -> str:
@@ -161,40 +166,6 @@ def test_a_date_of_something_else_is_not_disputed():
     left, right = said(words.format(1913), life.format("Kelso")), said(words.format(1952), life.format("Sander"))
     assert describe_dispute(left, right, 0.9, "When was Senator Bloom born?") == ""
     assert describe_dispute(left, right, 0.9, "When did Senator Bloom graduate?") == "1913 / 1952"
-
-
-def test_two_answers_in_different_words_are_a_dispute():
-    left = said("Built in 1875, it has a square tower.", LIGHT)
-    right = said("Its construction was not completed before the spring of 1920.", LIGHT)
-    assert describe_dispute(left, right, 0.9, "When was Skerrow Light constructed?") == "1875 / 1920"
-
-
-def test_an_answer_that_the_other_passage_has_too_is_not_disputed():
-    left = said("Built in 1875, it has a square tower.", LIGHT)
-    right = Statement("Its construction was completed in 1920.", LIGHT.format("It replaced one of 1875."))
-    assert describe_dispute(left, right, 0.9, "When was Skerrow Light constructed?") == ""
-
-
-# --- denials --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        (
-            "The works may draw water from the river in summer.",
-            "The works may not draw water from the river in summer.",
-        ),
-        ("Nitrate in the river rose again over the winter.", "Nitrate in the river fell again over the winter."),
-    ],
-)
-def test_the_same_sentence_denied_is_a_dispute(left: str, right: str):
-    found = between(Statement(left), Statement(right), 0.9)
-    assert found and found.kind == "negation"
-
-
-def test_a_negation_in_another_sentence_denies_nothing():
-    assert about("Water at the intake", "No water at the intake is used when Marl Quay has enough.") == ""
 
 
 # --- two things of one name -----------------------------------------------------------------------------------------

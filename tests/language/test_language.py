@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.language.clean import clean_text
-from assay.language.names import find_abbreviations, find_names
+from assay.language.names import find_names
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, uncovered_words
 
@@ -102,11 +102,6 @@ def test_a_capital_that_only_opens_a_sentence_makes_no_name():
 
 def test_a_day_or_a_month_is_no_name():
     assert named("It opened on Monday, in May 2010 and closed on October 5.") == []
-
-
-def test_abbreviations_are_those_the_text_defines():
-    body = "The Office of River Works (ORW) and two Deep Sand Filters (DSFs), in Oslo (Norway)."
-    assert find_abbreviations(body) == {"ORW": "Office of River Works", "DSF": "Deep Sand Filters"}
 
 
 def test_terms_are_stems_without_small_words_or_accents():

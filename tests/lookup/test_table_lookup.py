@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ferries import document
 
-from assay.lookup.tables import ROWS, TableAnswer, as_date, as_number, look_up, matching_rows
+from assay.lookup.tables import ROWS, TableAnswer, as_date, as_number, look_up
 
 
 def ask(question: str) -> TableAnswer | None:
@@ -200,14 +200,6 @@ def test_a_row_of_totals_is_neither_counted_nor_added():
 def test_a_cell_is_looked_up_in_other_languages(table: str, question: str, expected: str):
     found = look_up(question, [document(table.encode(), "liste.csv", "")])
     assert found is not None and [cell.text for cell in found.cells] == [expected]
-
-
-def test_rows_that_speak_of_a_question_are_found_without_a_statement():
-    [found] = matching_rows("Why is the Skua of Skelby slow?", document())
-    assert [row.label for row in found.rows] == ["Skua"]
-    assert matching_rows("Who painted the ceiling?", document()) == ()
-    [many] = matching_rows("Which ferries are slow?", document())
-    assert len(many.rows) == 4
 
 
 def test_a_table_with_too_many_rows_answers_nothing():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
-from assay.core.types import Document, Table, TableCell, TableRow
+from assay.core.types import Table, TableCell, TableRow
 
 _SIGNS = re.compile(
     r"(?<=[($€£¥]) (?=[\d(.])|(?<=[\d—–-]) (?=[)%])|(?<=\)) (?=%)"
@@ -186,12 +186,6 @@ def _groups(text: str, layout: _Layout, index: int) -> list[str]:
         label = _cell(text, layout, [part for part in parts if layout.columns[part] == 0], 0).text
         found.append(label.rstrip(" :"))
     return found[::-1]
-
-
-def header_spans(document: Document) -> list[tuple[int, int]]:
-    """Where the headers of the tables are written: from the beginning of each to its first row."""
-    firsts = [(table, _unpack(table.layout, table.start).starts[:1]) for table in document.tables]
-    return [(table.start, first[0]) for table, first in firsts if first]
 
 
 def tables_within(tables: Sequence[Table], start: int, end: int) -> list[Table]:

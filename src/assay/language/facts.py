@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from assay.language.dates import DATED, Day, dates, is_date_missing, years
-from assay.language.names import find_abbreviations, find_names
+from assay.language.names import find_names
 from assay.language.quantities import Number, is_number_missing, numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import fold_case, stem_word
@@ -109,8 +109,8 @@ def _has_name_part(part: str, words: Collection[str]) -> bool:
 
 
 def short_forms(words: str) -> frozenset[str]:
-    """Abbreviations that the names in a text would have, and those it defines: WHO for World Health Organization."""
-    found = {fold_case(short) for short in find_abbreviations(words)}
+    """Abbreviations that the names in a text would have: WHO for World Health Organization."""
+    found: set[str] = set()
     for name in find_names(words):
         capitals = [part[0] for part in WORD.findall(name.text) if part[0].isupper()]
         if len(capitals) >= 2:

@@ -1,5 +1,4 @@
-"""What a question asks for: the kind of its answer, the words that accompany an answer, and the values nearest to them.
-Pure."""
+"""What a question asks for: the kind of its answer, and the words that accompany an answer. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +6,7 @@ import re
 from functools import lru_cache
 
 from assay.language.names import find_names
-from assay.language.particulars import Token, tokenize
-from assay.language.terms import content_terms, stem_word
+from assay.language.terms import content_terms
 
 DAY = re.compile(r"\b(?:year|date|day|month)\b", re.I)
 NAME = re.compile(r"\bwhat (?:is|was|are|were) the (?:[\w-]+ )?name\b|\blocation\b", re.I)
@@ -16,25 +14,6 @@ QUANTITY = re.compile(
     r"\b(?:population|number|amount|height|length|width|depth|elevation|capacity|rate|price|cost|limit|income)\b", re.I
 )
 WHAT = re.compile(r"^\W*(?:(?:in|at|on|for|of) )?(?:what|which)\b", re.I)
-CLOSE = 5  # most words between a value and the question word it belongs to
-# Synonym groups: an answer may use any of these where the question uses another.
-MEANINGS = tuple(
-    frozenset(stem_word(word) for word in several.split())
-    for several in (
-        "established founded formed created opened started organised organized instituted began begun inaugurated",
-        "built constructed erected completed",
-        "born birth",
-        "died death",
-        "population people inhabitants residents",
-        "located situated lies location",
-        "artist album singer band recorded song",
-        "directed director",
-        "produced producer",
-        "designed architect designer",
-        "wrote written author novel book",
-        "released published issued debut debuted",
-    )
-)
 ASKING = frozenset(("year", "date", "name"))
 
 
@@ -63,23 +42,8 @@ def subject(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def focus(question: str) -> frozenset[str]:
-    """What it asks about its subject: stems of its other words and of their synonyms."""
-    asked = frozenset(content_terms(question)) - subject(question) - ASKING
-    return asked.union(*(each for each in MEANINGS if each & asked))
-
-
-@lru_cache(maxsize=20_000)
-def answers(words: str, question: str) -> tuple[Token, ...]:
-    """The values of the requested kind nearest to the words of the question; empty if none is near."""
-    about, known, wanted = focus(question), frozenset(content_terms(question)), kind(question)
-    tokens = tokenize(words)
-    places = [place for place, each in enumerate(tokens) if about & frozenset(content_terms(each.text))]
-    far: dict[int, int] = {}
-    for place, each in enumerate(tokens):
-        if each.kind == wanted and not (wanted == "name" and each.meaning <= known):
-            far[place] = min((abs(place - other) for other in places if other != place), default=CLOSE + 1)
-    nearest = min(far.values(), default=CLOSE + 1)
-    return tuple(tokens[place] for place in far if far[place] == nearest <= CLOSE)
+    """What it asks about its subject: stems of its other words."""
+    return frozenset(content_terms(question)) - subject(question) - ASKING
 
 
 SEVERAL = re.compile(

@@ -17,7 +17,6 @@ from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Verdict
 from assay.language import facts
 from assay.language.injection import is_suspicious, note_taint
-from assay.language.negation import find_denial, find_reversal
 from assay.language.quantities import figures, numbers
 from assay.language.terms import fold_case
 
@@ -153,15 +152,15 @@ def _is_rounded(value: Decimal, other: Decimal) -> bool:
 
 
 def _is_instructed(words: str, texts: Iterable[str], passages: Iterable[str]) -> bool:
-    """Whether what a claim adds to its sources, or how it turns them round, is what some passage instructs a model to
-    say."""
+    """Whether what a claim adds to its sources is what some passage instructs a model to say; of one that adds no word and
+    is no sentence of theirs, whether all of it is."""
     orders = [order for each in passages for order in instruction_terms(each)]
     if not orders:
         return False
     texts, terms = list(texts), claim_terms(words)
     added = missing_terms(terms, frozenset[str]().union(*map(text_terms, texts)))
-    turned = any(find_denial(words, text) or find_reversal(words, text) for text in texts)
-    instructed = added or (terms if turned else frozenset[str]())
+    copied = any(stands_in(words, text) for text in texts)
+    instructed = added or (frozenset[str]() if copied else terms)
     return bool(instructed) and any(instructed <= order for order in orders)
 
 

@@ -9,7 +9,6 @@ from assay.answer.evidence_text import Sources
 from assay.core.types import Evidence
 from assay.language import facts
 from assay.language.injection import is_command
-from assay.language.negation import directions_by_stem, find_directions
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, stem_word
 
@@ -60,9 +59,8 @@ def instruction_terms(passage: str) -> tuple[frozenset[str], ...]:
 
 @lru_cache(maxsize=4096)
 def text_terms(words: str) -> frozenset[str]:
-    """The stems of a text, and one term per direction of its words, so that "rose" matches "increased"."""
-    directions = {f"→{pair}.{side}" for pair, sides in find_directions(words).items() for side in sides}
-    return frozenset(content_terms(words)) | directions
+    """The stems of a text."""
+    return frozenset(content_terms(words))
 
 
 @lru_cache(maxsize=4096)
@@ -74,22 +72,15 @@ def claim_terms(words: str) -> frozenset[str]:
     )
 
 
-def share(terms: frozenset[str], there: frozenset[str]) -> float:
-    """The fraction of `terms` found in `there`."""
-    return sum(_has_term(term, there) for term in terms) / len(terms) if terms else 0.0
-
-
 def missing_terms(terms: frozenset[str], there: frozenset[str]) -> frozenset[str]:
     """The members of `terms` that are missing from `there`."""
     return frozenset(term for term in terms if not _has_term(term, there))
 
 
 def _has_term(term: str, there: frozenset[str]) -> bool:
-    """Also matches other forms (leakage for leaks) and words of the same direction."""
+    """Also matches other forms: leakage for leaks."""
     if term in there or term.isdigit():
         return term in there
-    if any(f"→{pair}.{side}" in there for pair, side in directions_by_stem().get(term, ())):
-        return True
     return len(term) >= 5 and any(
         len(other) >= 4 and (term.startswith(other) or other.startswith(term)) for other in there
     )

@@ -1,4 +1,4 @@
-"""Detects what two documents disagree about: a value in the same position, two answers to one question, or a negation.
+"""Detects what two documents disagree about: another value in the same position.
 Pure, and conservative: what may concern two things of one name, or two times, is not a dispute. See decision 10."""
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 from assay.language import question_kind
 from assay.language.names import find_names
-from assay.language.negation import find_denial, find_reversal
 from assay.language.particulars import Alignment, Slot, Token, align, are_incompatible, same, tokenize
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms, fold_case
@@ -23,10 +22,8 @@ TWIN = 0.75  # from this share on, one passage retells the other
 MANY = 5  # particulars in both passages before a small overlap is significant
 BESIDE = 4  # equal words directly beside a position
 COPIED = 0.75  # of the shorter sentence: one is a copy of the other, and a different word was changed
-LINED = 0.6  # of the shorter sentence: both are the same sentence, and one is negated
 WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 MONTHS = frozenset(each.lower() for each in (*calendar.month_name[1:], *calendar.day_name))
-NEGATION_SHARED = 5  # words that two sentences must share before one can negate the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ def statements(words: str, title: str = "") -> tuple[Statement, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """Two statements that cannot both be right. `kind` is number, date, time, name, word or negation."""
+    """Two statements that cannot both be right. `kind` is number, date, time, name or word."""
 
     left: Statement
     right: Statement
@@ -77,8 +74,7 @@ def between(left: Statement, right: Statement, alike: float, question: str = "")
         return None
     if _another_thing(align(left.words, right.words), question):
         return None
-    found = [*_changed(left, right, question), *_two_answers(left, right, question), *_denied(left, right)]
-    return max(found, key=lambda each: each.weight, default=None)
+    return max(_changed(left, right, question), key=lambda each: each.weight, default=None)
 
 
 def is_series(left: str, right: str) -> bool:
@@ -137,7 +133,7 @@ VERB = re.compile(r"(?:ing|ed|ly)\b", re.I)
 
 
 def _bears(left: Statement, right: Statement, question: str) -> bool:
-    """Whether both sentences have a word of the question, or a synonym of one."""
+    """Whether both sentences have a word of the question."""
     about = question_kind.focus(question)
     return all(about & frozenset(content_terms(each.words)) for each in (left, right))
 
@@ -159,38 +155,6 @@ def _another_thing(lined: Alignment, question: str) -> bool:
     counted = [pair for pair in values if not question or pair[0].kind != "name" or not are_incompatible(*pair)]
     differ = {(ours.text, theirs.text) for ours, theirs in counted}
     return len(differ) > 1 and (not question or len(differ) > lined.agree)
-
-
-# --- two answers, a denial ------------------------------------------------------------------------------------------
-
-
-def _two_answers(left: Statement, right: Statement, question: str) -> list[Dispute]:
-    """Both answer the question, and neither passage contains the other's answer."""
-    wanted = question_kind.kind(question)
-    if not wanted:
-        return []
-    ours, theirs = question_kind.answers(left.words, question), question_kind.answers(right.words, question)
-    if not ours or not theirs or not are_incompatible(ours[0], theirs[0]):
-        return []
-    subject = question_kind.subject(question)
-    if wanted == "name" and any(
-        2 * len(subject & frozenset(content_terms(each.words))) <= len(subject) for each in (left, right)
-    ):
-        return []
-    for mine, other in ((ours, right), (theirs, left)):
-        there = [each for each in tokenize(other.passage) if each.kind == wanted]
-        if any(same(one, each) for one in mine for each in there):
-            return []
-    return [Dispute(left, right, f"{ours[0].text} / {theirs[0].text}", wanted, 1.0)]
-
-
-def _denied(left: Statement, right: Statement) -> list[Dispute]:
-    """The same sentence except for a "not" or a word of the opposite direction."""
-    lined = align(left.words, right.words)
-    if lined.share < LINED or lined.equal < NEGATION_SHARED or any(slot.values for slot in lined.slots):
-        return []
-    about = find_denial(left.words, right.words) or find_reversal(left.words, right.words)
-    return [Dispute(left, right, about, "negation", float(lined.equal))] if about else []
 
 
 # --- the same thing -------------------------------------------------------------------------------------------------

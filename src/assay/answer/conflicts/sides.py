@@ -87,7 +87,7 @@ def _values(dispute: Dispute) -> tuple[Value | None, Value | None]:
 
 def _value(dispute: Dispute, statement: Statement, side: int) -> Value | None:
     value = dispute.about.split(" / ")[side:][:1]
-    if not value or dispute.kind == "negation":
+    if not value:
         return None
     if dispute.kind == "word":
         return frozenset(content_terms(value[0]))

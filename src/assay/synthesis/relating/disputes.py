@@ -1,5 +1,5 @@
 """Finds contradictions by rule: sentences of different documents that are similar in meaning and differ in a number, a
-date, a name or a negation."""
+date or a name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from assay.agent.context import RunContext
 from assay.answer.conflicts.dispute import ALIKE, Dispute, Statement, between
 from assay.core.types import Document, Quote
 from assay.language.injection import is_suspicious
-from assay.language.negation import count_negations
 from assay.language.particulars import tokenize
 from assay.language.sentences import is_statement, is_table_row, split_sentences
 from assay.language.terms import content_terms, fold_case
@@ -84,7 +83,7 @@ def _same(left: Quote, right: Quote, other: Contradiction) -> bool:
 
 
 def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
-    """Sentences that contain a quantity, a date or a negation, sampled evenly over a long document."""
+    """Sentences that contain a quantity or a date, sampled evenly over a long document."""
     title = fold_case(document.text[:200]).split("\n")[0]  # the title in the text itself, whatever label is stored
     found = [
         DisputableSentence(
@@ -104,7 +103,7 @@ def _disputable(words: str) -> bool:
         return False
     if is_suspicious(words):
         return False
-    return bool(re.search(r"\d", words)) or count_negations(words) > 0
+    return bool(re.search(r"\d", words))
 
 
 def _disputes(

@@ -129,7 +129,7 @@ def describe(compared: Comparison, documents: int, names: Sequence[str]) -> str:
         return "Nothing was compared: fewer than two documents could be read."
     parts = [
         (
-            f"{compared.sentences:,} sentences of {documents:,} documents that have a figure, a date or a negation were held "
+            f"{compared.sentences:,} sentences of {documents:,} documents that have a figure or a date were held "
             f"against each other by rule: {compared.pairs:,} {'pair' if compared.pairs == 1 else 'pairs'} near in meaning, "
             f"{len(compared.found):,} of them in contradiction."
         )
