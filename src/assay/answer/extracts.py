@@ -233,7 +233,7 @@ def with_conflicts(
     """The chosen pieces, with one of another document in the last place if it gives another value for the same thing."""
     ordered = [*chosen, *(each for each in choose(read, COMPARED) if each not in chosen and _answers(each))]
     titles = [each.piece.under.partition(BETWEEN)[0] for each in ordered]
-    said = [statements(each.piece.quote.text, title) for each, title in zip(ordered, titles, strict=True)]
+    said = [statements(answering(each), title) for each, title in zip(ordered, titles, strict=True)]
     found = [
         (one, other, dispute.about)
         for (one, other), dispute in among_documents(question, said).items()
@@ -247,6 +247,16 @@ def with_conflicts(
         if ordered[one] in shown and ordered[other] in shown:
             conflicts.append(Conflict(ordered[one].piece.key, ordered[other].piece.key, about))
     return shown, conflicts
+
+
+def answering(read: ReadPiece) -> str:
+    """The sentences with the words that answer: what else a block says is no answer that another could differ from."""
+    words, mark = read.piece.quote, read.mark
+    if mark is None:
+        return words.text
+    spans = [(words.start + left, words.start + right) for left, right in split_sentences(words.text)]
+    held = [words.text[a - words.start : b - words.start] for a, b in spans if a < mark.end and mark.start < b]
+    return " ".join(held) or words.text
 
 
 def _answers(read: ReadPiece) -> bool:

@@ -143,9 +143,10 @@ def _answer_line(run: Run) -> str:
         if run.held or run.rejected:
             return "it waits for a reviewer" if run.held else "rejected in review"
         return "failed" if run.failed else "it waits for you" if run.waiting else "not finished"
-    if answer.outcome == "abstained":
-        return "The documents do not answer this."
-    return answer.said or " ".join(claim.words for claim in answer.claims) or answer.outcome
+    from assay.answer.render import label
+
+    said = answer.said or " ".join(claim.words for claim in answer.claims)
+    return f"{label(answer)} {said}".strip() or answer.outcome
 
 
 def _short(words: str) -> str:
