@@ -6,13 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.answer.conflicts.dispute import Statement, between, between_documents, describe_dispute, statements
+from assay.answer.conflicts.dispute import Statement, between, between_documents, statements
 from assay.answer.conflicts.sides import among_documents, minority_pairs
 from assay.language import question_kind
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. {} It is kept by the Northern Harbour Trust, founded in 1822."
 LOUISIANA = "Port Vell is a village in Marrow Parish, Louisiana. {} It is part of the Baton Rouge region."
 AUSTRALIA = "Port Vell is a town on Yorke Peninsula in South Australia, north of Adelaide. {} Kelso Bay is near."
+
+
+def describe_dispute(left: Statement, right: Statement, alike: float, question: str = "") -> str:
+    found = between(left, right, alike, question)
+    return found.about if found else ""
 
 
 def said(words: str, around: str = "{}", title: str = "") -> Statement:

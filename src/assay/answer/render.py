@@ -412,7 +412,7 @@ def _extract_as_text(extract: Extract, signs: Signs, width: int | None) -> list[
     return [f"{numbers} {extract.first.place}{warned}", *(" " * INDENT + row if row else "" for row in wrapped)]
 
 
-INDENT, NARROW = 4, 20  # columns
+INDENT, NARROW = 4, 16  # columns
 
 
 def _wrapped(line: str, width: int) -> list[str]:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.core.tables import BETWEEN, LINES, row_spans, table_rows, tables_within
+from assay.core.tables import BETWEEN, row_spans, table_rows, tables_within
 from assay.core.types import Document, Table, TableCell, TableRow
 
 MOST_ROWS = 100
@@ -260,14 +260,3 @@ def text_table(part: TablePart) -> list[str]:
         "  ".join(fit(cell, width) for fit, cell, width in zip(adjust, row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def markdown_table(part: TablePart) -> list[str]:
-    """A part as the lines of a Markdown table, with caption, units and period above it."""
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
-
-    above = LINES.join(filter(None, (part.caption, part.units, part.period)))
-    rows = [line(part.columns), line(["---"] * len(part.columns)), *(line(row.cells) for row in part.rows)]
-    return [above, *rows] if above else rows
