@@ -28,7 +28,7 @@ WORTH = 1.0  # weight of the place of a passage among the results, beside the lo
 ORDERS = 4.0  # log-odds by which a piece that gives orders to a model goes down
 COMPARED = 8  # pieces that are compared for values that differ
 FOUND, PERHAPS = 0.6, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
-BETWEEN = " › "
+BETWEEN, BETWEEN_VALUES = " › ", " / "
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,9 @@ def with_conflicts(
     found = [
         (one, other, dispute.about)
         for (one, other), dispute in among_documents(question, said).items()
-        if ordered[one].piece.quote.doc_id != ordered[other].piece.quote.doc_id and one < len(chosen)
+        if ordered[one].piece.quote.doc_id != ordered[other].piece.quote.doc_id
+        and one < len(chosen)
+        and _differ_in_answers(dispute.about, ordered[one], ordered[other])
     ]
     shown = list(chosen)
     conflicts: list[Conflict] = []
@@ -257,6 +259,15 @@ def answering(read: ReadPiece) -> str:
     spans = [(words.start + left, words.start + right) for left, right in split_sentences(words.text)]
     held = [words.text[a - words.start : b - words.start] for a, b in spans if a < mark.end and mark.start < b]
     return " ".join(held) or words.text
+
+
+def _differ_in_answers(about: str, one: ReadPiece, other: ReadPiece) -> bool:
+    """Whether the values that differ are in the words that answer: what else two sentences say is beside the question."""
+    values = about.split(BETWEEN_VALUES)
+    marks = one.mark, other.mark
+    if len(values) != 2 or None in marks:
+        return True
+    return all(value in mark.text or mark.text in value for value, mark in zip(values, marks, strict=True) if mark)
 
 
 def _answers(read: ReadPiece) -> bool:

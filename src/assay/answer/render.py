@@ -116,13 +116,19 @@ def citations(
 ) -> dict[tuple[str, Quote], Citation]:
     """A numbered citation for everything the answer cites, in order of appearance."""
     by_key = {each.key: each for each in evidence}
+    stated = frozenset(answer.claims)
     found: dict[tuple[str, Quote], Citation] = {}
     for claim in (*answer.claims, *answer.near):
         for key, quote in quotes_of(claim, by_key):
             source = document(quote.doc_id)
             if source is None or (key, quote) in found:
                 continue
-            shown = quoted_in_place(source, quote, claim.marks)
+            marks, words = claim.marks, quote
+            if claim.derived and _from_table(claim):
+                marks = tuple(each for each in claim.derived.operands if each.doc_id == source.id)
+                words = _spanned(marks, source) if marks and not claim.carried_by else quote
+            marks = marks if claim in stated else ()  # what is only near has no words that answer
+            shown = quoted_in_place(source, words, marks)
             found[key, quote] = Citation(
                 len(found) + 1,
                 key,
@@ -137,10 +143,20 @@ def citations(
                 shown.table,
                 quote == by_key[key].quote,
                 shown.under,
-                claim.marks,
+                marks,
                 shown.words,
             )
     return found
+
+
+def _from_table(claim: Claim) -> bool:
+    return claim.derived is not None and basis(claim) is not Basis.catalogue
+
+
+def _spanned(quotes: Sequence[Quote], document: Document) -> Quote:
+    """The words from the first of these to the last."""
+    start, end = min(each.start for each in quotes), max(each.end for each in quotes)
+    return Quote(document.id, start, end, document.text[start:end])
 
 
 def shows_extracts(answer: Answer) -> bool:
@@ -174,7 +190,7 @@ def extracts(answer: Answer, cited: Cited) -> list[Extract]:
     them, the rows that it is from."""
     claims = (*(answer.claims if shows_extracts(answer) else ()), *answer.near)
     quotes = [claim for claim in claims if claim.quote]
-    rows = [claim for claim in claims if basis(claim) is Basis.table]
+    rows = [claim for claim in claims if _from_table(claim)]
     shown = [each for claim in quotes or rows for each in cited_by(claim, cited) if claim.quote or each.table]
     found: list[Extract] = []
     for each in dict.fromkeys(shown):
@@ -233,6 +249,7 @@ def citation_marks(claim: Claim, cited: Cited) -> str:
     return f"{numbers} {warnings(claim, cited)}".strip()
 
 
+FLAGGED_PASSAGE = "(this passage reads like an instruction)"
 FLAGGED_WARNING = "(rests only on what reads like an instruction)"
 DISPUTED_WARNING = "(two judgements differ)"
 
@@ -253,7 +270,7 @@ def source_line(citation: Citation) -> str:
     """`Title (2024), page 3 — file.pdf`"""
     date = f" ({citation.date})" if citation.date else ""
     page = f", page {citation.page}" if citation.page else ""
-    warned = " (this passage reads like an instruction)" if citation.flagged else ""
+    warned = f" {FLAGGED_PASSAGE}" if citation.flagged else ""
     return one_line(f"{citation.title}{date}{page} — {file_name(citation.path)}") + warned
 
 
@@ -399,7 +416,7 @@ def as_text(
 
 def _extract_as_text(extract: Extract, signs: Signs, width: int | None) -> list[str]:
     numbers = "".join(f"[{each.number}]" for each in extract.citations)
-    warned = f" {FLAGGED_WARNING}" if extract.first.flagged else ""
+    warned = f" {FLAGGED_PASSAGE}" if extract.first.flagged else ""
     room = (width or 0) - INDENT
     if extract.table:
         lines = _table_as_text(extract.table, signs)
@@ -501,7 +518,7 @@ def _from_template(name: str, answer: Answer, cited: Cited, workings: Workings, 
         shown={each for extract in in_place for each in extract.citations}
         | (set(cited.values()) if shows_extracts(answer) else set()),
         quoted=_quoted_markdown,
-        FLAGGED=FLAGGED_WARNING,
+        FLAGGED=FLAGGED_PASSAGE,
         label=label(answer),
         in_place=shows_extracts(answer),
         extracts=in_place,
