@@ -122,9 +122,9 @@ def test_every_exit_code_is_documented():
 
 
 def test_the_probabilities_from_which_on_extracts_count_are_documented():
-    said = section(page("reference/commands.md"), "## `assay ask`")
+    said = section(page("docs/reference/commands.md"), "`assay ask`")
     assert f"probability of {FOUND} (`FOUND`)" in said and f"from {PERHAPS} (`PERHAPS`)" in said
-    lines = section(page("how-to/ask-without-a-model.md"), "## What the line above says")
+    lines = section(page("docs/how-to/ask-without-a-model.md"), "What the line above says")
     assert f"at least {FOUND}" in lines and f"at least {PERHAPS}" in lines
     for line in render.EXTRACTS_TEXT.values():
         assert line.rstrip(":") in lines

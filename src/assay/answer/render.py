@@ -163,7 +163,8 @@ def shows_extracts(answer: Answer) -> bool:
     """Whether the answer is words of documents, and what was computed from them: no model wrote it."""
     if answer.said or (answer.usage.calls and not answer.claims):
         return False
-    return all(claim.quote or claim.derived for claim in answer.claims or answer.near)
+    headed = any(block.heading for block in answer.blocks)  # as in a synthesis
+    return not headed and all(claim.quote or claim.derived for claim in answer.claims or answer.near)
 
 
 def label(answer: Answer) -> str:

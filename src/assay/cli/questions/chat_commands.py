@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay.cli.view.run_view import place
@@ -146,7 +146,7 @@ def _answer_line(run: Run) -> str:
     from assay.answer.render import label
 
     said = answer.said or " ".join(claim.words for claim in answer.claims)
-    return f"{label(answer)} {said}".strip() or answer.outcome
+    return said or label(replace(answer, near=())) or answer.outcome
 
 
 def _short(words: str) -> str:
