@@ -154,7 +154,7 @@ def test_a_question_that_the_documents_do_not_answer_says_so(serve: Serve):
         reply = client(at).chat.completions.create(
             model="assay", messages=says("Who won the chess tournament in Reykjavik?")
         )
-        assert "do not answer this" in (reply.choices[0].message.content or "")
+        assert "Not found in your documents." in (reply.choices[0].message.content or "")
         assert own(reply.choices[0].message)["outcome"] == "abstained"
 
 
