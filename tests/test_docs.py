@@ -18,6 +18,8 @@ from starlette.routing import Mount, Route
 
 import assay
 from assay.agent.steps.registry import Step
+from assay.answer import render
+from assay.answer.extracts import FOUND, PERHAPS
 from assay.cli.main import app
 from assay.cli.view.follow import EXIT
 from assay.core.events import KINDS
@@ -117,6 +119,15 @@ def test_every_file_status_is_documented():
 def test_every_exit_code_is_documented():
     rows = {int(code) for code in re.findall(r"^\| (\d+) \|", page("docs/reference/commands.md"), re.MULTILINE)}
     assert {0, 1, 2, 130, *EXIT.values()} == rows
+
+
+def test_the_probabilities_from_which_on_extracts_count_are_documented():
+    said = section(page("docs/reference/commands.md"), "`assay ask`")
+    assert f"probability of {FOUND} (`FOUND`)" in said and f"from {PERHAPS} (`PERHAPS`)" in said
+    lines = section(page("docs/how-to/ask-without-a-model.md"), "What the line above says")
+    assert f"at least {FOUND}" in lines and f"at least {PERHAPS}" in lines
+    for line in render.EXTRACTS_TEXT.values():
+        assert line.rstrip(":") in lines
 
 
 def test_every_step_of_a_question_is_in_the_table_of_steps_and_no_other():

@@ -14,6 +14,7 @@ from assay.answer.checking import claim_rules, judge, model_rulings
 from assay.answer.checking.judge import JUDGE
 from assay.answer.checking.model_rulings import JudgeRequest
 from assay.answer.evidence_text import Sources
+from assay.answer.extracts import FOUND
 from assay.core.events import (
     Asked,
     Checked,
@@ -161,8 +162,22 @@ def test_when_a_limit_ended_the_search_the_evidence_is_incomplete_and_it_is_said
 
 def test_without_a_model_a_full_round_of_searches_is_no_limit():
     quoted = Claim("", (KEYS[0],), quote=EVIDENCE[0].quote)
-    run = checked(asked(Stopped(StopReason.searches), Drafted((Block((quoted,)),), Shape.sentence), seats=()))
-    assert delivered(run).outcome is Outcome.answered
+    found = Drafted((Block((quoted,)),), Shape.list, probability=FOUND)
+    answer = delivered(checked(asked(Stopped(StopReason.searches), found, seats=())))
+    assert answer.outcome is Outcome.answered and answer.probability == FOUND
+
+
+@pytest.mark.parametrize("probability", [None, FOUND - 0.01])
+def test_extracts_that_are_not_likely_enough_to_answer_are_perhaps_an_answer(probability: float | None):
+    quoted = Claim("", (KEYS[0],), quote=EVIDENCE[0].quote)
+    run = checked(asked(Drafted((Block((quoted,)),), Shape.list, probability=probability), seats=()))
+    assert delivered(run).outcome is Outcome.partial
+
+
+def test_extracts_that_do_not_answer_are_the_nearest():
+    quoted = Claim("", (KEYS[0],), quote=EVIDENCE[0].quote)
+    answer = delivered(checked(asked(Drafted((), Shape.list, near=(quoted,), probability=0.02), seats=())))
+    assert answer.outcome is Outcome.abstained and [each.quote for each in answer.near] == [EVIDENCE[0].quote]
 
 
 def test_both_sides_of_a_conflict_are_cited_or_it_is_not_said():

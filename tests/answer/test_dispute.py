@@ -15,6 +15,11 @@ LOUISIANA = "Port Vell is a village in Marrow Parish, Louisiana. {} It is part o
 AUSTRALIA = "Port Vell is a town on Yorke Peninsula in South Australia, north of Adelaide. {} Kelso Bay is near."
 
 
+def describe_dispute(left: Statement, right: Statement, alike: float, question: str = "") -> str:
+    found = between(left, right, alike, question)
+    return found.about if found else ""
+
+
 def said(words: str, around: str = "{}", title: str = "") -> Statement:
     return Statement(words, around.format(words), title)
 

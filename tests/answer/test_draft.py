@@ -226,14 +226,6 @@ def test_a_direct_answer_has_no_claims_and_no_citations():
     assert found.said == "Hello! I answer from your documents." and found.blocks == ()
 
 
-def test_a_figure_that_another_document_gives_differently_is_followed_by_that_documents_words():
-    found = draft.read(written(("Raw telemetry is kept for 90 days.", [KEYS[0]])), QUESTION, EVIDENCE, "m", SOURCES)
-    assert [claim.words for claim in found.blocks[0].claims][1] == EVIDENCE[1].quote.text
-    assert [(each.left, each.right, each.about) for each in found.conflicts] == [
-        (KEYS[0], KEYS[1], "90 days / 30 days")
-    ]
-
-
 def test_an_answer_that_repeats_the_question_names_no_gap():
     reply = written(("Raw telemetry is kept for 90 days.", [KEYS[0]]), missing=[QUESTION])
     assert draft.read(reply, QUESTION, EVIDENCE, "m").missing == ()

@@ -7,6 +7,7 @@ import pytest
 
 from assay.answer import render
 from assay.answer.claim_details import OperandLine, ShownWorking
+from assay.answer.extract_view import Stretch
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import (
     Answer,
@@ -21,6 +22,7 @@ from assay.core.types import (
     Passage,
     Quote,
     Searched,
+    Section,
     Shape,
     Table,
     Usage,
@@ -53,7 +55,8 @@ def test_two_quotations_of_one_passage_have_their_own_numbers_and_words():
     answer, cited = made()
     assert [each.number for each in cited.values()] == [1, 2]
     assert [each.quote for each in cited.values()] == [FIRST, SECOND]
-    assert "90 days.” [1]" in render.as_text(answer, cited) and "not run.” [2]" in render.as_text(answer, cited)
+    text = render.as_text(answer, cited)
+    assert "[1] Policy & <rules>, page 1\n    Raw data" in text and "[2] Policy & <rules>, page 1\n    <script>" in text
 
 
 def test_html_runs_nothing_that_a_document_says():
@@ -102,18 +105,117 @@ def test_a_conflict_is_said_with_both_sides():
     )
     evidence = (*EVIDENCE, Evidence("k2", PASSAGE, SECOND, 8.0, "q"))
     text = render.as_text(answer, render.citations(answer, evidence, lambda _: DOCUMENT))
+    assert "These differ: [1] and [2] (90 days / 30 days)." in text
+    judged = replace(answer, blocks=(Block((replace(WRITTEN, cites=("k1", "k2")),)),))
+    text = render.as_text(judged, render.citations(judged, evidence, lambda _: DOCUMENT))
     assert "The sources disagree: [1] and [2] (90 days / 30 days)." in text
 
 
 @pytest.mark.parametrize("write", [render.as_text, render.as_markdown, render.as_html])
-def test_no_answer_says_what_was_searched_what_came_near_and_what_could_not_be_read(write):
+def test_no_answer_says_what_came_near_and_what_could_not_be_read(write):
     answer = Answer(
-        "What is it?", (), Outcome.abstained, gaps=("tungsten",), searched=(Searched("What is it?", 12, 3),),
+        "What is it?", (), Outcome.abstained, searched=(Searched("What is it?", 12, 3),),
         stopped="nothing_new", near=CLAIMS[:1], unread=("/papers/scan.pdf",),
     )  # fmt: skip
     text = write(answer, render.citations(answer, EVIDENCE, lambda _: DOCUMENT))
-    for said in ("do not answer this", "tungsten", "12 passages", "nothing new was found", "90 days", "scan.pdf"):
+    for said in ("Not found in your documents. The nearest:", "90 days", "scan.pdf"):
         assert said in text
+    assert write is render.as_html or "12 passages" not in text
+
+
+def test_what_was_searched_is_told_on_demand():
+    answer, cited = made(searched=(Searched("What is it?", 12, 3),), stopped="nothing_new")
+    lines = "Searched for:\n  “What is it?”: 12 passages\n  The search ended because nothing new was found."
+    assert lines in render.as_text(answer, cited, verbose=True) and "12 passages" not in render.as_text(answer, cited)
+    page = render.as_html(answer, cited)
+    assert page.index("<details>") < page.index("12 passages") < page.index("</details>")
+
+
+# --- extracts -------------------------------------------------------------------------------------------------------
+
+PAGE = """Keeping
+
+Raw data
+    Kept for 90 days.
+      * in <the> archive
+      * and *nowhere* else
+"""
+KEPT = Document("d1", "b", "/m.txt", "0", "Manual", PAGE, sections=(Section("Keeping", 1, 0, 7),))
+
+
+def extract(words: str, *marked: str, outcome: Outcome = Outcome.answered) -> tuple[Answer, render.Cited]:
+    """An answer that shows these words of a manual page."""
+
+    def found(words: str) -> Quote:
+        return Quote("d1", PAGE.index(words), PAGE.index(words) + len(words), words)
+
+    claim = Claim("", ("k1",), Verdict.supported, quote=found(words), marks=tuple(map(found, marked)))
+    evidence = (Evidence("k1", Passage("p1", "d1", PAGE, 0, len(PAGE)), found(words), 9.0, "q"),)
+    near = outcome is Outcome.abstained
+    answer = Answer("q", () if near else (Block((claim,)),), outcome, near=(claim,) if near else ())
+    return answer, render.citations(answer, evidence, lambda _: KEPT)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        (Outcome.answered, "Found in your documents:"),
+        (Outcome.partial, "Perhaps in your documents:"),
+        (Outcome.abstained, "Not found in your documents. The nearest:"),
+    ],
+)
+@pytest.mark.parametrize("write", [render.as_text, render.as_markdown, render.as_html])
+def test_one_line_says_whether_the_answer_was_found(write, outcome: Outcome, line: str):
+    assert line in write(*extract("Kept for 90 days.", outcome=outcome))
+
+
+def test_an_answer_that_a_model_wrote_has_no_such_line():
+    assert "Found" not in render.as_text(*written(Block((WRITTEN,))))
+
+
+def test_an_extract_stands_below_its_headings_and_its_subject():
+    (cited,) = extract("Kept for 90 days.")[1].values()
+    assert cited.place == "Manual › Keeping › Raw data"
+
+
+def test_a_heading_at_the_beginning_of_an_extract_is_named_once():
+    text = render.as_text(*extract(PAGE.strip()))
+    assert text.count("Keeping") == 1 and "[1] Manual › Keeping\n    Raw data\n" in text
+
+
+def test_an_extract_keeps_its_lines_and_their_indent():
+    text = render.as_text(*extract(PAGE[PAGE.index("Kept") :].rstrip(), "90 days"))
+    assert "\n    Kept for *90 days*.\n      * in <the> archive\n      * and *nowhere* else\n" in text
+
+
+def test_marked_words_are_marked_in_every_file_and_all_else_is_escaped():
+    shown = extract(PAGE[PAGE.index("Kept") :].rstrip(), "90 days.\n      * in <the> archive")
+    assert "Kept for <mark>90 days.\n  * in &lt;the&gt; archive</mark>\n  * and *nowhere* else" in render.as_html(
+        *shown
+    )
+    text = render.as_markdown(*shown)
+    assert "> Kept for **90 days.**  \n>" in text and "**\\* in \\<the\\> archive**" in text
+    assert "\\* and \\*nowhere\\* else" in text
+    (citation,) = render.as_json(*shown)["citations"]
+    assert citation["marks"][0]["text"].startswith("90 days") and citation["under"] == ["Keeping", "Raw data"]
+
+
+@pytest.mark.parametrize("line", ["---", "===", "+ one", "- one", "12. May"])
+def test_a_line_of_an_extract_does_not_become_a_heading_or_a_list(line: str):
+    (words,) = render._quoted_markdown([Stretch(f"Above\n{line}")]).splitlines()[1:]
+    assert words.startswith("> \\") or words == "> 12\\. May"
+
+
+def test_the_words_of_extracts_are_not_repeated_among_the_sources():
+    for write in WRITERS:
+        assert write(*extract("Kept for 90 days.")).count("90 days") == 1
+
+
+def test_a_wide_table_has_a_line_for_each_cell():
+    answer, cited = quoted_row()
+    answer = replace(answer, blocks=(Block((Claim("", ("k1",), quote=next(iter(cited.values())).quote),)),))
+    assert "North | East      12" in render.as_text(answer, cited)
+    assert "    Sales — in *tons*\n    North | East\n      Q1 <b>: 12" in render.as_text(answer, cited, width=23)
 
 
 def test_a_document_that_may_no_longer_be_read_is_not_cited():
@@ -207,11 +309,10 @@ def quoted_row(words: str = "North | East\t12") -> tuple[Answer, render.Cited]:
 
 def test_a_quotation_from_a_table_is_its_row_under_the_header():
     text = render.as_text(*quoted_row())
-    assert text.splitlines()[-4:] == [
+    assert text.splitlines()[-3:] == [
         "    Sales — in *tons*",
-        "    |  | Q1 <b> |",
-        "    | --- | --- |",
-        "    | North \\| East | 12 |",
+        "                  Q1 <b>",
+        "    North | East      12",
     ]
     assert "South" not in text
 
@@ -273,9 +374,9 @@ def test_a_claim_on_which_two_judgements_differ_says_so(write):
     assert "judgements" not in write(*written(Block((WRITTEN,))))
 
 
-def test_what_came_nearest_is_in_quotation_marks_only_if_it_is_a_quotation():
+def test_what_came_nearest_is_listed_and_a_quotation_stands_in_its_place():
     text = render.as_text(*written(outcome=Outcome.abstained, near=(WRITTEN, CLAIMS[0])))
-    assert "• Raw data is kept for 90 days. [1]" in text and "• “Raw data is kept for 90 days.” [1]" in text
+    assert "• Raw data is kept for 90 days. [1]" in text and "page 1\n    Raw data is kept" in text
 
 
 @pytest.mark.parametrize("write", WRITERS)

@@ -216,9 +216,9 @@ def test_other_words_are_asked_for_and_searched_with(typed: Typed, noted: Worksp
         return calls("search", query="watering of roses") if "watering of roses" in text else no_calls()
 
     model(researched(weigh=keeps("nothing of the kind"), judge=missing("it"), decide=decide))
-    flags = ("--checkpoint", "nothing", "--mode", "quick")
+    flags = ("--checkpoint", "nothing", "--mode", "quick", "--verbose")
     done = typed("ask", "Who kept it?", *flags, keys="other words\n\nwatering of roses\n")
-    assert done.code == 4 and "“watering of roses” (3 passages)" in done.out, done
+    assert done.code == 4 and "“watering of roses”: 3 passages" in done.out, done
 
 
 def test_somebody_who_walks_away_leaves_the_run_waiting(typed: Typed, noted: Workspace, model):

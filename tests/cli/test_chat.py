@@ -17,7 +17,7 @@ import conversation as talk
 import notes
 import pytest
 from notes import filled
-from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Done, Typed, looked_up
+from terminal import ANSWER, CLAIM, PAINT, QUESTION, Done, Typed, looked_up
 
 from assay.cli.questions import chat_commands
 from assay.cli.questions.chat_commands import Command, parse_command
@@ -33,6 +33,7 @@ from assay.testing import lookup, writes
 from assay.workspace import facade
 from assay.workspace.facade import Workspace
 
+MARKED = PAINT.replace("orpiment", "*orpiment*")  # in an extract
 FIRST = "What is the lamp room at Carrow Point painted with?"
 NEXT = "Where is orpiment ground?"
 BAD = "\x1b[2J\x1b]0;owned\x07"
@@ -64,10 +65,10 @@ def asked_in(opened: Workspace) -> list[Asked]:
 
 def test_a_question_is_answered_like_ask_and_begins_a_thread_that_the_next_goes_on_with(typed: Typed, noted: Workspace):
     first = typed("chat", FIRST)
-    assert first.code == 0 and PAINT in first.out and "Sources\n[1] The lamp room — lamp.md" in first.out, first
+    assert first.code == 0 and MARKED in first.out and "Sources\n[1] The lamp room — lamp.md" in first.out, first
     thread = thread_in(first.err)
     second = typed("chat", NEXT, "--thread", thread[:6])
-    assert second.code in (0, 3) and GROUND in second.out and thread_in(second.err) == thread
+    assert second.code in (0, 3) and "works in *Dunmere*" in second.out and thread_in(second.err) == thread
     assert [each.question for each in asked_in(noted)] == [FIRST, NEXT]
     assert len(noted.threads()) == 1 and noted.threads()[0].turns == 2
 
@@ -78,7 +79,7 @@ def test_what_the_documents_do_not_say_has_the_exit_code_of_ask(typed: Typed, no
 
 def test_quiet_prints_the_answer_alone(typed: Typed, noted: Workspace):
     done = typed("chat", FIRST, "--quiet")
-    assert done.err == "" and PAINT in done.out
+    assert done.err == "" and MARKED in done.out
 
 
 def test_json_is_one_event_per_line_and_names_the_thread(typed: Typed, noted: Workspace):
@@ -107,7 +108,7 @@ def test_a_dialogue_answers_question_after_question_in_one_thread_and_says_how_t
     typed: Typed, noted: Workspace
 ):
     done = typed("chat", "--no-model", keys=f"{FIRST}\n\n{NEXT}\n/quit\nnever asked\n")
-    assert done.code == 0 and PAINT in done.out and GROUND in done.out, done
+    assert done.code == 0 and MARKED in done.out and "works in Dunmere" in done.out, done
     assert [each.question for each in asked_in(noted)] == [FIRST, NEXT]
     assert thread_in(done.err) == noted.threads()[0].id and "> " in done.err and "> " not in done.out
 
@@ -135,7 +136,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_dialogue(typed: Typed, noted: Works
 
 def test_what_is_wrong_with_a_line_does_not_end_the_dialogue(typed: Typed, noted: Workspace):
     done = typed("chat", keys=f"/base nothing\n/open tnothing\n/dance\n{FIRST}\n")
-    assert done.code == 0 and PAINT in done.out
+    assert done.code == 0 and MARKED in done.out
     assert "assay: There is no knowledge base called 'nothing'." in done.err
     assert "assay: There is no thread called 'tnothing'." in done.err
     assert "There is no command /dance. There is: /help, /sources, /why" in done.out
@@ -154,7 +155,7 @@ def test_a_thread_that_is_opened_again_is_shown_in_short_and_its_last_answer_can
 ):
     thread = thread_in(typed("chat", FIRST).err)
     done = typed("chat", "--thread", thread, keys="/why\n")
-    assert f"> {FIRST}\n  {PAINT}" in done.err and f"The lamp room: “{PAINT}”" in done.out
+    assert f"> {FIRST}\n  The lamp room {PAINT}" in done.err and f"The lamp room: “The lamp room {PAINT}" in done.out
     other = typed("chat", keys=f"/open {thread}\n{NEXT}\n")
     assert f"{FIRST} (1 turn)" in other.out and noted.threads()[0].turns == 2
 
@@ -165,7 +166,7 @@ def test_a_thread_that_is_opened_again_is_shown_in_short_and_its_last_answer_can
 def test_why_shows_score_document_and_quotation_and_what_was_searched(typed: Typed, noted: Workspace):
     done = typed("chat", keys=f"{FIRST}\n/why\n")
     shown = done.out.partition("Cited:\n")[2]
-    assert re.match(rf"  \[1\] +\d+\.\d  The lamp room: “{re.escape(PAINT)}”\n", shown), done.out
+    assert re.match(rf"  \[1\] +\d+\.\d  The lamp room: “The lamp room {re.escape(PAINT)}", shown), done.out
     assert re.search(rf"Searched:\n  “{re.escape(FIRST)}”: \d+ found, \d+ kept\n", shown)
     assert re.search(r"`assay trace r\w+` shows every step.", shown)
 
@@ -202,7 +203,7 @@ def test_a_line_with_a_stroke_is_a_command_and_any_other_a_question():
 
 def test_from_a_pipe_each_line_is_a_turn_without_a_prompt_and_the_last_says_how_it_went(piped, noted: Workspace):
     done = piped(f"{FIRST}\n\n/mode quick\nWhich submarine won the Zanzibar regatta?\n/quit\n{NEXT}\n", "-q")
-    assert done.code == 4 and PAINT in done.out and done.err == "" and "> " not in done.out, done
+    assert done.code == 4 and MARKED in done.out and done.err == "" and "> " not in done.out, done
     assert [each.mode for each in asked_in(noted)] == ["balanced", "quick"]
 
 

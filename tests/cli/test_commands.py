@@ -78,9 +78,9 @@ def test_events_come_one_per_line_and_the_last_is_the_answer(assay, filled):
 
 @pytest.mark.long
 def test_what_the_documents_do_not_say_is_said_with_what_was_tried(assay, filled):
-    done = assay("ask", "What is the boiling point of tungsten?", "--workspace", filled.path)
+    done = assay("ask", "What is the boiling point of tungsten?", "--verbose", "--workspace", filled.path)
     assert done.returncode == 4
-    assert "do not answer this" in done.stdout and "Searched:" in done.stdout
+    assert "Not found in your documents." in done.stdout and "Searched for:" in done.stdout
     assert "inspection-record-brackwell-1998.pdf" in done.stdout
 
 

@@ -137,7 +137,7 @@ def test_brackets_and_escapes_in_documents_are_only_words(typed: Typed, hostile:
     assert found.code == 0 and "[bold]Välve" in found.out and ":smile:" in found.out
     shown = typed("show", tmp_path / "[red]pump[bold].md")
     asked = typed("ask", "How is the valve of the pump house opened?", "-q")
-    assert "opened by hand" in shown.out and "opened by hand" in asked.out
+    assert "opened by hand" in shown.out and "is opened *by hand*" in asked.out
     for done in (listed, added, found, shown, asked):
         assert "\x1b" not in done.out + done.err and "\x07" not in done.out + done.err
 

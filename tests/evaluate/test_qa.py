@@ -1,4 +1,4 @@
-"""`assay evaluate qa`: how answers are judged, which layouts are read, and the figures."""
+"""`assay evaluate qa`: how answers are graded, which layouts are read, and the figures."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import UserError
-from assay.core.types import Answer, Block, Claim, Outcome
-from assay.evaluate.qa import ABSTAINED, RIGHT, WRONG, QaCase, figures, holds, judge, load
+from assay.core.types import Answer, Block, Claim, Outcome, Quote
+from assay.evaluate.qa import QaCase, figures, grade, holds, load
 
 
-def answer(*claims: str, outcome: Outcome = Outcome.answered) -> Answer:
-    return Answer("?", (Block(tuple(Claim(each, ("k",)) for each in claims)),) if claims else (), outcome)
+def answer(*shown: str, stated: str = "", outcome: Outcome = Outcome.answered) -> Answer:
+    """An answer with these extracts, below the line that nothing was found or above it."""
+    extracts = tuple(Claim("", ("k",), quote=Quote("d", 0, len(each), each)) for each in shown)
+    claims = (*((Claim(stated, ("k",)),) if stated else ()), *extracts)
+    if outcome is Outcome.abstained:
+        return Answer("?", (), outcome, near=extracts)
+    return Answer("?", (Block(claims),), outcome)
 
 
 def test_numbers_are_compared_as_numbers_and_words_as_whole_words():
@@ -25,38 +30,44 @@ def test_numbers_are_compared_as_numbers_and_words_as_whole_words():
     assert not holds("Flyersburg", "Flyers")
 
 
-def test_yes_and_no_must_come_first():
-    assert holds("Yes. It sold the division in 2005.", "yes")
-    assert not holds("There is no doubt: yes.", "no")
-    assert not holds("Nobody knows", "no")
+def test_an_answer_counts_as_shown_from_the_extract_on_that_has_its_words():
+    graded = grade(
+        QaCase("How high is the dam?", answers=("37 m",)), answer("It was built in 1958.", "It is 37 m high.")
+    )
+    assert not graded.shown_at(1) and graded.shown_at(3) and not graded.stated
 
 
-def test_an_answer_is_judged_by_what_it_says_first():
+def test_what_is_shown_below_the_line_that_nothing_was_found_counts_as_shown_and_as_refused():
+    graded = grade(QaCase("How high?", answers=("37 m",)), answer("It is 37 m high.", outcome=Outcome.abstained))
+    found = figures([graded])
+    assert (found["shown@1"], found["refused"]) == (1, 1)
+
+
+def test_a_statement_without_the_answer_is_wrong_whatever_stands_below_it():
     case = QaCase("How high is the dam?", answers=("37 m",))
-    assert judge(case, answer("It is 37 m high.", "It was built in 1958.")).verdict == RIGHT
-    assert judge(case, answer("It was built in 1958.", "It is 37 m high.")).verdict == WRONG
-    assert judge(case, answer(outcome=Outcome.abstained)).verdict == ABSTAINED
+    wrong, right = (grade(case, answer("It is 37 m high.", stated=said)) for said in ("Height: 73 m", "Height: 37 m"))
+    found = figures([wrong, right])
+    assert (found["stated"], found["stated_wrong"]) == (1, 0.5)
 
 
-def test_every_one_of_several_must_be_said_and_none_that_is_excluded():
+def test_every_one_of_several_must_be_shown_and_none_that_is_excluded_stated():
     case = QaCase("Which are they?", all_of=("Ann|Anna", "Bob"), must_not=("Cid",))
-    assert judge(case, answer("Anna", "Bob")).verdict == RIGHT
-    assert judge(case, answer("Anna")).verdict == WRONG
-    assert judge(case, answer("Anna and Cid", "Bob")).verdict == WRONG
+    assert grade(case, answer("Anna", "Bob")).shown_at(3) and not grade(case, answer("Anna")).shown_at(3)
+    assert grade(case, answer("Bob", stated="Anna and Cid")).stated_wrong
 
 
-def test_an_unanswerable_question_is_right_when_nothing_is_answered():
+def test_an_unanswerable_question_counts_when_it_is_said_to_have_been_found():
     case = QaCase("Who?", unanswerable=True)
-    silent, spoken = judge(case, answer(outcome=Outcome.abstained)), judge(case, answer("Somebody."))
-    assert (silent.verdict, spoken.verdict) == (RIGHT, WRONG)
-    found = figures([silent, spoken, judge(QaCase("What?", answers=("x",)), answer(outcome=Outcome.abstained))])
-    assert (found["abstain_precision"], found["abstain_recall"], found["n"]) == (0.5, 0.5, 3)
-    assert found["counts"] == {"right": 1, "wrong": 1, "abstained": 1, "wrong_exit_0": 1}
+    outcomes = (Outcome.answered, Outcome.partial, Outcome.abstained)
+    found = figures([grade(case, answer("Somebody.", outcome=each)) for each in outcomes])
+    assert found["unanswerable_shown_as_found"] == pytest.approx(1 / 3, abs=1e-3) and found["n"] == 3
 
 
-def test_a_partial_answer_that_is_wrong_does_not_end_with_exit_code_0():
-    wrong = judge(QaCase("What?", answers=("x",)), answer("y", outcome=Outcome.partial))
-    assert figures([wrong])["counts"]["wrong_exit_0"] == 0
+def test_figures_are_given_for_each_origin_and_kind():
+    cases = (QaCase("?", "person", ("Ann",), origin="letters"), QaCase("?", "date", ("1958",), origin="reports"))
+    found = figures([grade(case, answer("Ann")) for case in cases])
+    assert {name: each["shown@1"] for name, each in found["origins"].items()} == {"letters": 1, "reports": 0}
+    assert found["kinds"]["date"]["n"] == 1
 
 
 def written(folder: Path, *rows: object) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from assay.core.table_parts import markdown_table, quoted_part
+from assay.core.table_parts import quoted_part
 from assay.core.tables import table_rows
 from assay.core.types import Document
 from assay.ingest.formats import delimited
@@ -86,7 +86,7 @@ def test_every_row_and_its_citation_carry_units_and_period():
     start = parsed.text.rindex("110")
     excerpt = quoted_part(one, start, start + 3)
     assert excerpt is not None
-    assert markdown_table(excerpt)[0] == "Results — In millions of CHF — January–June 2022"
+    assert (excerpt.caption, excerpt.units, excerpt.period) == ("Results", "In millions of CHF", "January–June 2022")
 
 
 def test_the_title_above_the_tables_is_the_title_of_the_file():

@@ -201,9 +201,9 @@ async def test_an_answer_comes_with_its_citations_and_progress_before_it(serve: 
         async with over_http(at) as session:
             result = await session.call_tool("ask", {"question": QUESTION, "mode": "quick"}, progress_callback=heard)
             answer = data(result)
-            assert answer["outcome"] == "answered" and answer["citations"][0]["quote"] == ANSWER
+            assert answer["outcome"] == "answered" and answer["citations"][0]["quote"].startswith(ANSWER)
             assert DATA in text(result) and quoted(text(result)) == [answer["answer"]]
-            assert f"{ANSWER} [1]" in answer["answer"] and "**Sources**" in answer["answer"]
+            assert "**31 metres**" in answer["answer"] and "**Sources**" in answer["answer"]
             assert [done for done, _ in told] == list(range(1, len(told) + 1))
             assert told[0][1] == f"Searching: {QUESTION}"
             run = at.server.workspace.run(answer["run"])
@@ -481,7 +481,7 @@ async def test_an_agent_on_this_machine_needs_no_server(own: Path):
         assert [each["name"] for each in data(await session.call_tool("sources", {}))["sources"]] == ["tower.txt"]
         assert data(await session.call_tool("search", {"query": "tower"}))["hits"][0]["text"] == ANSWER
         answer = data(await session.call_tool("ask", {"question": QUESTION}, progress_callback=heard))
-        assert answer["outcome"] == "answered" and f"{ANSWER} [1]" in answer["answer"] and told
+        assert answer["outcome"] == "answered" and "**31 metres**" in answer["answer"] and told
         result = await session.call_tool("ask", {"question": QUESTION, "bases": ["elsewhere"]})
         assert result.is_error and "There is: default." in text(result)
         with open_workspace(own) as workspace:

@@ -126,17 +126,18 @@ def test_without_a_model_the_answer_is_quotations_that_can_be_followed(serve: Se
         (choice,) = reply.choices
         content = choice.message.content or ""
         assert choice.finish_reason == "stop" and choice.message.role == "assistant"
-        assert content.startswith(f"- {TALL} [1]") and content.endswith(f"- [1] tower.txt — tower.txt: “{TALL}”")
+        assert content.startswith("Found in your documents:\n\n**tower.txt** [1]\n\n> The tower")
+        assert "**31 metres**" in content and "\n- [1] tower.txt — tower.txt\n" in content
         assert reply.usage and reply.usage.total_tokens == 0
-        (found,) = choice.message.annotations or []
+        found, *_ = choice.message.annotations or []
         cited = found.url_citation
         assert content[cited.start_index : cited.end_index] == "[1]" and cited.title == "tower.txt"
         place = re.fullmatch(rf"{at.url}/#/document/(\w+)\?start=(\d+)&end=(\d+)", cited.url)
         assert place is not None
         document = at.server.workspace.document(place[1])
-        assert document and document.text[int(place[2]) : int(place[3])] == TALL
+        assert document and document.text[int(place[2]) : int(place[3])].startswith(TALL)
         assert own(choice.message)["outcome"] == "answered"
-        assert own(choice.message)["citations"][0]["quote"] == TALL
+        assert own(choice.message)["citations"][0]["quote"].startswith(TALL)
         assert reply.id == f"chatcmpl-{own(choice.message)['run']}"
 
 
@@ -154,7 +155,7 @@ def test_a_question_that_the_documents_do_not_answer_says_so(serve: Serve):
         reply = client(at).chat.completions.create(
             model="assay", messages=says("Who won the chess tournament in Reykjavik?")
         )
-        assert "do not answer this" in (reply.choices[0].message.content or "")
+        assert "Not found in your documents." in (reply.choices[0].message.content or "")
         assert own(reply.choices[0].message)["outcome"] == "abstained"
 
 
@@ -196,7 +197,7 @@ async def test_a_stream_tells_what_is_done_and_then_the_answer(serve: Serve):
         assert deltas[0].role == "assistant" and not deltas[0].content
         assert "".join(delta.content or "" for delta in deltas) == whole.content
         done = "".join((delta.model_extra or {}).get("reasoning_content", "") for delta in deltas)
-        assert f"Searching: {FIRST}\n" in done and "1 claim" in done
+        assert f"Searching: {FIRST}\n" in done and "claims" in done
         order = ["c" if delta.content else "r" for delta in deltas[1:-1]]
         assert order == sorted(order, reverse=True), "the answer comes when everything is done"
         assert sum(bool(delta.content) for delta in deltas) > 1
@@ -206,7 +207,7 @@ async def test_a_stream_tells_what_is_done_and_then_the_answer(serve: Serve):
         )
         added = last.delta.model_extra or {}
         assert added["annotations"][0]["url_citation"]["title"] == "tower.txt"
-        assert added["assay"]["citations"][0]["quote"] == TALL
+        assert added["assay"]["citations"][0]["quote"].startswith(TALL)
         assert pieces[-1].choices == [] and pieces[-1].usage and pieces[-1].usage.total_tokens == 0
         assert len({piece.id for piece in pieces}) == 1
 
@@ -258,7 +259,7 @@ def test_a_follow_up_is_understood_by_what_came_before(serve: Serve):
         run = at.server.workspace.run(own(reply.choices[0].message)["run"])
         assert run.question == "Does it lean?" and run.query == f"Does it lean? {FIRST}"
         (before,) = run.asked.history
-        assert before.question == FIRST and before.answer == TALL and before.whole and not run.asked.thread
+        assert before.question == FIRST and before.answer.startswith(TALL) and before.whole and not run.asked.thread
         third = client(at).chat.completions.create(
             model="assay", messages=says(FIRST, said, "Does it lean?", "A little.", "And who tends it?")
         )

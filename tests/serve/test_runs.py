@@ -242,8 +242,8 @@ def test_an_answer_can_be_had_in_every_format(serve: Serve):
         path = f"/api/runs/{run}/answer"
         for form, kind in {"text": "text/plain", "markdown": "text/markdown", "html": "text/html"}.items():
             reply = client.get(path, params={"format": form})
-            assert reply.headers["content-type"].startswith(kind) and "31 metres tall" in reply.text
-        assert client.get(path, params={"format": "json"}).json()["citations"][0]["quote"] == ANSWER
+            assert reply.headers["content-type"].startswith(kind) and "31 metres" in reply.text
+        assert client.get(path, params={"format": "json"}).json()["citations"][0]["quote"].startswith(ANSWER)
         assert client.get(path, params={"format": "bibtex"}).text.startswith("@misc{")
         assert client.get(path, params={"format": "morse"}).status_code == 422
         page = client.get(path, params={"format": "html"})

@@ -30,7 +30,7 @@ SAID = 10.0  # weight of the share of the question that a piece says, beside the
 ORDERS = 4.0  # log-odds by which a piece that gives orders to a model goes down
 COMPARED = 8  # pieces that are compared for values that differ
 FOUND, PERHAPS = 0.65, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
-BETWEEN = " › "
+BETWEEN, BETWEEN_VALUES = " › ", " / "
 WORD = re.compile(r"\w+")
 
 
@@ -273,11 +273,13 @@ def with_conflicts(
     """The chosen pieces, with one of another document in the last place if it gives another value for the same thing."""
     ordered = [*chosen, *(each for each in choose(read, COMPARED) if each not in chosen and _answers(each))]
     titles = [each.piece.under.partition(BETWEEN)[0] for each in ordered]
-    said = [statements(each.piece.quote.text, title) for each, title in zip(ordered, titles, strict=True)]
+    said = [statements(answering(each), title) for each, title in zip(ordered, titles, strict=True)]
     found = [
         (one, other, dispute.about)
         for (one, other), dispute in among_documents(question, said).items()
-        if ordered[one].piece.quote.doc_id != ordered[other].piece.quote.doc_id and one < len(chosen)
+        if ordered[one].piece.quote.doc_id != ordered[other].piece.quote.doc_id
+        and one < len(chosen)
+        and _differ_in_answers(dispute.about, ordered[one], ordered[other])
     ]
     shown = list(chosen)
     conflicts: list[Conflict] = []
@@ -287,6 +289,25 @@ def with_conflicts(
         if ordered[one] in shown and ordered[other] in shown:
             conflicts.append(Conflict(ordered[one].piece.key, ordered[other].piece.key, about))
     return shown, conflicts
+
+
+def answering(read: ReadPiece) -> str:
+    """The sentences with the words that answer: what else a block says is no answer that another could differ from."""
+    words, mark = read.piece.quote, read.mark
+    if mark is None:
+        return words.text
+    spans = [(words.start + left, words.start + right) for left, right in split_sentences(words.text)]
+    held = [words.text[a - words.start : b - words.start] for a, b in spans if a < mark.end and mark.start < b]
+    return " ".join(held) or words.text
+
+
+def _differ_in_answers(about: str, one: ReadPiece, other: ReadPiece) -> bool:
+    """Whether the values that differ are in the words that answer: what else two sentences say is beside the question."""
+    values = about.split(BETWEEN_VALUES)
+    marks = one.mark, other.mark
+    if len(values) != 2 or None in marks:
+        return True
+    return all(value in mark.text or mark.text in value for value, mark in zip(values, marks, strict=True) if mark)
 
 
 def _answers(read: ReadPiece) -> bool:

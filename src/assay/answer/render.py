@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
 from assay.answer.claim_details import ShownWorking, basis
+from assay.answer.extract_view import BETWEEN, Stretch, quoted_in_place
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
-from assay.core.table_parts import TablePart, markdown_table, quoted_part
-from assay.core.types import Answer, Block, Claim, Document, Evidence, Examined, Outcome, Quote, Shape, file_name
+from assay.core.table_parts import PartRow, TablePart, text_table
+from assay.core.types import (
+    Answer,
+    Basis,
+    Block,
+    Claim,
+    Document,
+    Evidence,
+    Examined,
+    Outcome,
+    Quote,
+    Shape,
+    file_name,
+    omitted_when_empty,
+)
 from assay.evidence.quotation import within
 from assay.ingest.metadata.authors import is_organisation
 from assay.language.clean import clean_text
@@ -38,8 +53,25 @@ class Citation:
     flagged: bool = False  # the passage reads like an instruction to a model
     table: TablePart | None = None  # the rows of a table that the quotation is from, with their header
     weighed: bool = True  # the quotation that was weighed as evidence, not words that a judge named
+    under: tuple[str, ...] = omitted_when_empty(())  # headings and subject that the quotation does not say itself
+    marks: tuple[Quote, ...] = omitted_when_empty(())  # the words in it that answer
+    words: tuple[Stretch, ...] = omitted_when_empty(())  # the quotation below its headings, as it is shown
+
+    @property
+    def place(self) -> str:
+        """`Title › Heading › Subject, page 3`"""
+        page = f", page {self.page}" if self.page else ""
+        return one_line(BETWEEN.join(filter(None, (self.title or file_name(self.path), *self.under)))) + page
 
 
+# One line above extracts: the three cases, by one probability (`answer/extracts.py`).
+EXTRACTS_TEXT = {
+    Outcome.answered: "Found in your documents:",
+    Outcome.partial: "Perhaps in your documents:",
+    Outcome.abstained: "Not found in your documents. The nearest:",
+}
+NOTHING = "Not found in your documents."
+NEAREST = "The nearest that was found:"
 OUTCOME_TEXT = {
     Outcome.answered: "",
     Outcome.direct: "Not from your documents.",
@@ -68,6 +100,8 @@ LIMIT_TEXT = {
     "tokens": "the limit on tokens",
     "money": "the limit on cost",
 }
+CONFLICT_TEXT = {True: "These differ", False: "The sources disagree"}  # of extracts, nobody has judged it
+SEARCHED = "Searched for"
 OPINION = "Opinion"
 ROW = " | "
 
@@ -82,30 +116,101 @@ def citations(
 ) -> dict[tuple[str, Quote], Citation]:
     """A numbered citation for everything the answer cites, in order of appearance."""
     by_key = {each.key: each for each in evidence}
+    stated = frozenset(answer.claims)
     found: dict[tuple[str, Quote], Citation] = {}
     for claim in (*answer.claims, *answer.near):
         for key, quote in quotes_of(claim, by_key):
             source = document(quote.doc_id)
-            if source is None:
+            if source is None or (key, quote) in found:
                 continue
-            found.setdefault(
-                (key, quote),
-                Citation(
-                    len(found) + 1,
-                    key,
-                    source.id,
-                    source.title,
-                    source.authors,
-                    source.date,
-                    source.uri,
-                    source.page_at(quote.start),
-                    quote,
-                    by_key[key].flagged,
-                    quoted_part(source, quote.start, quote.end),
-                    quote == by_key[key].quote,
-                ),
+            marks, words = claim.marks, quote
+            if claim.derived and _from_table(claim):
+                marks = tuple(each for each in claim.derived.operands if each.doc_id == source.id)
+                words = _spanned(marks, source) if marks and not claim.carried_by else quote
+            marks = marks if claim in stated else ()  # what is only near has no words that answer
+            shown = quoted_in_place(source, words, marks)
+            found[key, quote] = Citation(
+                len(found) + 1,
+                key,
+                source.id,
+                source.title,
+                source.authors,
+                source.date,
+                source.uri,
+                shown.page,
+                quote,
+                by_key[key].flagged,
+                shown.table,
+                quote == by_key[key].quote,
+                shown.under,
+                marks,
+                shown.words,
             )
     return found
+
+
+def _from_table(claim: Claim) -> bool:
+    return claim.derived is not None and basis(claim) is not Basis.catalogue
+
+
+def _spanned(quotes: Sequence[Quote], document: Document) -> Quote:
+    """The words from the first of these to the last."""
+    start, end = min(each.start for each in quotes), max(each.end for each in quotes)
+    return Quote(document.id, start, end, document.text[start:end])
+
+
+def shows_extracts(answer: Answer) -> bool:
+    """Whether the answer is words of documents, and what was computed from them: no model wrote it."""
+    if answer.said or (answer.usage.calls and not answer.claims):
+        return False
+    headed = any(block.heading for block in answer.blocks)  # as in a synthesis
+    return not headed and all(claim.quote or claim.derived for claim in answer.claims or answer.near)
+
+
+def label(answer: Answer) -> str:
+    """What kind of answer it is, in one line; empty for one that a model has written in full."""
+    if not shows_extracts(answer):
+        return OUTCOME_TEXT[answer.outcome]
+    return EXTRACTS_TEXT[answer.outcome] if answer.claims or answer.near else NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What is shown of documents in one place: a quotation, or rows of one table that several quotations are from."""
+
+    citations: tuple[Citation, ...]
+    table: TablePart | None
+
+    @property
+    def first(self) -> Citation:
+        return self.citations[0]
+
+
+def extracts(answer: Answer, cited: Cited) -> list[Extract]:
+    """The quotations of an answer that no model wrote, or those that came nearest; of a statement that was computed without
+    them, the rows that it is from."""
+    claims = (*(answer.claims if shows_extracts(answer) else ()), *answer.near)
+    quotes = [claim for claim in claims if claim.quote]
+    rows = [claim for claim in claims if _from_table(claim)]
+    shown = [each for claim in quotes or rows for each in cited_by(claim, cited) if claim.quote or each.table]
+    found: list[Extract] = []
+    for each in dict.fromkeys(shown):
+        last = found[-1] if found else None
+        if last and (joined := _joined(last, each)):
+            found[-1] = Extract((*last.citations, each), joined)
+        else:
+            found.append(Extract((each,), each.table))
+    return found
+
+
+def _joined(extract: Extract, citation: Citation) -> TablePart | None:
+    """The rows of both as one table, if they are from one."""
+    table, more = extract.table, citation.table
+    if table is None or more is None or extract.first.document != citation.document:
+        return None
+    same = (table.caption, table.columns, table.total) == (more.caption, more.columns, more.total)
+    rows = {row.start: row for row in (*table.rows, *more.rows)}
+    return replace(table, rows=tuple(rows[at] for at in sorted(rows))) if same and not citation.marks else None
 
 
 def quotes_of(claim: Claim, by_key: Mapping[str, Evidence]) -> list[tuple[str, Quote]]:
@@ -145,6 +250,7 @@ def citation_marks(claim: Claim, cited: Cited) -> str:
     return f"{numbers} {warnings(claim, cited)}".strip()
 
 
+FLAGGED_PASSAGE = "(this passage reads like an instruction)"
 FLAGGED_WARNING = "(rests only on what reads like an instruction)"
 DISPUTED_WARNING = "(two judgements differ)"
 
@@ -165,7 +271,7 @@ def source_line(citation: Citation) -> str:
     """`Title (2024), page 3 — file.pdf`"""
     date = f" ({citation.date})" if citation.date else ""
     page = f", page {citation.page}" if citation.page else ""
-    warned = " (this passage reads like an instruction)" if citation.flagged else ""
+    warned = f" {FLAGGED_PASSAGE}" if citation.flagged else ""
     return one_line(f"{citation.title}{date}{page} — {file_name(citation.path)}") + warned
 
 
@@ -189,14 +295,23 @@ def _titles(titles: Sequence[str], most: int = 8) -> str:
 
 
 def remarks(answer: Answer, cited: Cited) -> list[str]:
-    """Remarks beside the claims: conflicts, gaps, what was searched, what could not be read."""
+    """Remarks beside the claims: conflicts, gaps, what was examined, what could not be read."""
+    lines = [f"{CONFLICT_TEXT[shows_extracts(answer)]}: {each}." for each in _conflicts(answer, cited)]
+    lines += [f"Missing: {'; '.join(map(one_line, answer.gaps))}."] if answer.gaps else []
+    lines += notes(answer)
+    if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.unread:
+        names = ", ".join(file_name(uri) for uri in answer.unread[:10])
+        more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
+        lines.append(f"Could not be read, so not searched: {names}{more}.")
+    return lines
+
+
+def notes(answer: Answer) -> list[str]:
+    """Those remarks that no other part of an answer has: what limits it, and what was examined of a whole set."""
     lines: list[str] = []
-    if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.stopped in BUDGETS:
+    usual = {"rounds", "searches"} if shows_extracts(answer) else frozenset()  # rules would do no more
+    if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.stopped in BUDGETS - usual:
         lines.append(f"Incomplete evidence: {LIMIT_TEXT[answer.stopped]} ended the search.")
-    for conflict in answer.conflicts:
-        left, right = (_number(key, cited) for key in (conflict.left, conflict.right))
-        about = f" ({conflict.about})" if conflict.about else ""
-        lines.append(f"The sources disagree: {left} and {right}{about}.")
     if answer.readings:
         lines.append(f"The question may mean: {'; '.join(one_line(each) for each in answer.readings)}.")
     if answer.examined:
@@ -205,20 +320,22 @@ def remarks(answer: Answer, cited: Cited) -> list[str]:
         lines.append(f"Nothing dated outside {answer.since or '…'} to {answer.until or '…'} was searched.")
     if answer.left_out and answer.left_out.documents:
         lines.append(answer.left_out.sentence)
-    if answer.rechecked:
-        lines += _rechecked(answer)
-    if answer.gaps:
-        lines.append(_missing(answer))
-    if answer.outcome in {Outcome.abstained, Outcome.partial} and (answer.searched or answer.stopped):
-        tried = "; ".join(f"“{one_line(each.query)}” ({each.found} passages)" for each in answer.searched)
-        lines.append(
-            f"Searched: {tried or 'nothing'}. Stopped because {STOP_TEXT.get(answer.stopped, answer.stopped)}."
-        )
-    if answer.outcome in {Outcome.abstained, Outcome.partial} and answer.unread:
-        names = ", ".join(file_name(uri) for uri in answer.unread[:10])
-        more = f" and {len(answer.unread) - 10} more" if len(answer.unread) > 10 else ""
-        lines.append(f"Could not be read, so not searched: {names}{more}.")
-    return lines
+    return lines + (_rechecked(answer) if answer.rechecked else [])
+
+
+def searched(answer: Answer) -> list[str]:
+    """What was searched for, and why the search ended: for those who want to know."""
+    lines = [f"“{one_line(each.query)}”: {each.found} passages" for each in answer.searched]
+    ended = f"The search ended because {STOP_TEXT.get(answer.stopped, answer.stopped)}."
+    return [*lines, ended] if answer.stopped else lines
+
+
+def _conflicts(answer: Answer, cited: Cited) -> list[str]:
+    """`[1] and [3] (30 days / 90 days)`"""
+    return [
+        f"{_number(each.left, cited)} and {_number(each.right, cited)}{f' ({one_line(each.about)})' if each.about else ''}"
+        for each in answer.conflicts
+    ]
 
 
 def _rechecked(answer: Answer) -> list[str]:
@@ -226,12 +343,6 @@ def _rechecked(answer: Answer) -> list[str]:
     held = answer.rechecked - len(answer.fallen)
     said = [f"Judged again: {held} of {answer.rechecked} statements hold, on the words quoted under Sources."]
     return said + [f"Does not hold: “{one_line(each)}”." for each in answer.fallen]
-
-
-def _missing(answer: Answer) -> str:
-    """What is missing: in clauses that a model wrote, or the words of the question that rules did not find."""
-    gaps = [one_line(each) for each in answer.gaps]
-    return f"Missing: {'; '.join(gaps)}." if answer.usage.calls else f"Nothing found speaks of: {', '.join(gaps)}."
 
 
 def _number(key: str, cited: Cited) -> str:
@@ -263,27 +374,95 @@ def table(block: Block) -> tuple[list[str], list[list[str]]]:
     return named if len(named) == width else [], [row + [""] * (width - len(row)) for row in rows]
 
 
-def as_text(answer: Answer, cited: Cited) -> str:
-    lines: list[str] = [OUTCOME_TEXT[answer.outcome]] if OUTCOME_TEXT[answer.outcome] else []
-    lines += [answer.said.strip()] if answer.said else []
-    for block in answer.blocks:
-        lines += _block_as_text(answer, block, cited)
-    if answer.near:
-        lines += ["", "The nearest that was found:"]
-        lines += [f"• {_quoted(claim)} {citation_marks(claim, cited)}" for claim in answer.near]
-    notes = remarks(answer, cited)
-    if notes:
-        lines += ["", *notes]
+Signs = tuple[str, str]  # around words that are marked
+STARS: Signs = ("*", "*")
+
+
+def as_text(
+    answer: Answer, cited: Cited, *, signs: Signs = STARS, width: int | None = None, verbose: bool = False
+) -> str:
+    """The answer for a terminal of this width. `verbose` adds what was searched."""
+    lines = list(filter(None, [label(answer), answer.said.strip()]))
+    in_place = extracts(answer, cited)
+    if shows_extracts(answer):
+        stated = [claim for claim in (*answer.claims, *answer.near) if not claim.quote]
+        lines += [f"{claim_text(claim)} {citation_marks(claim, cited)}" for claim in stated]
+    else:
+        for block in answer.blocks:
+            lines += _block_as_text(answer, block, cited)
+        lines += ["", NEAREST] if answer.near else []
+        lines += [f"• {claim_text(claim)} {citation_marks(claim, cited)}" for claim in answer.near if not claim.quote]
+    for each in in_place:
+        lines += ["", *_extract_as_text(each, signs, width)]
+    said = remarks(answer, cited)
+    lines += ["", *said] if said else []
+    if verbose and (tried := searched(answer)):
+        lines += ["", f"{SEARCHED}:", *(f"  {line}" for line in tried)]
     if cited:
-        quoted = {claim.quote for claim in (*answer.claims, *answer.near)}
+        shown = {each for extract in in_place for each in extract.citations}
         lines += ["", "Sources"]
+        if shows_extracts(answer):
+            by_source: dict[str, str] = {}
+            for each in cited.values():
+                by_source[source_line(each)] = f"{by_source.get(source_line(each), '')}[{each.number}]"
+            lines += [f"{numbers} {source}" for source, numbers in by_source.items()]
+            cited = {}
         for each in cited.values():
             lines.append(f"[{each.number}] {source_line(each)}")
-            if each.table is not None:
-                lines += [f"    {line}" for line in markdown_table(each.table)]
-            elif each.quote not in quoted:
-                lines.append(f"    “{one_line(each.quote.text)}”")
+            if each not in shown:
+                rows = _table_as_text(each.table, STARS) if each.table else [f"“{one_line(each.quote.text)}”"]
+                lines += [f"    {line}" for line in rows]
     return clean_text("\n".join(lines))
+
+
+def _extract_as_text(extract: Extract, signs: Signs, width: int | None) -> list[str]:
+    numbers = "".join(f"[{each.number}]" for each in extract.citations)
+    warned = f" {FLAGGED_PASSAGE}" if extract.first.flagged else ""
+    room = (width or 0) - INDENT
+    if extract.table:
+        lines = _table_as_text(extract.table, signs)
+        if room > NARROW and max(map(len, lines)) > room:
+            lines = _records_as_text(extract.table, signs)
+    else:
+        words = (f"{signs[0]}{each.text}{signs[1]}" if each.marked else each.text for each in extract.first.words)
+        lines = "".join(words).split("\n")
+    wrapped = (row for line in lines for row in (_wrapped(line, room) if room > NARROW else [line]))
+    return [f"{numbers} {extract.first.place}{warned}", *(" " * INDENT + row if row else "" for row in wrapped)]
+
+
+INDENT, NARROW = 4, 16  # columns
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    indent = " " * min(len(line) - len(line.lstrip()), width // 2)
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+
+
+def _table_as_text(part: TablePart, signs: Signs) -> list[str]:
+    """Rows in columns, with caption, units and period above them."""
+    return [*_above(part), *text_table(replace(part, rows=tuple(_marked(row, signs) for row in part.rows)))]
+
+
+def _records_as_text(part: TablePart, signs: Signs) -> list[str]:
+    """Rows too wide for the terminal: a line for each cell, below its row's label."""
+    lines = _above(part)
+    for row in part.rows:
+        cells = zip(part.columns, _marked(row, signs).cells, strict=True)
+        filled = [f"{name}: {cell}" if name else cell for name, cell in cells if cell]
+        lines += [*filled[:1], *(f"  {each}" for each in filled[1:])]
+    return lines
+
+
+def _above(part: TablePart) -> list[str]:
+    return list(filter(None, [one_line(" — ".join(filter(None, (part.caption, part.units, part.period))))]))
+
+
+def _marked(row: PartRow, signs: Signs) -> PartRow:
+    cells = (
+        f"{signs[0]}{one_line(cell)}{signs[1]}" if cell and place in row.cited else one_line(cell)
+        for place, cell in enumerate(row.cells)
+    )
+    return replace(row, cells=tuple(cells))
 
 
 def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
@@ -302,16 +481,12 @@ def _block_as_text(answer: Answer, block: Block, cited: Cited) -> list[str]:
         return [*heading, f"{OPINION}: {' '.join(lines)}"]
     if form == "prose":
         return [*heading, " ".join(lines)]
-    return [*heading, *(f"{'• ' if len(block.claims) > 1 or _is_listed(answer) else ''}{line}" for line in lines)]
+    listed = len(answer.claims) > 1
+    return [*heading, *(f"{'• ' if listed else ''}{line}" for line in lines)]
 
 
 def _quoted(claim: Claim) -> str:
     return f"“{claim_text(claim)}”" if claim.quote else claim_text(claim)
-
-
-def _is_listed(answer: Answer) -> bool:
-    """Whether single claims are items of a list: there are several, and none of them is the answer itself."""
-    return len(answer.claims) > 1 and not any(claim.derived for claim in answer.claims)
 
 
 # Markdown syntax, and whatever a viewer would autolink: an address in a document stays plain text.
@@ -337,11 +512,21 @@ def stylesheet() -> str:
 
 
 def _from_template(name: str, answer: Answer, cited: Cited, workings: Workings, **values: Any) -> str:
+    in_place = extracts(answer, cited)
     text = _templates(name).render(
         answer=answer,
         sources=list(cited.values()),
-        outcome=OUTCOME_TEXT[answer.outcome],
+        shown={each for extract in in_place for each in extract.citations}
+        | (set(cited.values()) if shows_extracts(answer) else set()),
+        quoted=_quoted_markdown,
+        FLAGGED=FLAGGED_PASSAGE,
+        label=label(answer),
+        in_place=shows_extracts(answer),
+        extracts=in_place,
+        NEAREST=NEAREST,
         remarks=remarks(answer, cited),
+        searched=searched(answer),
+        SEARCHED=SEARCHED,
         layout=lambda block: layout(answer, block),
         citations=lambda claim: cited_by(claim, cited),
         workings={claim: (number, shown) for number, (claim, shown) in enumerate(workings.items(), 1)},
@@ -376,6 +561,25 @@ def _templates(name: str) -> Template:
     ).get_template(name)
 
 
+_WORDS_OF_LINE = re.compile(r"\S(?:[^\n]*\S)?")
+_RULED = re.compile(r"^([-=+])|^(\d{1,9})(?=[.)] )")  # what makes a line a heading, a rule or an item of a list
+
+
+def _quoted_markdown(words: Sequence[Stretch]) -> Any:
+    """A quotation with its own lines. Blanks at the beginning of a line do not make it code."""
+    from markupsafe import Markup
+
+    escaped = ((MARKDOWN.sub(r"\\\1", clean_text(each.text)), each.marked) for each in words)
+    text = "".join(_WORDS_OF_LINE.sub(r"**\g<0>**", text) if marked else text for text, marked in escaped)
+    return Markup("  \n".join(f"> {_quoted_line(line)}".rstrip() for line in text.split("\n")))
+
+
+def _quoted_line(line: str) -> str:
+    words = line.lstrip()
+    ruled = _RULED.sub(lambda sign: f"\\{sign[1]}" if sign[1] else f"{sign[2]}\\", words)
+    return "\u00a0" * len(line[: len(line) - len(words)].expandtabs(4)) + ruled
+
+
 def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:
     """The answer as data: each claim with its basis, each citation with its document, page, offsets and quoted text."""
     plain = to_json(answer)
@@ -388,7 +592,12 @@ def as_json(answer: Answer, cited: Cited) -> dict[str, Any]:
     return {
         **plain,
         "citations": [
-            {**to_json(each), "start": each.quote.start, "end": each.quote.end, "quote": each.quote.text}
+            {
+                **to_json(replace(each, words=())),
+                "start": each.quote.start,
+                "end": each.quote.end,
+                "quote": each.quote.text,
+            }
             for each in cited.values()
         ],
     }

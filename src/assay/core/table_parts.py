@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.core.tables import BETWEEN, LINES, row_spans, table_rows, tables_within
+from assay.core.tables import BETWEEN, row_spans, table_rows, tables_within
 from assay.core.types import Document, Table, TableCell, TableRow
 
 MOST_ROWS = 100
@@ -85,20 +85,20 @@ def row_at(spans: Sequence[Span], offset: int) -> int:
     return min(bisect_right(spans, offset, key=lambda span: span[1]), max(0, len(spans) - 1))
 
 
-def quoted_part(document: Document, start: int, end: int) -> TablePart | None:
+def quoted_part(document: Document, start: int, end: int, marks: Sequence[Span] = ()) -> TablePart | None:
     """The rows that the quotation `text[start:end]` touches, each with the label of its group; None if it is not from few
-    rows of one table. A quotation of nothing less than these rows marks no cells in them."""
+    rows of one table. A quotation of nothing less than these rows marks no cells in them, but those of `marks`."""
     for table in tables_within(document.tables, start, end):
         rows = table_rows(table, document.text, start, end)
         if 0 < len(rows) <= QUOTED_ROWS and table.start <= start and end <= table.end:
-            return rows_part(table, document.text, rows, (start, end))
+            return rows_part(table, document.text, rows, *(marks or [(start, end)]))
     return None
 
 
-def rows_part(table: Table, text: str, rows: Sequence[TableRow], quote: Span | None = None) -> TablePart:
+def rows_part(table: Table, text: str, rows: Sequence[TableRow], *quotes: Span) -> TablePart:
     """These rows apart from the others: in columns that they use, with the groups in their labels."""
     used = [place for place, name in enumerate(table.columns) if name or any(row.cells[place].text for row in rows)]
-    cited = [_covered(row, text, quote) for row in rows]
+    cited = [frozenset().union(*(_covered(row, text, quote) for quote in quotes)) for row in rows]
     whole = all(place in of for row, of in zip(rows, cited, strict=True) for place in used if row.cells[place].text)
     shown = tuple(
         PartRow(
@@ -260,14 +260,3 @@ def text_table(part: TablePart) -> list[str]:
         "  ".join(fit(cell, width) for fit, cell, width in zip(adjust, row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def markdown_table(part: TablePart) -> list[str]:
-    """A part as the lines of a Markdown table, with caption, units and period above it."""
-
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
-
-    above = LINES.join(filter(None, (part.caption, part.units, part.period)))
-    rows = [line(part.columns), line(["---"] * len(part.columns)), *(line(row.cells) for row in part.rows)]
-    return [above, *rows] if above else rows

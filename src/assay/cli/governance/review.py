@@ -230,6 +230,12 @@ def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool
         console().print(plain(words), markup=False)
 
 
+def _short(words: str) -> str:
+    from assay.core.events.describe import LONGEST
+
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
 def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
     from assay.answer import claim_details, render
     from assay.cli.view.claim_lines import claim_lines
@@ -249,7 +255,7 @@ def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
         marks += ["rests on nothing but a flagged passage"] if each.flagged else []
         marks += [] if each.delivered else ["not in the answer"]
         why = f" ({claim.why})" if claim.why else ""
-        lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {render.claim_text(claim)}")
+        lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {_short(render.claim_text(claim))}")
         working = claim_details.show_working(claim, sheet.evidence, reviews.document)
         marks += claim_lines(claim, each.basis, each.by, working)
         lines += [f"     {mark}" for mark in marks]

@@ -27,6 +27,7 @@ from assay.cli.options import (
     Types,
     Undated,
     Until,
+    Verbose,
     Workspace,
     again,
     synthesis_limits,
@@ -79,10 +80,11 @@ def ask(
     workspace: Workspace = None,
     json: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Answer QUESTION from the documents, with citations you can check.
 
-    Exit code 0: answered; 3: partly; 4: the documents do not answer it; 5: it waits for you or for a reviewer. --json
+    Exit code 0: found, or answered; 3: perhaps, or partly; 4: not found; 5: it waits for you or for a reviewer. --json
     prints one event per line.
     """
     from assay.cli.acting import open_workspace
@@ -110,7 +112,7 @@ def ask(
             warn_about_prices(opened.settings)
         if not quiet:
             say_if_any(opened.outdated(how.where.bases))
-        show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds))
+        show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds), verbose)
         raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
 
 
@@ -128,6 +130,7 @@ def resume(
     workspace: Workspace = None,
     json: Json = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Carry on a run that was stopped, has failed or waits for you; what is recorded is not done again.
 
@@ -144,7 +147,7 @@ def resume(
             account.check_folder(account.folder_of(known, out), run)
         if not known.delivered:
             consent.settle(opened, model=known.asked.has_model)
-        show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
+        show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out), verbose)
         undecided = (known.waiting is not None and not choose) or bool(known.held or known.rejected)
         steps = None if undecided else opened.resume(run, whole(choose), whole(words))
         ended = follow(opened, steps, show, opened.run_for_asker(run, known))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay.cli.view.run_view import place
@@ -143,9 +143,10 @@ def _answer_line(run: Run) -> str:
         if run.held or run.rejected:
             return "it waits for a reviewer" if run.held else "rejected in review"
         return "failed" if run.failed else "it waits for you" if run.waiting else "not finished"
-    if answer.outcome == "abstained":
-        return "The documents do not answer this."
-    return answer.said or " ".join(claim.words for claim in answer.claims) or answer.outcome
+    from assay.answer.render import label
+
+    said = answer.said or " ".join(claim.words for claim in answer.claims)
+    return said or label(replace(answer, near=())) or answer.outcome
 
 
 def _short(words: str) -> str:

@@ -42,6 +42,7 @@ class Show:
     json: bool
     quiet: bool
     again: str  # the flags after `assay resume RUN`: the workspace, the limits
+    verbose: bool = False  # with what was searched
 
     def resume(self, run: Run) -> str:
         return f"assay resume {run.id}{self.again}"
@@ -211,7 +212,7 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
         if not show.json:
             if not show.quiet and sys.stderr.isatty():
                 say()  # separates the view and the answer
-            sys.stdout.write(render_answer(run, opened, show.format) + "\n")
+            sys.stdout.write(render_answer(run, opened, show.format, verbose=show.verbose) + "\n")
             sys.stdout.flush()
         if not show.json and not show.quiet:
             _remarks(opened, run)

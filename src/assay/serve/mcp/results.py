@@ -131,9 +131,9 @@ def render_reply(reply: RunReply) -> str:
     if reply.outcome is None:
         return f"The question has to be clearer before it can be answered. {reply.text}"
     what = {
-        Outcome.answered: "Answered from the documents; numbers in brackets are the sources at the end.",
-        Outcome.partial: "Partly answered from the documents; numbers in brackets are the sources at the end.",
-        Outcome.abstained: "The documents do not answer this. What came nearest, and what was searched for:",
+        Outcome.answered: "From the documents; numbers in brackets are the sources at the end.",
+        Outcome.partial: "A part of an answer, or perhaps one; numbers in brackets are the sources at the end.",
+        Outcome.abstained: "The documents do not answer this. What came nearest:",
         Outcome.direct: "This is not from the documents.",
     }[reply.outcome]
     label = "answer" if reply.citations else "reply"

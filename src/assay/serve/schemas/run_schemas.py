@@ -282,6 +282,23 @@ class BlockView(ResponseModel):
     claims: tuple[ClaimView, ...]
 
 
+class StretchView(ResponseModel):
+    text: str
+    marked: bool  # the words that answer
+
+
+class ExtractView(ResponseModel):
+    """Words of a document in their place: text with its own lines, or rows of a table. `text[start:end]` of the document are
+    the words that answer, or else all."""
+
+    citations: tuple[int, ...]  # numbers of citations
+    place: str  # `Title › Heading › Subject, page 3`
+    words: tuple[StretchView, ...]
+    table: TableView | None
+    start: int
+    end: int
+
+
 class ConflictView(ResponseModel):
     about: str
     left: int  # numbers of citations
@@ -310,8 +327,8 @@ class LeftOutView(ResponseModel):
 
 
 class AnswerView(ResponseModel):
-    """An answer as a person reads it. `label` says what kind of answer it is, where that has to be said; `remarks` are what
-    has to be said beside the claims, in words."""
+    """An answer as a person reads it. `label` says what kind of answer it is, where that has to be said. One that no model
+    wrote is its `extracts`, and `judged` is false; so is what came nearest. `remarks` are what no other field says."""
 
     question: str
     outcome: Outcome
@@ -320,6 +337,8 @@ class AnswerView(ResponseModel):
     said: str
     blocks: tuple[BlockView, ...]
     near: tuple[ClaimView, ...]
+    extracts: tuple[ExtractView, ...]
+    judged: bool
     citations: tuple[CitationView, ...]
     conflicts: tuple[ConflictView, ...]
     gaps: tuple[str, ...]

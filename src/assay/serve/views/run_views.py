@@ -23,6 +23,7 @@ from assay.serve.schemas.run_schemas import (
     ConflictView,
     EvidenceView,
     ExaminedView,
+    ExtractView,
     FailureView,
     OperandView,
     PendingReviewView,
@@ -31,6 +32,7 @@ from assay.serve.schemas.run_schemas import (
     RunSummary,
     RunView,
     SearchView,
+    StretchView,
     UsageView,
     WorkingView,
 )
@@ -167,7 +169,7 @@ def answer_view(
     return AnswerView(
         question=given.question,
         outcome=given.outcome,
-        label=render.OUTCOME_TEXT[given.outcome],
+        label=render.label(given),
         shape=given.shape,
         said=given.said,
         blocks=tuple(
@@ -179,6 +181,8 @@ def answer_view(
             for block in given.blocks
         ),
         near=tuple(map(claim_view, given.near)),
+        extracts=tuple(map(_extract, render.extracts(given, cited))),
+        judged=not render.shows_extracts(given),
         citations=tuple(_citation(each) for each in cited.values()),
         conflicts=tuple(
             ConflictView(about=each.about, left=numbers[each.left], right=numbers[each.right])
@@ -202,7 +206,20 @@ def answer_view(
         since=given.since,
         until=given.until,
         left_out=left_out_view(given.left_out),
-        remarks=tuple(render.remarks(given, cited)),
+        remarks=tuple(render.notes(given)),
+    )
+
+
+def _extract(shown: render.Extract) -> ExtractView:
+    first = shown.first
+    words = first.marks[0] if first.marks else first.quote
+    return ExtractView(
+        citations=tuple(each.number for each in shown.citations),
+        place=first.place,
+        words=tuple(StretchView(text=each.text, marked=each.marked) for each in first.words),
+        table=table_view(shown.table),
+        start=words.start,
+        end=words.end,
     )
 
 

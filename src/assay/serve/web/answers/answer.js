@@ -5,11 +5,11 @@ import { opensDetails } from "./claim_details.js";
 import { add, count, el, oneLine, plural } from "../lib/dom.js";
 import { editedMark, reviewedBy } from "./review_status.js";
 import { badge, icon } from "../lib/ui.js";
+import { tableBox } from "../documents/data_table.js";
 import { tools } from "./answer_actions.js";
 
 const ROW = " | ";
-const MISSING = ["Missing:", "Nothing found speaks of:"]; // how the remark on what is missing begins
-const SHOWN_APART = [...MISSING, "The sources disagree:", "Searched:", "Could not be read"]; // of the remarks
+const BETWEEN_VALUES = " / ";
 
 /** The answer of a delivered run. `context` opens documents and the evidence. */
 export function answerView(run, context, how = null) {
@@ -30,10 +30,11 @@ export function answerBody(answer, context) {
     label(answer),
     missing(answer),
     answer.said ? el("div", { class: "direct-answer prose" }, ...paragraphs(answer.said)) : null,
-    ...answer.blocks.map((block) => blockView(answer, block, cited, context)),
-    tally(claims),
+    ...(answer.judged ? answer.blocks.map((block) => blockView(answer, block, cited, context)) : []),
+    answer.judged ? tally(claims) : stated(claims, cited, context),
+    near(answer, cited, context),
+    ...answer.extracts.map((extract) => extractView(extract, cited, context)),
     answer.conflicts.length ? conflicts(answer, cited, context) : null,
-    answer.near.length ? near(answer, cited, context) : null,
     beside(answer),
     searched(answer),
     answer.citations.length ? sources(answer, context) : null,
@@ -43,18 +44,17 @@ export function answerBody(answer, context) {
 function label(answer) {
   if (!answer.label) return null;
   const [kind, drawn] = {
+    answered: ["good", "check"],
     direct: ["info", "info"],
     partial: ["warn", "half"],
     abstained: ["", "search"],
-  }[answer.outcome] ?? ["", "info"];
-  const more = answer.outcome === "abstained" && answer.near.length ? " What came nearest is below." : "";
-  return el("p", { class: ["note", "label", kind] }, icon(drawn), el("span", {}, el("strong", {}, answer.label), more));
+  }[answer.outcome];
+  return el("p", { class: ["note", "label", kind] }, icon(drawn), el("strong", {}, answer.label));
 }
 
 /** What the answer does not give, in the open. */
 function missing(answer) {
-  const remark = answer.remarks.find((each) => MISSING.some((begin) => each.startsWith(begin)));
-  return remark ? el("p", { class: "missing", dir: "auto" }, remark) : null;
+  return answer.gaps.length ? el("p", { class: "missing", dir: "auto" }, `Missing: ${answer.gaps.map(oneLine).join("; ")}.`) : null;
 }
 
 function paragraphs(words) {
@@ -169,6 +169,36 @@ function cellsOf(row, width) {
   );
 }
 
+/** What was computed from tables or from the list of documents. */
+function stated(claims, cited, context) {
+  const computed = claims.filter((claim) => !claim.quotation);
+  return computed.length ? el(
+    "div",
+    { class: "prose claims" },
+    ...computed.map((claim) => el("p", { class: "claim" }, ...ending(claim, marks(claim, cited, context)))),
+  ) : null;
+}
+
+/** Words of a document in their place; its name opens it at the words that answer. */
+function extractView(extract, cited, context) {
+  const source = cited.get(extract.citations[0]);
+  const open = (event) => context.openDocument({ ...source, start: extract.start, end: extract.end }, event.currentTarget);
+  return el(
+    "figure",
+    { class: "extract" },
+    el(
+      "figcaption",
+      {},
+      ...extract.citations.map((number) => el("span", { class: "number" }, String(number))),
+      el("button", { type: "button", class: "link", dir: "auto", on: { click: open } }, extract.place.replace(/ (?=\d+$)/, "\u00a0")),
+      source.flagged ? badge("reads like an instruction", "warn") : null,
+    ),
+    extract.table
+      ? tableBox(extract.table).box
+      : el("blockquote", { class: "quote", dir: "auto" }, ...extract.words.map((each) => (each.marked ? el("mark", {}, each.text) : each.text))),
+  );
+}
+
 /** How many statements stand, in words. */
 function tally(claims) {
   const judged = claims.filter((claim) => claim.verdict);
@@ -189,11 +219,12 @@ function tally(claims) {
   );
 }
 
-function quotation(source, context, lead = "") {
+/** One side: the source with its words, or with the value that it gives. */
+function quotation(source, context, value = "") {
   return el(
     "figure",
     { class: "quoted-side card" },
-    quotedWords(source, lead),
+    value ? el("strong", { dir: "auto" }, value) : quotedWords(source),
     source.flagged ? flaggedNote() : null,
     el(
       "figcaption",
@@ -212,45 +243,47 @@ function conflicts(answer, cited, context) {
   return el(
     "section",
     { class: "conflicts" },
-    el("h3", {}, icon("warning"), "The sources disagree"),
-    ...answer.conflicts.map((each) =>
-      el(
+    el("h3", {}, icon("warning"), answer.judged ? "The sources disagree" : "These differ"),
+    ...answer.conflicts.map((each) => {
+      const values = each.about.split(BETWEEN_VALUES);
+      const short = !answer.judged && values.length === 2; // the words stand above
+      return el(
         "div",
         { class: "conflict" },
-        each.about ? el("p", { class: "about" }, each.about) : null,
+        each.about && !short ? el("p", { class: "about" }, each.about) : null,
         el(
           "div",
           { class: "sides" },
           ...[each.left, each.right]
-            .filter((number) => cited.has(number))
-            .map((number) => quotation(cited.get(number), context)),
+            .map((number, side) => [cited.get(number), short ? values[side] : ""])
+            .filter(([source]) => source)
+            .map(([source, value]) => quotation(source, context, value)),
         ),
-      ),
-    ),
+      );
+    }),
   );
 }
 
+/** What came nearest: statements of a model. Quotations are below, in their place. */
 function near(answer, cited, context) {
+  const claims = answer.near.filter((claim) => !claim.quotation);
+  if (!answer.near.length || !(answer.judged || claims.length)) return null;
   return el(
     "section",
     { class: "near" },
-    el("h3", {}, "The nearest that was found"),
+    answer.judged ? el("h3", {}, "The nearest that was found") : null,
     el(
       "ul",
-      { class: ["claims", answer.near.every((claim) => claim.quotation) && "quoted"] },
-      ...answer.near.map((claim) => el(
-        "li",
-        { class: "claim" },
-        ...ending(claim, marks(claim.quotation ? { ...claim, verdict: null } : claim, cited, context)),
-      )),
+      { class: "claims" },
+      ...claims.map((claim) => el("li", { class: "claim" }, ...ending(claim, marks(claim, cited, context)))),
     ),
   );
 }
 
 /** Remarks that are not shown in a form of their own. */
 function beside(answer) {
-  const rest = answer.remarks.filter((remark) => !SHOWN_APART.some((begin) => remark.startsWith(begin)));
-  return rest.length ? el("ul", { class: "remarks" }, ...rest.map((remark) => el("li", {}, remark))) : null;
+  const said = answer.remarks;
+  return said.length ? el("ul", { class: "remarks" }, ...said.map((remark) => el("li", {}, remark))) : null;
 }
 
 function searched(answer) {

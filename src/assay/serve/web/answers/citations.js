@@ -40,9 +40,8 @@ export function flaggedNote() {
 }
 
 /** The words of a source: a quotation, or the rows of a table that it is from, with their header. */
-export function quotedWords(source, ...lead) {
-  if (!source.table) return el("blockquote", { class: "quote" }, ...lead, `“${oneLine(source.quote)}”`);
-  return tableBox(source.table, { lead }).box;
+export function quotedWords(source) {
+  return source.table ? tableBox(source.table).box : el("blockquote", { class: "quote" }, `“${oneLine(source.quote)}”`);
 }
 
 /** The button of a citation. `open(source)` shows the document. */

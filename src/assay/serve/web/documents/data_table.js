@@ -6,7 +6,7 @@ import { atTheEnd, button } from "../lib/ui.js";
 const MOST = 3; // parts of a table that are on the page at once
 
 /** The rows of a part as a table in a box of its own, in which it scrolls. `said`: the words above it say its caption. */
-export function tableBox(part, { said = "", lead = [] } = {}) {
+export function tableBox(part, { said = "" } = {}) {
   const partial = part.rows.length < part.total;
   const caption = [part.caption, part.units, part.period].filter(Boolean).join(" — ");
   const repeated = [part.caption, part.units, part.period].every((words) => !words || said.includes(words));
@@ -23,7 +23,6 @@ export function tableBox(part, { said = "", lead = [] } = {}) {
   const box = el(
     "div",
     { class: "table-wrap data-table", tabindex: "0", role: "region", "aria-label": caption || "Table" },
-    ...lead,
     table,
   );
   return { box, table };
