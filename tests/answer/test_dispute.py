@@ -24,11 +24,6 @@ def said(words: str, around: str = "{}", title: str = "") -> Statement:
     return Statement(words, around.format(words), title)
 
 
-def describe_dispute(left: Statement, right: Statement, alike: float, question: str = "") -> str:
-    found = between(left, right, alike, question)
-    return found.about if found else ""
-
-
 def about(left: str, right: str, question: str = "") -> str:
     return describe_dispute(Statement(left), Statement(right), 0.9, question)
 
