@@ -9,7 +9,7 @@ import pytest
 
 from assay.core.errors import UserError
 from assay.core.types import Answer, Block, Claim, Outcome, Quote
-from assay.evaluate.qa import QaCase, figures, grade, holds, load
+from assay.evaluate.qa import GradedAnswer, QaCase, figures, grade, holds, load
 
 
 def answer(*shown: str, stated: str = "", outcome: Outcome = Outcome.answered) -> Answer:
@@ -19,6 +19,10 @@ def answer(*shown: str, stated: str = "", outcome: Outcome = Outcome.answered) -
     if outcome is Outcome.abstained:
         return Answer("?", (), outcome, near=extracts)
     return Answer("?", (Block(claims),), outcome)
+
+
+def graded_as(case: QaCase, said: Answer) -> GradedAnswer:
+    return grade(case, said, lambda _: None)
 
 
 def test_numbers_are_compared_as_numbers_and_words_as_whole_words():
@@ -31,41 +35,41 @@ def test_numbers_are_compared_as_numbers_and_words_as_whole_words():
 
 
 def test_an_answer_counts_as_shown_from_the_extract_on_that_has_its_words():
-    graded = grade(
+    graded = graded_as(
         QaCase("How high is the dam?", answers=("37 m",)), answer("It was built in 1958.", "It is 37 m high.")
     )
     assert not graded.shown_at(1) and graded.shown_at(3) and not graded.stated
 
 
 def test_what_is_shown_below_the_line_that_nothing_was_found_counts_as_shown_and_as_refused():
-    graded = grade(QaCase("How high?", answers=("37 m",)), answer("It is 37 m high.", outcome=Outcome.abstained))
+    graded = graded_as(QaCase("How high?", answers=("37 m",)), answer("It is 37 m high.", outcome=Outcome.abstained))
     found = figures([graded])
     assert (found["shown@1"], found["refused"]) == (1, 1)
 
 
 def test_a_statement_without_the_answer_is_wrong_whatever_stands_below_it():
     case = QaCase("How high is the dam?", answers=("37 m",))
-    wrong, right = (grade(case, answer("It is 37 m high.", stated=said)) for said in ("Height: 73 m", "Height: 37 m"))
+    wrong, right = (graded_as(case, answer("It is 37 m high.", stated=said)) for said in ("Height: 73 m", "Height: 37 m"))
     found = figures([wrong, right])
     assert (found["stated"], found["stated_wrong"]) == (1, 0.5)
 
 
 def test_every_one_of_several_must_be_shown_and_none_that_is_excluded_stated():
     case = QaCase("Which are they?", all_of=("Ann|Anna", "Bob"), must_not=("Cid",))
-    assert grade(case, answer("Anna", "Bob")).shown_at(3) and not grade(case, answer("Anna")).shown_at(3)
-    assert grade(case, answer("Bob", stated="Anna and Cid")).stated_wrong
+    assert graded_as(case, answer("Anna", "Bob")).shown_at(3) and not graded_as(case, answer("Anna")).shown_at(3)
+    assert graded_as(case, answer("Bob", stated="Anna and Cid")).stated_wrong
 
 
 def test_an_unanswerable_question_counts_when_it_is_said_to_have_been_found():
     case = QaCase("Who?", unanswerable=True)
     outcomes = (Outcome.answered, Outcome.partial, Outcome.abstained)
-    found = figures([grade(case, answer("Somebody.", outcome=each)) for each in outcomes])
+    found = figures([graded_as(case, answer("Somebody.", outcome=each)) for each in outcomes])
     assert found["unanswerable_shown_as_found"] == pytest.approx(1 / 3, abs=1e-3) and found["n"] == 3
 
 
 def test_figures_are_given_for_each_origin_and_kind():
     cases = (QaCase("?", "person", ("Ann",), origin="letters"), QaCase("?", "date", ("1958",), origin="reports"))
-    found = figures([grade(case, answer("Ann")) for case in cases])
+    found = figures([graded_as(case, answer("Ann")) for case in cases])
     assert {name: each["shown@1"] for name, each in found["origins"].items()} == {"letters": 1, "reports": 0}
     assert found["kinds"]["date"]["n"] == 1
 

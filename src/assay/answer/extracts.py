@@ -29,9 +29,11 @@ PASSAGES, OTHERS = 8, 4  # passages that are read: the best, and the best of fur
 SAID = 10.0  # weight of the share of the question that a piece says, beside the log-odds that it answers: decision 24
 ORDERS = 4.0  # log-odds by which a piece that gives orders to a model goes down
 COMPARED = 8  # pieces that are compared for values that differ
-FOUND, PERHAPS = 0.65, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
+FOUND, PERHAPS = 0.85, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
 BETWEEN, BETWEEN_VALUES = " › ", " / "
+LACKING = 0.5  # probability, at most, of what lacks a number of the question
 WORD = re.compile(r"\w+")
+CODE = re.compile(r"\b[^\W\d]*+\d(?:[\w.,:/-]{0,40}\w)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,17 @@ class ReadPiece:
     piece: Piece
     reading: Reading | None
     said: float = 0.0  # the share of the question that it says
+    lacks: bool = False  # a number or a code of the question
+
+    @property
+    def probability(self) -> float:
+        """That it answers. What lacks 1.4.1 is not known to answer a question about it, however well it reads."""
+        read = self.reading.answers if self.reading else 0.0
+        return min(read, LACKING) if self.lacks else read
 
     @property
     def score(self) -> float:
-        odds = log_odds(self.reading.answers) if self.reading else 0.0
+        odds = log_odds(self.probability) if self.reading else 0.0
         return odds + SAID * self.said - ORDERS * is_command(self.piece.quote.text)
 
     @property
@@ -165,7 +174,14 @@ def read_pieces(question: str, found: Sequence[Piece], readings: Sequence[Readin
     """The pieces with their readings, if there are any, and with what they say of the question."""
     said = said_shares(question, [each.text for each in found])
     given = readings if readings is not None else [None] * len(found)
-    return [ReadPiece(*each) for each in zip(found, given, said, strict=True)]
+    codes = _codes(question)
+    lacks = [not codes <= _codes(each.text) for each in found]
+    return [ReadPiece(*each) for each in zip(found, given, said, lacks, strict=True)]
+
+
+def _codes(text: str) -> frozenset[str]:
+    """Numbers, versions and codes: words with a digit."""
+    return frozenset(each.replace(",", "") for each in CODE.findall(fold_case(text)))
 
 
 def said_shares(question: str, texts: Sequence[str]) -> list[float]:
@@ -263,7 +279,7 @@ def mark_words(words: str, within: Quote) -> Quote | None:
 
 def best_probability(read: Sequence[ReadPiece]) -> float | None:
     """The probability that one of these answers; None if no answer model has read them."""
-    known = [each.reading.answers for each in read if each.reading]
+    known = [each.probability for each in read if each.reading]
     return round(max(known), 4) if known else None
 
 
@@ -311,4 +327,4 @@ def _differ_in_answers(about: str, one: ReadPiece, other: ReadPiece) -> bool:
 
 
 def _answers(read: ReadPiece) -> bool:
-    return read.reading is not None and read.reading.answers >= PERHAPS
+    return read.reading is not None and read.probability >= PERHAPS

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from assay.answer.extract_view import quoted_in_place
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
-from assay.core.types import Answer, Outcome
+from assay.core.types import Answer, Document, Outcome, Quote
 from assay.evaluate.metrics import intervals, means
 from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile, find_sources
@@ -155,11 +156,21 @@ def _documents(file: Path, cases: Iterable[QaCase], named: Sequence[str], folder
 # --- grading --------------------------------------------------------------------------------------------------------
 
 
-def grade(case: QaCase, answer: Answer) -> GradedAnswer:
-    """What an answer shows. Extracts below the line that nothing was found count as shown, too."""
-    shown = tuple(claim.words for claim in (*answer.claims, *answer.near) if claim.quote)
+def grade(case: QaCase, answer: Answer, document: Callable[[str], Document | None]) -> GradedAnswer:
+    """What an answer shows: each extract with what it stands under. Those below the line that nothing was found count, too."""
+    quotes = [(claim.quote, claim.marks) for claim in (*answer.claims, *answer.near) if claim.quote]
+    shown = tuple(_as_shown(quote, marks, document(quote.doc_id)) for quote, marks in quotes)
     stated = " ".join(claim.words for claim in answer.claims if not claim.quote) or answer.said
     return GradedAnswer(case, answer.outcome, shown, stated)
+
+
+def _as_shown(quote: Quote, marks: Sequence[Quote], document: Document | None) -> str:
+    """An extract as a person sees it: title and headings above, caption, header and units of its table, the words."""
+    if document is None:
+        return quote.text
+    part = quoted_in_place(document, quote, marks)
+    table = (part.table.caption, part.table.units, part.table.period, *part.table.columns) if part.table else ()
+    return "\n".join((document.title, *part.under, *table, quote.text))
 
 
 NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ ,’']\d{3})++(?!\d)")
@@ -200,7 +211,7 @@ async def measure(
         if files := _texts(cases):
             await opened.add_sources(files, BASE, reader=PlainTextReader())
         for number, case in enumerate(cases, 1):
-            result = grade(case, await _ask(opened, case.question))
+            result = grade(case, await _ask(opened, case.question), opened.document)
             graded.append(result)
             report(f"{number}. {_described(result)} ({result.outcome}): {case.question}")
     return {"seconds": round(time.perf_counter() - began, 1), **figures(graded)}

@@ -40,6 +40,7 @@ PLACES = stems("location place site town city address country region headquarter
 LONG = 8  # words of a cell that is text, not a value
 SIMILAR = 4  # letters that two forms of a word share, at least
 CONDITIONS = 3  # of one reading
+CONTAINER = "table data list sheet"  # what a table is called, whatever it holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Grid:
         document = self.document
         kind = " ".join(noun for noun, formats in formats_by_noun().items() if document.kind in formats)
         owner, heading = document.meta.get(ORGANISATION, ""), document.heading_at(self.table.start)
-        return " ".join((document.title, _spaced(file_name(document.uri)), owner, heading, kind, "table"))
+        return " ".join((document.title, _spaced(file_name(document.uri)), owner, heading, kind, CONTAINER))
 
     @cached_property
     def about(self) -> frozenset[str]:
@@ -85,6 +86,15 @@ class Grid:
         if any(map(as_date, own.union(*self.heads))):
             around = frozenset(each for each in around if not any(map(str.isdigit, each)))
         return own | around
+
+    def compounded(self, words: Iterable[Word]) -> frozenset[int]:
+        """The words that are part of a compound in the name of the file or the document: "state crime" of statecrime.csv."""
+        joined = fold_case(f"{file_name(self.document.uri)} {self.document.title}").split()
+        return frozenset(
+            word.place
+            for word in words
+            if len(word.stem) > SIMILAR and any(word.stem in each and word.stem != each for each in joined)
+        )
 
     @cached_property
     def own(self) -> str:
@@ -425,7 +435,7 @@ def _selections(
 ) -> Iterator[Selection]:
     """The sets of conditions, on other columns than those `apart`, that with `bound` account for every word. No condition
     is superfluous."""
-    around = covered(asked.words, grid.about | grid.heads[grid.key] | grid.heads[0])
+    around = covered(asked.words, grid.about | grid.heads[grid.key] | grid.heads[0]) | grid.compounded(asked.words)
     usable = [each for each in wanted if each.column not in apart]
     for chosen in _choices(usable, bound, CONDITIONS):
         named = bound.union(*(each.words | covered(asked.words, grid.heads[each.column]) for each in chosen))
