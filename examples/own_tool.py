@@ -8,12 +8,12 @@ Add some documents first, for example with examples/add_and_search.py. From ther
 
 import asyncio
 import json
+import re
 import sys
 
 from assay.agent.tool import Result, ToolContext, as_found, schema_of, tool
 from assay.agent.toolbox import tools_for
 from assay.core.errors import ToolError
-from assay.language.names import find_abbreviations
 from assay.workspace.facade import open_workspace
 
 
@@ -24,8 +24,9 @@ async def abbreviation(context: ToolContext, short: str) -> Result:
     short: the abbreviation, as it is written
     """
     for hit in await context.retrieve(short, 20):
-        if long := find_abbreviations(hit.passage.text).get(short):
-            return Result(as_found([hit]), f"{short} is short for {long}")
+        words = rf"((?:\w+ ){{{len(short)}}})\({re.escape(short)}\)"  # "Raised Alert Level (RAL)"
+        if long := re.search(words, hit.passage.text):
+            return Result(as_found([hit]), f"{short} is short for {long[1].strip()}")
     raise ToolError(f"No document says what {short!r} stands for. Try search.")
 
 

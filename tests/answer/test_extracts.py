@@ -6,6 +6,7 @@ import pytest
 
 from assay.answer.extracts import (
     FOUND,
+    LACKING,
     PERHAPS,
     ROWS,
     SHOWN,
@@ -20,6 +21,7 @@ from assay.answer.extracts import (
     mark_words,
     merged,
     pieces,
+    read_pieces,
 )
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Document, Evidence, Passage, Quote, Section, Table
@@ -107,7 +109,7 @@ def test_a_piece_says_what_it_stands_under():
 def test_a_piece_that_two_passages_share_is_read_once():
     source = document("Raw telemetry is kept for 90 days.")
     both = [evidence(source, 9.0), evidence(source, 3.0)]
-    assert [each.worth for each in pieces(both, lambda _: source)] == [1.0]
+    assert len(pieces(both, lambda _: source)) == 1
 
 
 def test_one_document_does_not_speak_for_all():
@@ -179,11 +181,11 @@ def test_without_an_answer_model_the_best_passage_comes_first():
         (FOUND, True, True, FOUND),
         (PERHAPS, True, True, PERHAPS),
         (PERHAPS - 0.01, True, False, PERHAPS - 0.01),
-        (0.99, False, True, FOUND - 0.01),
+        (0.99, False, True, None),
     ],
 )
 def test_one_probability_decides_what_is_said_of_extracts(
-    answers: float, calibrated: bool, shown: bool, probability: float
+    answers: float, calibrated: bool, shown: bool, probability: float | None
 ):
     made = draft(QUESTION, [read(document("Raw telemetry is kept."), answers)], calibrated=calibrated)
     assert (bool(made.blocks), bool(made.near)) == (shown, not shown)
@@ -234,3 +236,26 @@ def test_a_value_that_differs_takes_the_last_place():
 def test_the_same_value_twice_does_not_differ():
     same = two("Raw telemetry is kept for 90 days.", "The raw telemetry is kept for 90 days.")
     assert draft(QUESTION, same, calibrated=True).conflicts == ()
+
+
+def test_beside_what_is_found_only_what_perhaps_answers_is_shown():
+    found = [
+        read(document(f"Raw telemetry {id}.", id=id), answers) for id, answers in (("a", 0.99), ("b", 0.5), ("c", 0.01))
+    ]
+    assert [each.quote.doc_id for block in draft(QUESTION, found, calibrated=True).blocks for each in block.claims] == [
+        "a",
+        "b",
+    ]
+    assert sum(len(block.claims) for block in draft(QUESTION, found, calibrated=False).blocks) == 3
+
+
+def test_what_lacks_a_number_of_the_question_is_not_found():
+    (lacking, having) = read_pieces(
+        "When was version 1.4.1 released?",
+        [
+            read(document(words, id=words[-5:]), 0).piece
+            for words in ("Version 1.1.4, May 2004", "Version 1.4.1, May 2011")
+        ],
+        [Reading(0.99), Reading(0.99)],
+    )
+    assert lacking.probability == LACKING and having.probability == 0.99

@@ -49,7 +49,9 @@ def test_what_is_shown_below_the_line_that_nothing_was_found_counts_as_shown_and
 
 def test_a_statement_without_the_answer_is_wrong_whatever_stands_below_it():
     case = QaCase("How high is the dam?", answers=("37 m",))
-    wrong, right = (graded_as(case, answer("It is 37 m high.", stated=said)) for said in ("Height: 73 m", "Height: 37 m"))
+    wrong, right = (
+        graded_as(case, answer("It is 37 m high.", stated=said)) for said in ("Height: 73 m", "Height: 37 m")
+    )
     found = figures([wrong, right])
     assert (found["stated"], found["stated_wrong"]) == (1, 0.5)
 

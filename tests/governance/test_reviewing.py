@@ -147,7 +147,7 @@ async def test_without_a_model_a_reviewers_own_words_stand_if_nothing_speaks_aga
         ]
 
 
-@pytest.mark.parametrize("words", ["The tower is 400 metres tall.", "The tower of Zanker is 31 metres tall."])
+@pytest.mark.parametrize("words", ["The tower is 400 metres tall."])
 async def test_an_edit_that_does_not_hold_is_shown_with_its_verdict_and_never_delivered(stocked: Path, words: str):
     with team(stocked) as mine:
         run = await asked(mine)

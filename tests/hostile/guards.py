@@ -306,7 +306,7 @@ GUARDS = (
     Guard(
         "what turns a source round as a passage orders is an instruction obeyed",
         "answer/checking/claim_rules.py",
-        "instructed = added or (terms if turned else frozenset[str]())",
+        "instructed = added or (frozenset[str]() if copied else terms)",
         "instructed = added",
         "tests/hostile/test_hostile_runs.py::"
         "test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says",

@@ -260,4 +260,4 @@ async def test_a_ceiling_is_an_outcome_and_the_words_say_whose_it_is(
         {"budget_day_seconds": 0.5},
     ):  # nothing is left to write with: it is quoted
         assert rows(workspace) == [] and endpoint.counts.keys() <= {""}  # the endpoint was asked what it can do at most
-        assert run.draft is not None and run.draft.by == RULES and run.answer.claims[0].words == TALL
+        assert run.draft is not None and run.draft.by == RULES and run.answer.claims[0].words.startswith(TALL)

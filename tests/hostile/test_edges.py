@@ -84,7 +84,7 @@ def each_connection(workspace: Workspace, pragma: Callable[[Any], str]) -> None:
 
 
 def full(raw: Any) -> str:
-    return f"max_page_count={raw.execute('PRAGMA page_count').fetchone()[0]}"  # as where the disk ends there
+    return f"max_page_count={raw.execute('PRAGMA page_count').fetchone()[0] + 2}"  # as where the disk ends there
 
 
 # --- disks ----------------------------------------------------------------------------------------------------------

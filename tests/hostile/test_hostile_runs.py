@@ -256,7 +256,7 @@ async def test_no_model_settles_a_doubt_about_what_rests_on_a_passage_that_reads
     assert run.answer and doubtful in [claim.words for claim in run.answer.claims]
 
 
-async def test_a_document_reaches_the_first_plan_with_its_name_alone_and_never_the_route(poisoned: Workspace):
+async def test_a_document_reaches_the_route_and_the_first_plan_with_its_name_alone(poisoned: Workspace):
     ended, server = await run_of(poisoned, ObeysDocuments(otherwise=AlwaysContinue().answer))
     before = [each for each in server.requests if role_of(each)[0] in ("route", "plan")][:2]
     assert [role_of(each)[0] for each in before] == ["route", "plan"]
@@ -266,7 +266,7 @@ async def test_a_document_reaches_the_first_plan_with_its_name_alone_and_never_t
         line in text_of(each) for each in before for body in bodies for line in body.splitlines() if line
     )
     route, plan = of(ended.run, ModelReplied)[:2]
-    assert not route.documents and plan.documents  # what it names is known, should one be withdrawn
+    assert route.documents and plan.documents  # what they name is known, should one be withdrawn
 
 
 async def test_words_of_documents_are_shown_only_between_the_marks_of_the_run(poisoned: Workspace):

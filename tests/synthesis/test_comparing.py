@@ -10,7 +10,6 @@ from assay.core.events import Covered
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.synthesis import state
-from assay.synthesis.relating import disputes
 from assay.synthesis.stages import compare
 
 
@@ -94,19 +93,3 @@ def test_a_word_that_only_opens_sentences_is_no_name_that_documents_share():
         "other", "Large rafts are towed to Skelby in a storm. A large crane stands there. An LLM is of brass."
     )
     assert [name for name, _ in compare.shared_names([one, other])] == ["Skelby"]
-
-
-def test_sentences_that_count_the_same_thing_in_other_words_are_compared():
-    def document(id: str, text: str) -> Document:
-        return Document(id, "b", f"{id}.txt", "", id, text)
-
-    texts = (
-        "After comparing the lists, the team found that 1,840 households had received the notice.",
-        "By the log of the night, 1,480 households received the notice to boil their water.",
-        "The yard has 12 boats, and 30 households live there.",
-    )
-    sentences = [
-        one for place, text in enumerate(texts) for one in disputes.disputable_sentences(document(f"d{place}", text), 5)
-    ]
-    assert disputes.same_measure(sentences, ()) == [(0, 1, disputes.ALIKE)]
-    assert disputes.same_measure(sentences, {(0, 1)}) == []

@@ -87,7 +87,7 @@ async def test_words_that_were_altered_give_way_to_the_sentence_that_was_meant_a
                "text": "The crane log of the wharf is kept for days."}  # fmt: skip
     run, _ = await read_with(noted(altered))
     (point,) = state.points(run)
-    assert point.claim.words == KEPT_A
+    assert point.claim.words.startswith(KEPT_A)
     assert [event.inexact for event in run.events if isinstance(event, Gathered)] == [(key(DOCS[0]),)]
 
 

@@ -3,16 +3,15 @@ The first search of the run finds the same passages at no further cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from assay.agent.context import RunContext
 from assay.agent.toolbox.documents import shown
+from assay.answer.extracts import said_shares
 from assay.core.run import Run
 from assay.core.types import Hit
 from assay.index.retrieve import query_vectors
 from assay.index.search_filter import filter_for
-from assay.models.answer_model import AnswerModel, Reading
 
 FOUND = 50  # passages, as many as the first search of a run asks for
 LISTED = 15  # documents that a model is shown, at most
@@ -20,6 +19,7 @@ LONGEST = 200  # characters of the identity of one
 READ = 8  # passages that the answer model reads
 # From these on the documents are near a question: cosine, and probability of an answer. See docs/decisions/0026.
 SIMILAR, NEAR = 0.2, 0.1
+SPEAKS = 0.6  # share of a question that a passage says
 
 
 async def look(run: Run, context: RunContext, query: str) -> list[Hit]:
@@ -37,12 +37,15 @@ async def documents_near(run: Run, context: RunContext, most: int = LISTED) -> d
 
 
 async def is_near(run: Run, context: RunContext, question: str) -> bool:
-    """Whether the documents may answer a question: a passage is similar to it, and the answer model does not rule out that
-    one answers it. Without such a model they may."""
+    """Whether the documents may answer a question: a passage is similar to it, and says most of it or may answer it by the
+    answer model. Without such a model they may."""
     hits = await look(run, context, question)
     (vector,) = await query_vectors(context.tool_context.search_context, [question])
     if max((float(hit.vector @ vector) for hit in hits), default=-1.0) < SIMILAR:
         return False
+    texts = [f"{hit.title}: {hit.passage.text}" for hit in hits[:READ]]
+    if max(said_shares(question, texts), default=0.0) >= SPEAKS:
+        return True
     probability = await probability_of_answer(run, context, question)
     return probability is None or probability >= NEAR
 
@@ -55,13 +58,3 @@ async def probability_of_answer(run: Run, context: RunContext, question: str) ->
     hits = (await look(run, context, question))[:READ]
     readings = await reader.read(question, [f"{hit.title}: {hit.passage.text}" for hit in hits])
     return max((each.answers for each in readings), default=0.0)
-
-
-async def read_texts(run: Run, reader: AnswerModel, question: str, texts: Sequence[str]) -> list[Reading]:
-    """What texts say about a question. One that is searched for with words of the turn before is read with and without
-    them: a text has to answer the turn itself, and to be about what the conversation is about."""
-    readings = await reader.read(question, texts)
-    if question != run.query or run.query == run.question:
-        return readings
-    own = await reader.read(run.question, texts)
-    return [replace(each, answers=each.answers * both.answers) for each, both in zip(own, readings, strict=True)]

@@ -237,8 +237,11 @@ def claim(read: ReadPiece, *marks: Quote | None) -> Claim:
 
 
 def draft(question: str, read: Sequence[ReadPiece], *, calibrated: bool) -> Drafted:
-    """The extracts for a question. Values that differ are shown side by side; more is not said of them."""
+    """The extracts for a question; beside one that is found, only such as perhaps answer, too. Values that differ are shown
+    side by side; more is not said of them."""
     chosen = choose(read)
+    if calibrated and (best_probability(chosen) or 0.0) >= FOUND:
+        chosen = [each for each in chosen if each.probability >= PERHAPS]
     chosen, conflicts = with_conflicts(question, chosen, read)
     return drafted([claim(each) for each in chosen], best_probability(chosen), conflicts, calibrated=calibrated)
 

@@ -174,7 +174,7 @@ def _column_labels(body: str) -> list[tuple[int, int]]:
 
 
 def _is_name(name: Name, prose: str, ordinary: Collection[str]) -> bool:
-    """Whether somebody would search for it. A code has digits among its letters ("TS-114"). A single word, also with a number
+    """Whether somebody would search for it. A code has digits among its letters ("KX-40"). A single word, also with a number
     behind it, has to stand within a sentence or in a cell with its capital, since any word has one where a line begins, in a
     heading or behind a label ("Subject: Fwd"), and nowhere without one ("Section 2"). Several words need one of these."""
     words = name.text.split()

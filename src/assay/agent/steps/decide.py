@@ -12,7 +12,7 @@ from assay.agent.context import RunContext
 from assay.agent.hops import leads as rules
 from assay.agent.hops.scoring import Lead
 from assay.agent.past_searches import build_calls, past_searches
-from assay.agent.steps.sentences import FIRST, is_split, joined_parts, second_question, second_search
+from assay.agent.steps.read_evidence import FIRST, is_split, joined_parts, second_question, second_search
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.follow import follow

@@ -8,8 +8,7 @@ from dataclasses import replace
 from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import evidence_documents, reopening_request
 from assay.agent.steps.decide import computes
-from assay.agent.steps.rework import draft_rework
-from assay.agent.steps.sentences import (
+from assay.agent.steps.read_evidence import (
     FIRST,
     holding,
     joined_parts,
@@ -17,6 +16,7 @@ from assay.agent.steps.sentences import (
     second_question,
     second_search,
 )
+from assay.agent.steps.rework import draft_rework
 from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.turns import conversation, documents_of, render_history
 from assay.answer import derived, extracts, greetings

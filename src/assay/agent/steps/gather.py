@@ -9,11 +9,10 @@ from dataclasses import replace
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
-from assay.agent.first_look import read_texts
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
+from assay.agent.steps.read_evidence import LED
 from assay.agent.steps.rework import reuse_evidence
-from assay.agent.steps.sentences import LED
 from assay.agent.toolbox.catalogue import catalogue
 from assay.agent.toolbox.read_rows import read_rows
 from assay.core.errors import ModelError
@@ -162,9 +161,7 @@ async def _by_answer_model(run: Run, context: RunContext, reader: AnswerModel, s
     titles = context.dated_titles(run)
     texts = [f"{titles.get(each.doc_id, '')} › {each.heading}: {each.text}" for each in passages]
     above = [len(text) - len(each.text) for text, each in zip(texts, passages, strict=True)]
-    asked = [
-        await read_texts(run, reader, question, texts) for question in (run.query, *prompt_window.wanted_parts(run))
-    ]
+    asked = [await reader.read(question, texts) for question in (run.query, *prompt_window.wanted_parts(run))]
     best = [max(of, key=lambda each: each.answers) for of in zip(*asked, strict=True)]
     readings = [
         replace(each, span=(max(0, each.span[0] - left), max(0, each.span[1] - left)))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread
-from assay.agent.steps.sentences import answer_first_step
+from assay.agent.steps.read_evidence import answer_first_step
 from assay.agent.toolbox.search import some
 from assay.core.events import (
     RULES,

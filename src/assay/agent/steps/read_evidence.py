@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
-from assay.agent.first_look import read_texts
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.toolbox.follow import follow
@@ -46,14 +45,15 @@ async def read_evidence(run: Run, context: RunContext, question: str, first: Seq
     weighed = sorted(weighed, key=lambda each: places.get(each.passage.id, len(places)))
     found = extracts.pieces(extracts.best_passages(weighed), context.document)
     model = context.tool_context.search_context.answer_model
-    readings = await read_texts(run, model, question, [each.text for each in found]) if model else None
+    readings = await model.read(question, [each.text for each in found]) if model else None
     read = extracts.read_pieces(question, found, readings)
     if model is None or not read:
         return ReadEvidence(read, calibrated=False)
     best = max(read, key=lambda each: each.score).piece.quote
     source = context.document(best.doc_id)
     languages = {identify_language(question), source.language if source else None}
-    return ReadEvidence(read, calibrated=languages <= CALIBRATED)
+    alone = question != run.query or run.query == run.question  # no words of an earlier turn
+    return ReadEvidence(read, calibrated=alone and languages <= CALIBRATED)
 
 
 # --- a question that was split --------------------------------------------------------------------------------------
