@@ -174,7 +174,8 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
         document = context.document(str(call.arguments["document"]))
         question = second_question(run) if second_search(run) else run.question
         found = look_up(question, [document] if document else [])
-        return derived.table_claims(found, run.evidence, document) if found and document else ()
+        blocks = derived.table_claims(found, run.evidence, document) if found and document else ()
+        return (*blocks, *_led_there(run, context)) if blocks else ()
     asked = catalogue.parse(run.question)
     ids = {each.passage.id for each in result.found}
     own = [each for each in run.evidence if each.passage.id in ids]
@@ -187,3 +188,14 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     quotes, keys = [each.quote for each in operands], [each.key for each in operands]
     claim = derived.derive(rule, quotes, keys, context.document, left)
     return (Block((claim,)),)
+
+
+def _led_there(run: Run, context: RunContext) -> tuple[Block, ...]:
+    """The extract where the first of two questions is answered, with the name marked that the second asks about."""
+    if second_search(run) is None:
+        return ()
+    name = run.bound[FIRST]
+    cited = [each for each in run.evidence if each.key in name.cites]
+    found = extracts.read_pieces(name.value, extracts.pieces(cited, context.document), None)
+    led = holding(name.value, found)[:1]
+    return tuple(Block((extracts.claim(each, extracts.mark_words(name.value, each.piece.quote)),)) for each in led)
