@@ -191,8 +191,13 @@ def extracts(answer: Answer, cited: Cited) -> list[Extract]:
     them, the rows that it is from."""
     claims = (*(answer.claims if shows_extracts(answer) else ()), *answer.near)
     quotes = [claim for claim in claims if claim.quote]
-    rows = [claim for claim in claims if _from_table(claim)]
-    shown = [each for claim in quotes or rows for each in cited_by(claim, cited) if claim.quote or each.table]
+    quoted = {claim.quote.doc_id for claim in quotes if claim.quote}
+    shown = [
+        each
+        for claim in claims
+        for each in cited_by(claim, cited)
+        if claim.quote or (_from_table(claim) and each.table and each.document not in quoted)
+    ]
     found: list[Extract] = []
     for each in dict.fromkeys(shown):
         last = found[-1] if found else None
