@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from assay.agent.context import RunContext
 from assay.agent.toolbox.documents import shown
-from assay.answer.extracts import said_shares
 from assay.core.run import Run
 from assay.core.types import Hit
 from assay.index.retrieve import query_vectors
@@ -17,9 +16,8 @@ FOUND = 50  # passages, as many as the first search of a run asks for
 LISTED = 15  # documents that a model is shown, at most
 LONGEST = 200  # characters of the identity of one
 READ = 8  # passages that the answer model reads
-# From these on the documents are near a question: cosine, and probability of an answer. See docs/decisions/0026.
-SIMILAR, NEAR = 0.2, 0.1
-SPEAKS = 0.6  # share of a question that a passage says
+# From these on the documents are near a question: cosine, cosine without a reading, probability of an answer. See decision 26.
+SIMILAR, SAME_THING, NEAR = 0.2, 0.4, 0.1
 
 
 async def look(run: Run, context: RunContext, query: str) -> list[Hit]:
@@ -37,15 +35,13 @@ async def documents_near(run: Run, context: RunContext, most: int = LISTED) -> d
 
 
 async def is_near(run: Run, context: RunContext, question: str) -> bool:
-    """Whether the documents may answer a question: a passage is similar to it, and says most of it or may answer it by the
-    answer model. Without such a model they may."""
+    """Whether the documents may answer a question: a passage is about the same thing, or it is similar and the answer model
+    does not rule out that one answers it. Without such a model, similar is enough."""
     hits = await look(run, context, question)
     (vector,) = await query_vectors(context.tool_context.search_context, [question])
-    if max((float(hit.vector @ vector) for hit in hits), default=-1.0) < SIMILAR:
-        return False
-    texts = [f"{hit.title}: {hit.passage.text}" for hit in hits[:READ]]
-    if max(said_shares(question, texts), default=0.0) >= SPEAKS:
-        return True
+    similar = max((float(hit.vector @ vector) for hit in hits), default=-1.0)
+    if not SIMILAR <= similar < SAME_THING:
+        return similar >= SAME_THING
     probability = await probability_of_answer(run, context, question)
     return probability is None or probability >= NEAR
 

@@ -256,6 +256,12 @@ def drafted(
     return Drafted((Block(tuple(claims)),), Shape.list, tuple(conflicts), probability=sure)
 
 
+def as_nearest(draft: Drafted) -> Drafted:
+    """A draft whose extracts are only the nearest ones."""
+    claims = tuple(claim for block in draft.blocks for claim in block.claims)
+    return replace(draft, blocks=(), conflicts=(), near=claims) if claims else draft
+
+
 def at_most_perhaps(draft: Drafted) -> Drafted:
     """A draft that is not said to have been found, whatever its probability."""
     return replace(draft, probability=None) if draft.blocks else draft

@@ -12,6 +12,7 @@ from assay.agent.steps.read_evidence import (
     FIRST,
     holding,
     joined_parts,
+    may_answer_turn,
     read_evidence,
     second_question,
     second_search,
@@ -129,7 +130,8 @@ async def draft_by_rule(run: Run, context: RunContext) -> AsyncIterator[Drafted]
         yield await _draft_parts(run, context, parts)
     else:
         read = await read_evidence(run, context, run.query)
-        yield extracts.draft(run.query, read.pieces, calibrated=read.calibrated)
+        drafted = extracts.draft(run.query, read.pieces, calibrated=read.calibrated)
+        yield drafted if await may_answer_turn(run, context, read) else extracts.as_nearest(drafted)
 
 
 async def _draft_chain(run: Run, context: RunContext) -> Drafted:

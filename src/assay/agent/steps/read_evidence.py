@@ -56,6 +56,16 @@ async def read_evidence(run: Run, context: RunContext, question: str, first: Seq
     return ReadEvidence(read, calibrated=alone and languages <= CALIBRATED)
 
 
+async def may_answer_turn(run: Run, context: RunContext, read: ReadEvidence) -> bool:
+    """Whether one of the best pieces may answer the turn itself, where it was searched for with words of the turn before."""
+    model = context.tool_context.search_context.answer_model
+    best = extracts.choose(read.pieces)
+    if model is None or run.query == run.question or not best:
+        return True
+    own = await model.read(run.question, [each.piece.text for each in best])
+    return max(each.answers for each in own) >= extracts.PERHAPS
+
+
 # --- a question that was split --------------------------------------------------------------------------------------
 
 
