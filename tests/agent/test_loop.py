@@ -179,10 +179,9 @@ def test_whatever_is_asked_ends_in_an_answer(filled: Workspace, question: str):
 
 def test_what_came_near_is_checked_like_any_claim(filled: Workspace):
     run = asyncio.run(play(asked("What is the boiling point of tungsten?"), context(filled)))
-    assert run.answer is not None and run.answer.outcome is Outcome.abstained
+    assert run.answer is not None and run.answer.outcome is not Outcome.answered
     key = run.evidence[0].key
-    forged = replace(
-        run.draft or pytest.fail("there is no draft"), near=(Claim("", (key,), quote=Quote("d", 0, 3, "lie")),)
-    )
+    lie = Claim("", (key,), quote=Quote("d", 0, 3, "lie"))
+    forged = replace(run.draft or pytest.fail("there is no draft"), blocks=(), conflicts=(), near=(lie,))
     events = tuple(forged if isinstance(event, Drafted) else event for event in run.events[:-1])
     assert answer(Run("r1", events), filled.document, {}).near == ()
