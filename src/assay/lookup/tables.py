@@ -32,7 +32,6 @@ from assay.lookup.table_question import (
 
 ROWS = 5000  # of a table that is read; one with more rows answers nothing
 LISTED = 40  # rows of an answer
-SHOWN = 12  # rows that are shown where none is stated
 YES, NO = frozenset({"yes", "y", "true", "x", "✓", "✔", "ja"}), frozenset({"no", "n", "false", "-", "–", "nein", ""})
 CENTURIES = 150  # years between the first and the last of a column; more are numbers
 SHORT = 4  # words of a cell that one name may stand for
