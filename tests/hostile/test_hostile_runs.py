@@ -83,7 +83,8 @@ def _outside_the_toolbox(run: Run) -> list[str]:
     return [
         f"{call.tool} was called, and is no tool"
         for call in run.calls
-        if call.tool not in TOOLS and (call.id not in results or not results[call.id].error or results[call.id].found)
+        if call.tool not in {*TOOLS, "read_rest"}
+        and (call.id not in results or not results[call.id].error or results[call.id].found)
     ] + [f"{len(each.calls)} calls at once" for each in of(run, Decided) if len(each.calls) > AT_ONCE]
 
 

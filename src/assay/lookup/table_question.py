@@ -47,9 +47,7 @@ KINDS = (
     ("name", re.compile(r"\bwho(?:m|se)?\b", re.I)),
     ("place", re.compile(r"\bwhere\b", re.I)),
 )
-SEVERAL = re.compile(
-    r"\W*+(?:(?:in|at|on|for|of|from) )?(?:which|what|who)\b|.*\b(?:all|every|each|list)\b", re.I | re.S
-)
+SEVERAL = re.compile(r"^\W*+(?:(?:in|at|on|for|of|from) )?(?:which|what|who)\b|\b(?:all|every|each|list)\b", re.I)
 COUNTED = re.compile(r"\bhow many\b|\bnumber of\b", re.I)
 ASKED = re.compile(
     r"\b(?:which|what|whose|list|name|all|every|each|how many|number of)\b(?: (?:of|the|all|our|my|these|those)\b)*+",
@@ -125,7 +123,7 @@ def parse(question: str) -> TableQuestion:
             before = fold_case(raw[place - 1]) if place else ""
             words.append(Word(plain, stem_word(plain), place, before, named))
     ordering = [word for word in words if word.text in SMALLEST | LARGEST]
-    operation = Operation.rows if SEVERAL.match(question) else Operation.cell
+    operation = Operation.rows if SEVERAL.search(question) else Operation.cell
     if COUNTED.search(question):
         operation = Operation.counted
     elif ordering:

@@ -20,7 +20,7 @@ from assay.language.terms import content_terms
 LONGEST = 900  # characters of a quotation
 TITLE = 100  # characters of a line that others may stand under
 CLOSE = 0.5  # of a claim's words that the sentence has from which it was taken
-REFERENCES = re.compile(r"\s*\[\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*\]")
+REFERENCES = re.compile(r"(?<!\s)\s*+\[\d{1,3}(?:\s?[,;–-]\s?\d{1,3})*\]")
 BROKEN = re.compile(r"(?<=[^\W\d_])-[ \t]*\n\s*(?=[^\W\d_])")
 ENDED = re.compile(r"[.!?…。！？;；][\"'”’»)\]*_~]*$")
 WIDE = re.compile(r"(?=([\u3040-\u30ff\u3400-\u9fff]{2}))")  # scripts without spaces: two signs are a word

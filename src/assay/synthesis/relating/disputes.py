@@ -6,17 +6,18 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from assay.agent.context import RunContext
-from assay.answer.conflicts.dispute import Dispute, Statement, between
+from assay.answer.conflicts.dispute import ALIKE, Dispute, Statement, between
 from assay.core.types import Document, Quote
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_statement, is_table_row, split_sentences
-from assay.language.terms import content_terms, fold_case
+from assay.language.terms import content_terms, fold_case, stem_word
 
 OF_ONE, OF_ALL = 40, 4000  # sentences to compare, per document and in total
 LONGEST = 40  # maximum words of such a sentence
@@ -24,6 +25,8 @@ NEAR = 0.6  # cosine similarity
 MOST, OF_PAIR = 24, 3  # contradictions, in all and of two documents
 MOULD = 0.6  # share of the smaller passage's words above which two passages follow one template
 BESIDE, COMPARED = 3, 2000  # candidate pairs, per sentence and in total
+SHARED = 3  # words that sentences which count the same thing have in common
+COUNTED = re.compile(r"\d ([^\W\d_]++)")
 BLOCK = 512  # sentences compared with all others at a time
 
 
@@ -62,7 +65,8 @@ async def contradictions(context: RunContext, documents: Sequence[Document], mos
     if len({one.quote.doc_id for one in sentences}) < 2:
         return Comparison((), len(sentences))
     vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in sentences])
-    pairs = nearest([one.quote.doc_id for one in sentences], vectors)
+    near = nearest([one.quote.doc_id for one in sentences], vectors)
+    pairs = [*near, *same_measure(sentences, {pair[:2] for pair in near})]
     found = await asyncio.to_thread(lambda: list(_disputes(sentences, pairs)))
     kept: list[Contradiction] = []
     couples: Counter[frozenset[str]] = Counter()
@@ -128,6 +132,30 @@ def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, 
                     pairs[(min(at + row, int(column)), max(at + row, int(column)))] = near
     ranked = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))[:COMPARED]
     return [(one, other, near) for (one, other), near in ranked]
+
+
+def same_measure(
+    sentences: Sequence[DisputableSentence], known: Collection[tuple[int, int]]
+) -> list[tuple[int, int, float]]:
+    """Further pairs: sentences of two documents that count the same thing in mostly different words."""
+    by_unit: dict[str, list[int]] = {}
+    for place, one in enumerate(sentences):
+        for unit in _units(one.statement.words):
+            by_unit.setdefault(unit, []).append(place)
+    terms = [frozenset(content_terms(one.statement.words)) for one in sentences]
+    found = {
+        pair: len(terms[pair[0]] & terms[pair[1]])
+        for places in by_unit.values()
+        for pair in combinations(places, 2)
+        if sentences[pair[0]].quote.doc_id != sentences[pair[1]].quote.doc_id and pair not in known
+    }
+    ranked = sorted((pair for pair, shared in found.items() if shared >= SHARED), key=lambda pair: (-found[pair], pair))
+    return [(one, other, ALIKE) for one, other in ranked[:COMPARED]]
+
+
+def _units(words: str) -> set[str]:
+    """What a sentence counts: the words behind its numbers."""
+    return {stem_word(each) for each in COUNTED.findall(fold_case(words))}
 
 
 def are_same_template(ours: str, theirs: str) -> bool:
