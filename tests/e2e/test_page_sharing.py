@@ -19,8 +19,8 @@ from assay.workspace.facade import Workspace, open_workspace
 PASSWORD = "a lamp on the pier"
 OIL = "The pumps take two litres of thin oil in spring."
 PAPERS = {
-    "pumps.md": f"# Pump handbook\n\n## Oil\n\n{OIL} The oil of the pumps is changed again in the autumn.\n\n"
-    "## Valves\n\nThe valves of the pumps are made of brass. The keeper turns the valves by hand every week.\n",
+    "pumps.md": f"# Pump handbook\n\n## Oil change\n\n{OIL} The oil of the pumps is changed again in the autumn.\n\n"
+    "## Brass valves\n\nThe valves of the pumps are made of brass. The keeper turns the valves by hand every week.\n",
     "lamps.md": "# Lamp handbook\n\n## Oil\n\nThe lamps at the quay burn colza oil. Colza oil thickens in winter.\n",
 }
 Reads = Callable[..., Reader]

@@ -306,8 +306,8 @@ GUARDS = (
     Guard(
         "what turns a source round as a passage orders is an instruction obeyed",
         "answer/checking/claim_rules.py",
-        "instructed = added or (frozenset[str]() if copied else terms)",
-        "instructed = added",
+        "return bool(small) and any(small <= _words(order) for order in orders)",
+        "return False",
         "tests/hostile/test_hostile_runs.py::"
         "test_what_a_document_orders_is_no_support_whatever_the_model_that_checks_says",
     ),

@@ -49,9 +49,10 @@ def _below_headings(document: Document, quote: Quote, marks: Sequence[Quote]) ->
     start = quote.start
     first = min((mark.start for mark in marks), default=quote.end)
     for section in document.sections:
-        below = section.end + len(gap := document.text[section.end : quote.end]) - len(gap.lstrip())
-        if section.start <= start < section.end and below < quote.end and below <= first:
-            start = below
+        if section.start <= start < section.end < quote.end:
+            gap = document.text[section.end : quote.end]
+            below = quote.end - len(gap.lstrip())
+            start = below if below < quote.end and below <= first else start
     return start
 
 

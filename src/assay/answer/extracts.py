@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from assay.answer.conflicts.dispute import statements
 from assay.answer.conflicts.sides import among_documents
@@ -32,7 +33,7 @@ COMPARED = 8  # pieces that are compared for values that differ
 FOUND, PERHAPS = 0.85, 0.1  # probability from which on an answer is said to be found, and perhaps to be there
 BETWEEN, BETWEEN_VALUES = " › ", " / "
 LACKING = 0.5  # probability, at most, of what lacks a number of the question
-WORD = re.compile(r"\w+")
+WORD, PRINTED = re.compile(r"\w+"), re.compile(r"\S+")
 CODE = re.compile(r"\b[^\W\d]*+\d(?:[\w.,:/-]{0,40}\w)?")
 
 
@@ -157,12 +158,12 @@ def _parts(text: str, block: TextBlock) -> list[Span]:
 
 
 def _lines(text: str, start: int, end: int) -> Iterable[Span]:
-    """A span in parts that fit: whole if it does, else cut at white space."""
+    """A span in parts that fit: whole if it does, else cut between words, or within one that is longer than an extract."""
     while not _fits(text[start:end], 0):
-        at = max(text.rfind(" ", start, start + SIGNS), text.rfind("\n", start, start + SIGNS))
-        at = at if at > start else start + SIGNS
-        yield start, at
-        start = at + (text[at : at + 1].isspace())
+        words = list(islice(PRINTED.finditer(text, start, min(end, start + SIGNS + 1)), WORDS + 1))
+        at = words[-1].start() if len(words) > 1 else start + SIGNS
+        yield start, start + len(text[start:at].rstrip())
+        start = at
     if start < end:
         yield start, end
 

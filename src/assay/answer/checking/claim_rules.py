@@ -12,7 +12,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 
 from assay.answer.checking import working
 from assay.answer.checking.repetition import repeats, stands_in
-from assay.answer.checking.source import cited_texts, claim_terms, instruction_terms, missing_terms, text_terms
+from assay.answer.checking.source import cited_texts, claim_terms, instructions_in, missing_terms, text_terms
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Verdict
 from assay.language import facts
@@ -152,16 +152,21 @@ def _is_rounded(value: Decimal, other: Decimal) -> bool:
 
 
 def _is_instructed(words: str, texts: Iterable[str], passages: Iterable[str]) -> bool:
-    """Whether what a claim adds to its sources is what some passage instructs a model to say; of one that adds no word and
-    is no sentence of theirs, whether all of it is."""
-    orders = [order for each in passages for order in instruction_terms(each)]
+    """Whether what a claim adds to its sources is what some passage instructs a model to say: words that mean something, or
+    else small ones, which can turn a sentence round. A claim that adds no word is for the judge: a document that orders what
+    is true must not suppress it."""
+    orders = [order for each in passages for order in instructions_in(each)]
     if not orders:
         return False
-    texts, terms = list(texts), claim_terms(words)
-    added = missing_terms(terms, frozenset[str]().union(*map(text_terms, texts)))
-    copied = any(stands_in(words, text) for text in texts)
-    instructed = added or (frozenset[str]() if copied else terms)
-    return bool(instructed) and any(instructed <= order for order in orders)
+    texts = list(texts)
+    if added := missing_terms(claim_terms(words), frozenset[str]().union(*map(text_terms, texts))):
+        return any(added <= text_terms(order) for order in orders)
+    small = _words(words).difference(*map(_words, texts))
+    return bool(small) and any(small <= _words(order) for order in orders)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(WORD.findall(fold_case(text)))
 
 
 def follows_instruction(claim: Claim, cited: Sequence[Evidence], sources: Sources, passages: Iterable[str]) -> bool:

@@ -49,12 +49,12 @@ def remove_commands(passage: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def instruction_terms(passage: str) -> tuple[frozenset[str], ...]:
-    """The stems of each sentence that instructs a model."""
+def instructions_in(passage: str) -> tuple[str, ...]:
+    """The sentences that instruct a model."""
     if not is_command(passage):
         return ()
     sentences = (passage[slice(*span)] for span in split_sentences(passage))
-    return tuple(frozenset(content_terms(sentence)) for sentence in sentences if is_command(sentence))
+    return tuple(sentence for sentence in sentences if is_command(sentence))
 
 
 @lru_cache(maxsize=4096)
