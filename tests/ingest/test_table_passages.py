@@ -19,7 +19,7 @@ from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Q
 from assay.evidence.assess import build_prompt
 from assay.ingest.formats import html
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.serve.views.run_views import answer_view, evidence_view
+from assay.serve.run_views import answer_view, evidence_view
 from assay.store import documents
 from assay.store.schema import tables
 from assay.testing.word_embedder import WordEmbedder
