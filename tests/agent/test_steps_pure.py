@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from doubles import passages_in, schema_of
+from doubles.protocol import body_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,8 +52,6 @@ from assay.models.answer_model import Reading
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.token_estimate import fair_share
-from assay.testing import passages_in, schema_of
-from assay.testing.protocol import body_of
 
 TEXT = (
     "The tower of the light-\nhouse is “31 metres” tall, as the log says. It was built by hand,\n"

@@ -15,6 +15,7 @@ from assay.agent.toolbox import TOOLS
 from assay.core.access import Base, Principal
 from assay.core.errors import ToolError
 from assay.core.types import Document, Evidence, Row
+from assay.evaluate.plain_text import WordEmbedder
 from assay.evidence.weigh import evidence_key, quote
 from assay.index.memory.memory_index import MemoryIndex
 from assay.index.retrieve import SearchContext
@@ -25,7 +26,6 @@ from assay.store.access import grants as people
 from assay.store.database import Store
 from assay.store.schema import acceptances, grants
 from assay.store.schema import documents as documents_table
-from assay.testing.word_embedder import WordEmbedder
 
 ANN, BOB = Principal("ann"), Principal("bob")
 TODAY = "2025-07-01"

@@ -19,9 +19,9 @@ from assay.evidence import assess
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
 from assay.models.wire import json_extract, reply_schema
 from assay.prompts.fence import fence
-from assay.testing import AlwaysContinue, ChatServer, InventsKeys, ObeysDocuments, RandomModel, SameCall, UnknownTools
-from assay.testing.fill_policies import cooperative_reply
-from assay.testing.protocol import body_of
+from doubles import AlwaysContinue, ChatServer, InventsKeys, ObeysDocuments, RandomModel, SameCall, UnknownTools
+from doubles.fill_policies import cooperative_reply
+from doubles.protocol import body_of
 
 KEYS = ["1a2b3c4d", "00ff00ff"]
 EVIDENCE = "\n".join(

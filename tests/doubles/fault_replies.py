@@ -13,11 +13,11 @@ from typing import Any
 
 from assay.core.types import Usage
 from assay.models.llm import Reply, ToolCall
-from assay.testing.chat_server import completion, error, events
-from assay.testing.fill import fill
-from assay.testing.fill_policies import cooperative_policy, cooperative_reply
-from assay.testing.local_server import HttpExchange
-from assay.testing.protocol import (
+from doubles.chat_server import completion, error, events
+from doubles.fill import fill
+from doubles.fill_policies import cooperative_policy, cooperative_reply
+from doubles.local_server import HttpExchange
+from doubles.protocol import (
     ConnectionAction,
     HttpReply,
     ModelOutput,

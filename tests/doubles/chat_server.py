@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from assay.models.llm import Reply
-from assay.testing.local_server import HttpExchange, LocalServer
-from assay.testing.protocol import AnswerFunction, ConnectionAction, HttpReply, call_answer, reply_of, role_of
-from assay.testing.trial_replies import trial_rulings
+from doubles.local_server import HttpExchange, LocalServer
+from doubles.protocol import AnswerFunction, ConnectionAction, HttpReply, call_answer, reply_of, role_of
+from doubles.trial_replies import trial_rulings
 
 NOT_ANSWERED = 418  # a status that clients do not retry
 PIECE = 24  # characters in a streamed piece

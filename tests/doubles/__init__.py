@@ -1,4 +1,4 @@
-"""Test models and servers, for Assay and for what is built on it. Nothing here leaves 127.0.0.1.
+"""Models and servers that play a part in tests. Nothing here leaves 127.0.0.1.
 
 Script           a model that replies by role as scripted, in process or behind a `ChatServer`
 ChatServer       a chat endpoint on 127.0.0.1 with a function in the place of the model
@@ -6,13 +6,12 @@ FaultServer      a `ChatServer` that fails on request, in every way that `Endpoi
 RandomModel, AlwaysContinue, SameCall, UnknownTools, InventsKeys, ObeysDocuments      hostile models
 synthesis_model  a model that can write a whole synthesis, in the documents' own words
 WordAnswers      an instant answer model that only knows words
-WordEmbedder     an instant embedder that only knows words
 """
 
-from assay.testing.chat_server import ChatServer
-from assay.testing.fault_replies import EndpointFault
-from assay.testing.fault_server import FaultServer
-from assay.testing.hostile_models import (
+from doubles.chat_server import ChatServer
+from doubles.fault_replies import EndpointFault
+from doubles.fault_server import FaultServer
+from doubles.hostile_models import (
     AlwaysContinue,
     InventsKeys,
     ObeysDocuments,
@@ -20,7 +19,7 @@ from assay.testing.hostile_models import (
     SameCall,
     UnknownTools,
 )
-from assay.testing.protocol import (
+from doubles.protocol import (
     ConnectionAction,
     HttpReply,
     ScriptedCall,
@@ -32,7 +31,7 @@ from assay.testing.protocol import (
     text_of,
     tools_of,
 )
-from assay.testing.replies import (
+from doubles.replies import (
     argues,
     beside_the_point,
     direct,
@@ -51,10 +50,9 @@ from assay.testing.replies import (
     verdicts,
     writes,
 )
-from assay.testing.script import Script, UnexpectedRequest, calls, no_calls
-from assay.testing.synthesis_replies import synthesis_model
-from assay.testing.word_answers import WordAnswers
-from assay.testing.word_embedder import WordEmbedder
+from doubles.script import Script, UnexpectedRequest, calls, no_calls
+from doubles.synthesis_replies import synthesis_model
+from doubles.word_answers import WordAnswers
 
 __all__ = [
     "AlwaysContinue",
@@ -73,7 +71,6 @@ __all__ = [
     "UnexpectedRequest",
     "UnknownTools",
     "WordAnswers",
-    "WordEmbedder",
     "argues",
     "beside_the_point",
     "calls",

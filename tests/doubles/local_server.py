@@ -178,7 +178,7 @@ class _Protocol(H11Protocol):
             _reset(transport)
 
 
-_SILENT = logging.Logger("assay.testing", logging.CRITICAL + 1)
+_SILENT = logging.Logger("doubles", logging.CRITICAL + 1)
 
 
 def _reset(transport: asyncio.Transport) -> None:

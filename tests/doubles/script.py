@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.models.llm import Prompt, Reply
-from assay.testing.fill_policies import cooperative_reply
-from assay.testing.protocol import (
+from doubles.fill_policies import cooperative_reply
+from doubles.protocol import (
     ModelOutput,
     Request,
     ScriptedCall,

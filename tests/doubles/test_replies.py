@@ -16,7 +16,7 @@ from assay.answer.revise import Revisions
 from assay.evidence.assess import Weights
 from assay.models.llm import Message, Prompt
 from assay.prompts.fence import fence
-from assay.testing import Script, UnexpectedRequest, replies
+from doubles import Script, UnexpectedRequest, replies
 
 PASSAGES = "\n".join(
     [

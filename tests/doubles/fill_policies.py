@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from assay.testing.fill import FillPolicy, Path, fill
-from assay.testing.protocol import (
+from doubles.fill import FillPolicy, Path, fill
+from doubles.protocol import (
     ModelOutput,
     Request,
     ScriptedCall,

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 
 from assay.models.llm import Reply, ToolCall
-from assay.testing import ChatServer, ConnectionAction, HttpReply, ScriptedCalls, calls, role_of
-from assay.testing.local_server import HttpExchange
+from doubles import ChatServer, ConnectionAction, HttpReply, ScriptedCalls, calls, role_of
+from doubles.local_server import HttpExchange
 
 ASKED = {"messages": [{"role": "system", "content": "Assay · judge\nIs it enough?"}]}
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}

@@ -17,8 +17,8 @@ import pytest
 
 from assay.models.llm import ToolSpec
 from assay.models.wire import reply_schema as form
-from assay.testing import EndpointFault, FaultServer, Script
-from assay.testing.fault_replies import NO_SUCH_TOOL
+from doubles import EndpointFault, FaultServer, Script
+from doubles.fault_replies import NO_SUCH_TOOL
 
 WEIGHTS = {
     "type": "object",

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.testing.chat_server import ChatServer
-from assay.testing.fault_replies import EndpointFault, faulty_reply, with_wrong_usage
-from assay.testing.protocol import (
+from doubles.chat_server import ChatServer
+from doubles.fault_replies import EndpointFault, faulty_reply, with_wrong_usage
+from doubles.protocol import (
     AnswerFunction,
     ConnectionAction,
     HttpReply,

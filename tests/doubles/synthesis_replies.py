@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.testing import replies
-from assay.testing.fill_policies import cooperative_reply
-from assay.testing.protocol import ModelOutput, Request, role_of, schema_of, text_of
-from assay.testing.script import ReplyWriter, ScriptLine
+from doubles import replies
+from doubles.fill_policies import cooperative_reply
+from doubles.protocol import ModelOutput, Request, role_of, schema_of, text_of
+from doubles.script import ReplyWriter, ScriptLine
 
 Json = dict[str, Any]
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.testing.protocol import keys_in, passages_in, quoted_in
-from assay.testing.script import ReplyWriter
+from doubles.protocol import keys_in, passages_in, quoted_in
+from doubles.script import ReplyWriter
 
 Json = dict[str, Any]
 Schema = Mapping[str, Any] | None

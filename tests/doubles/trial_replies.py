@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from assay.answer.checking.trial import TrialClaim, trial_claims
-from assay.testing.fill_policies import cooperative_reply
-from assay.testing.protocol import Request, role_of, text_of
+from doubles.fill_policies import cooperative_reply
+from doubles.protocol import Request, role_of, text_of
 
 _NUMBER = re.compile(r"\d+")
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from assay.models.llm import Prompt, Reply
-from assay.testing.fill import FillPolicy, Path
-from assay.testing.fill_policies import (
+from doubles.fill import FillPolicy, Path
+from doubles.fill_policies import (
     cooperative_policy,
     cooperative_reply,
     is_key,
@@ -23,7 +23,7 @@ from assay.testing.fill_policies import (
     reply_by_policy,
     seeded_random,
 )
-from assay.testing.protocol import (
+from doubles.protocol import (
     ModelOutput,
     Request,
     ScriptedCall,

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from assay.testing.fill import fill
-from assay.testing.fill_policies import cooperative_policy, random_policy
+from doubles.fill import fill
+from doubles.fill_policies import cooperative_policy, random_policy
 
 
 class Leaf(BaseModel):

@@ -15,7 +15,7 @@ from typing import Any
 
 from assay.core.types import Usage
 from assay.models.llm import Prompt, Reply, ToolCall
-from assay.testing.local_server import HttpExchange
+from doubles.local_server import HttpExchange
 
 Request = Mapping[str, Any]  # the parsed body of one POST to /v1/chat/completions
 
