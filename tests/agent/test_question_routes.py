@@ -37,6 +37,7 @@ from assay.agent import tool_context
 from assay.agent.hops.leads import is_unit
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import Limits
+from assay.answer.weigh import Weight
 from assay.core.errors import UserError
 from assay.core.events import (
     OTHER_WORDS,
@@ -58,7 +59,6 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.evidence.assess import Weight
 from assay.language import dates
 from assay.workspace.ask import run_context_for
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from assay.agent import prompt_window
 from assay.agent.steps.decide import already_called, same_call
+from assay.answer.weigh import evidence_key, quote
 from assay.core.events import (
     Asked,
     Call,
@@ -26,7 +27,6 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Plan, PlanStep
-from assay.evidence.weigh import evidence_key, quote
 from assay.models.token_estimate import estimate_tokens
 from assay.prompts.fence import fence, fence_mark
 

@@ -13,9 +13,8 @@ from pydantic import BaseModel
 from assay.agent.steps.judge import Sufficiency
 from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
-from assay.answer import draft, revise
+from assay.answer import draft, revise, weigh
 from assay.answer.checking import model_rulings
-from assay.evidence import assess
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
 from assay.models.wire import json_extract, reply_schema
 from assay.prompts.fence import fence
@@ -42,7 +41,7 @@ SUFFICIENCY["required"] = ["answers", "enough", "missing", "surprise"]
 ASKED: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "route": (Routing, Routing.model_json_schema(), "Question: Is aspirin any use?"),
     "plan": (Planning, Planning.model_json_schema(), "Question: Is aspirin any use?"),
-    "weigh": (assess.Weights, assess.schema(2), PASSAGES),
+    "weigh": (weigh.Weights, weigh.schema(2), PASSAGES),
     "judge": (Sufficiency, SUFFICIENCY, EVIDENCE),
     "write": (draft.Writing, draft.schema(KEYS), EVIDENCE),
     "write · revise": (revise.Revisions, revise.schema(3, KEYS), EVIDENCE),
@@ -176,7 +175,7 @@ async def test_an_easy_going_model_agrees_quotes_and_cites_what_it_is_shown():
     def said(role: str) -> Any:
         return cooperative_reply(body_of(prompt(role)))
 
-    weights = assess.Weights.model_validate(said("weigh")).passages
+    weights = weigh.Weights.model_validate(said("weigh")).passages
     assert [(each.id, each.quote) for each in weights] == [
         ("P1", "Aspirin lowers fever in adults."),
         ("P2", "Willow bark holds salicin."),

@@ -13,7 +13,7 @@ from assay.agent.steps.route import Routing
 from assay.answer.checking.model_rulings import Rulings
 from assay.answer.draft import Direct, Writing
 from assay.answer.revise import Revisions
-from assay.evidence.assess import Weights
+from assay.answer.weigh import Weights
 from assay.models.llm import Message, Prompt
 from assay.prompts.fence import fence
 from doubles import Script, UnexpectedRequest, replies

@@ -146,7 +146,7 @@ def test_an_unfinished_run_is_finished_with_the_same_answer(name: str, label: st
     done = finish(folder, run, told["how"], model.answer if model else None)
     before, after = ([current_kind(kind) for kind in each["kinds"]] for each in (told, done))
     if model is None:  # extracts in place of sentences that rules chose
-        assert (done["answer"] is None) == (told["answer"] is None) and after[-1] == before[-1]
+        assert bool(done["answer"]) == bool(told["answer"]) and after[-1] == before[-1]
     else:  # passages are weighed and claims are judged in other requests now, and fewer names are followed
         said, before_said = (what_is_said(each["answer"]) for each in (done, told))
         queries, before_queries = ({each["query"] for each in one.pop("searched")} for one in (said, before_said))

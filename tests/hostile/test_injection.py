@@ -22,6 +22,7 @@ from assay.answer.checking import claim_rules, model_rulings
 from assay.answer.checking.judge import JUDGE
 from assay.answer.checking.model_rulings import JudgeRequest
 from assay.answer.evidence_text import Sources
+from assay.answer.weigh import evidence_key
 from assay.core.events import Asked, Gathered, Mode
 from assay.core.run import Run
 from assay.core.types import (
@@ -37,7 +38,6 @@ from assay.core.types import (
     Shape,
     Verdict,
 )
-from assay.evidence.weigh import evidence_key
 from assay.language.injection import TAINT_REASON, is_command, is_suspicious, is_tainted, note_taint
 from assay.prompts.fence import fence, fence_mark
 from assay.workspace.facade import Workspace

@@ -12,12 +12,12 @@ import pytest
 from sqlalchemy import select, update
 
 from assay.answer.evidence_text import Sources, quotations
+from assay.answer.weigh import build_prompt
 from assay.core.codec import from_json, to_json
 from assay.core.events import Found
 from assay.core.tables import table_rows
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote
 from assay.evaluate.plain_text import WordEmbedder
-from assay.evidence.assess import build_prompt
 from assay.ingest.formats import html
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.serve.views.run_views import answer_view, evidence_view

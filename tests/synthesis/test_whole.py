@@ -18,8 +18,8 @@ from assay.core.codec import from_json, to_json
 from assay.core.events import Answered, Failed, ModelReplied
 from assay.core.run import Run
 from assay.core.types import Outcome, Usage, Verdict
-from assay.evidence.quotation import stands, within
 from assay.governance.replay import replay
+from assay.language.quotation import stands, within
 from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import state
 from assay.workspace.ask import run_context_for

@@ -16,7 +16,7 @@ from assay.core.types import Document, Section, TableRow
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_statement, split_statements
 from assay.language.terms import content_terms
-from assay.lookup.tables import Grid, is_total, look_up
+from assay.tables.lookup import Grid, is_total, look_up
 
 PLAIN = re.compile(r"[^\W_][\w ,.’'()&/-]*")  # a name, and nothing that could be more
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.):]?\s+(?=\S)")

@@ -1,4 +1,5 @@
-"""Kinds of table, learned from the shelf: which table of a document is the principal one that has the rows a question asks for.
+"""What is said of a table around its rows: the context of a passage (caption, units, period, header), row labels, and kinds of
+table that are learned from them: which table of a document is the principal one with the rows that a question asks for.
 
 Tables whose row labels recur across documents are of one kind. The more documents have the labels of a table, the more it is
 the one that every document of its kind has (a balance sheet, a bill of quantities), and not an extract of it. Pure.
@@ -7,12 +8,16 @@ docs/decisions/0022-finding-the-page.md has what it is worth.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from assay.core.tables import BETWEEN, LINES, header_end, table_rows, tables_within
+from assay.core.types import Document, Table
 from assay.language.glossary import AskedRow, Glossary, Terms, asked_rows, name_grams
-from assay.language.table_labels import TableLabels
+from assay.language.terms import content_terms
+from assay.language.units import BARE_MONEY
 
 MOST_TABLES = 3  # of a document that a question is sent to
 PART = 0.6  # the worth of a label that has more words than were asked for
@@ -105,3 +110,82 @@ def _match(row: AskedRow, label: Terms) -> float:
         return 1.0
     longer = (each < label and len(label) - len(each) <= min(MORE_WORDS, len(each)) for each in row.spellings)
     return PART if any(longer) else 0.0
+
+
+MOST_LABELS = 120  # of a table that are kept; a longer one is a list, whose labels are names
+_ASIDE = re.compile(r"\([^()]*+\)|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class TableLabels:
+    """A table with the stems of its caption and of each of its row labels, in one string each."""
+
+    start: int
+    end: int
+    caption: str
+    labels: tuple[str, ...]
+
+
+def table_labels(document: Document) -> list[TableLabels]:
+    """The labels of a document's tables, without the groups that they stand in, numbers and asides."""
+    found: list[TableLabels] = []
+    for table in document.tables:
+        rows = table_rows(table, document.text)[:MOST_LABELS]
+        labels = dict.fromkeys(_stems(row.label.rpartition(BETWEEN)[2]) for row in rows)
+        found.append(TableLabels(table.start, table.end, _stems(table.caption), tuple(filter(None, labels))))
+    return found
+
+
+def _stems(text: str) -> str:
+    return " ".join(content_terms(_ASIDE.sub(" ", text)))
+
+
+DOUBTFUL = "The order of the text on this page is uncertain."
+SHOWN_NAME = 160  # characters of a caption, or of a column name, where it stands for a table
+
+
+def passage_context(document: Document, start: int, end: int, heading: str) -> str:
+    """What `text[start:end]` and the heading above it do not say, in the words of the document. It is searched with the passage
+    and shown beside it."""
+    tables = [
+        table for table in tables_within(document.tables, start, end) if table_rows(table, document.text, start, end)
+    ]
+    shown = " ".join(document.text[start:end].split())
+    doubtful = any(start - 4 < seam < end + 4 for seam in document.seams)
+    lines = [line for table in tables for line in _table_lines(document, table, start, end, shown, heading)]
+    units = _declared_units(document, tables, start, end)
+    stated = units in shown or units in heading or any(units in line for line in lines)
+    return "\n".join(dict.fromkeys(filter(None, (*lines, "" if stated else units, DOUBTFUL if doubtful else ""))))
+
+
+def _declared_units(document: Document, tables: Sequence[Table], start: int, end: int) -> str:
+    """What the section declares, if the text beside the tables has amounts without a scale."""
+    units = document.units_at(start)
+    if not units:
+        return ""
+    edges = [start, *(edge for table in tables for edge in (table.start, table.end)), end]
+    beside = zip(edges[::2], edges[1::2], strict=True)
+    return units if any(BARE_MONEY.search(document.text, low, high) for low, high in beside if low < high) else ""
+
+
+def _table_lines(document: Document, table: Table, start: int, end: int, shown: str, heading: str) -> list[str]:
+    """Caption, units and period, the header, and the group of the first row, as far as they are not there."""
+    rows = table_rows(table, document.text, start, end)
+    caption, *further = (
+        [words for words in part if words and words not in shown and words not in heading]
+        for part in (table.caption.split(LINES), [table.units], [table.period])
+    )
+    further = [words for part in further for words in part if words not in table.caption]
+    columns = [name for name in table.columns if name]
+    has_header = start <= table.start < header_end(table)  # the header is in this part
+    missing = not has_header and any(name not in shown for name in columns)
+    group = rows[0].label.removesuffix(rows[0].cells[0].text).removesuffix(BETWEEN)
+    return [
+        LINES.join(filter(None, (_short(LINES.join(caption)), *map(_short, further)))),
+        _short(" | ".join(columns), 2 * SHOWN_NAME) if missing else "",
+        _short(group) if group.rpartition(BETWEEN)[2] not in shown else "",
+    ]
+
+
+def _short(words: str, most: int = SHOWN_NAME) -> str:
+    return words if len(words) <= most else words[: most - 1].rstrip() + "…"

@@ -18,17 +18,7 @@ from assay.core.tables import row_spans, table_rows
 from assay.core.types import Document, Table, TableCell, TableRow, file_name
 from assay.language.dates import MONTHS, parse_written_date
 from assay.language.terms import asking_stems, content_terms, fold_case, stem_word
-from assay.lookup.table_question import (
-    AUXILIARIES,
-    MEASURES,
-    TOTAL,
-    Operation,
-    TableQuestion,
-    Word,
-    parse,
-    stems,
-    tokens,
-)
+from assay.tables.question import AUXILIARIES, MEASURES, TOTAL, Operation, TableQuestion, Word, parse, stems, tokens
 
 ROWS = 5000  # of a table that is read; one with more rows answers nothing
 LISTED = 40  # rows of an answer
