@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay.core.access import Base, Principal
-from assay.core.reading import Block
-from assay.core.table_parts import PartRow, TablePart
 from assay.core.types import UPLOAD, Document, Hit, LeftOut
 from assay.serve.document_schemas import (
     BaseView,
@@ -22,6 +20,7 @@ from assay.serve.run_schemas import LeftOutView, SuggestedQuestion, TableRowView
 from assay.store.document_list import Counted
 from assay.store.documents import Entry
 from assay.store.jobs import Job, JobFile
+from assay.tables.parts import Block, PartRow, TablePart
 from assay.workspace.suggest import Suggestion
 
 FEW = 3  # finished files needed for an estimate of the remaining time
