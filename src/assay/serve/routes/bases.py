@@ -17,8 +17,16 @@ from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
-from assay.serve.document_schemas import BaseReadinessResponse, BaseView, CreateBaseRequest, JobView, UpdateBaseRequest
-from assay.serve.document_views import base_view, document_summary, job_view
+from assay.serve.document_schemas import (
+    BaseReadinessResponse,
+    BaseView,
+    CreateBaseRequest,
+    JobView,
+    UpdateBaseRequest,
+    base_view,
+    document_summary,
+    job_view,
+)
 from assay.serve.run_schemas import ErrorResponse, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
@@ -94,15 +102,11 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
     sums = document_list.sums(workspace.store, base, scope)
     problems = document_list.page(workspace.store, scope, ("unreadable",), limit=SHOWN).entries
     outdated = workspace.outdated([base.id])
-    return BaseReadinessResponse(
+    return BaseReadinessResponse.made_from(
+        sums,
+        counted,
         base=base.name,
         readable=counted.ready,
-        unreadable=counted.unreadable,
-        pending=counted.pending,
-        pages=sums.pages,
-        characters=sums.characters,
-        passages=sums.passages,
-        languages=sums.languages,
         warnings=(
             *([outdated] if outdated else []),
             *language_warnings(sums.languages, embedder_languages(workspace.settings)),

@@ -20,7 +20,6 @@ from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.serve.document_schemas import (
     BlocksResponse,
     BoxesResponse,
-    BoxView,
     CitingRunsResponse,
     CitingRunView,
     DocumentListResponse,
@@ -31,9 +30,11 @@ from assay.serve.document_schemas import (
     SearchResponse,
     TextResponse,
     UpdateDocumentRequest,
+    blocks_view,
+    document_summary,
+    hit_view,
 )
-from assay.serve.document_views import blocks_view, document_summary, hit_view, left_out_view, table_view
-from assay.serve.run_schemas import ErrorResponse, PageSize, TableView, error_responses, search_filters
+from assay.serve.run_schemas import ErrorResponse, PageSize, TablePart, error_responses, search_filters
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_job import check_unlocked
 from assay.store import document_list
@@ -102,15 +103,13 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
     head = document_list.head(workspace.store, document, scope)
     if head is None:
         raise document_missing(document)
-    line = document_summary(head.entry, {base.id: base.name for base in scope.bases})
     found = workspace.document(document)
-    return DocumentView(
+    return DocumentView.made_from(
+        document_summary(head.entry, {base.id: base.name for base in scope.bases}),
+        head,
         tables=tuple(
-            DocumentTableView(caption=each.caption, columns=each.columns, rows=len(row_spans(each)), start=each.start)
-            for each in (found.tables if found else ())
+            DocumentTableView.made_from(each, rows=len(row_spans(each))) for each in (found.tables if found else ())
         ),
-        **line.model_dump(),
-        abstract=head.abstract,
         sections=tuple({"title": each.title, "level": each.level, "start": each.start} for each in head.sections),
         page_starts=head.pages if head.entry.pages else (),
         pictures=format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest),
@@ -145,7 +144,7 @@ def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRuns
         raise document_missing(document)
     return CitingRunsResponse(
         runs=tuple(
-            CitingRunView(run=run.id, thread=run.asked.thread, question=run.asked.question, asked_on=run.asked.today)
+            CitingRunView.made_from(run.asked, run=run.id, asked_on=run.asked.today)
             for run in workspace.citing_runs(document)
         )
     )
@@ -219,7 +218,7 @@ def blocks_of(
     return blocks_view(found, blocks_around(found, at or 0, quote), 0)
 
 
-@documents_router.get("/{document}/tables/{n}", response_model=TableView)
+@documents_router.get("/{document}/tables/{n}", response_model=TablePart)
 def rows_of(
     document: DocumentId,
     n: Annotated[int, Path(ge=1, le=1_000_000)],
@@ -232,13 +231,13 @@ def rows_of(
     column: Annotated[int | None, _counted("The first column beside that of the labels, which is 0.")] = None,
     quote_start: QuoteStart = 0,
     quote_end: QuoteEnd = 0,
-) -> TableView | None:
+) -> TablePart | None:
     """Rows of a table of a document."""
     found = _readable(workspace, document)
     if n > len(found.tables):
         raise Missing(f"Document {document!r} has no table {n}.")
     quote = _quotation(quote_start, quote_end)
-    return table_view(table_part(found.tables[n - 1], found.text, quote, at=at, first=first, most=rows, column=column))
+    return table_part(found.tables[n - 1], found.text, quote, at=at, first=first, most=rows, column=column)
 
 
 def _readable(workspace: Workspace, document: str) -> Document:
@@ -327,7 +326,7 @@ async def boxes_of(
         )
     return BoxesResponse(
         document=document,
-        boxes=tuple(BoxView(page=box.page, x0=box.x0, y0=box.y0, x1=box.x1, y1=box.y1) for box in found),
+        boxes=tuple(found),
     )
 
 
@@ -353,6 +352,4 @@ async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: Cur
     hits = await server.background.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
     left_out = await asyncio.to_thread(workspace.left_out, where)
-    return SearchResponse(
-        query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out_view(left_out)
-    )
+    return SearchResponse(query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out)

@@ -32,10 +32,9 @@ from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Pe
 from assay.serve.upload_job import check_unlocked
 from assay.store import facts
 from assay.store.access import members, tokens, transfer
-from assay.store.access.members import Member
 from assay.store.documents import Entry
 from assay.workspace.facade import Workspace
-from assay.workspace.types import Access, ErasureReport
+from assay.workspace.types import ErasureReport
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -150,15 +149,11 @@ def require_administrator(who: Person) -> None:
         raise HTTPException(404, "Not Found")
 
 
-def _person_view(member: Member) -> PersonView:
-    return PersonView(name=member.name, groups=member.groups, admin=member.admin, created=member.created)
-
-
 @people_router.get("/people", response_model=PeopleResponse)
 def list_people(server: CurrentServer, who: CurrentPerson) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
     require_administrator(who)
-    return PeopleResponse(people=tuple(map(_person_view, members.listing(server.workspace.store))))
+    return PeopleResponse.made_from(people=tuple(members.listing(server.workspace.store)))
 
 
 @people_router.post("/people", status_code=201, response_model=PersonView)
@@ -166,7 +161,7 @@ def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPers
     """Add a person; without a password they come with an API key, or through a proxy."""
     require_administrator(who)
     store, by = server.workspace.store, who.principal.id
-    return _person_view(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
+    return PersonView.made_from(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
 
 
 @people_router.patch("/people/{name}", response_model=PersonView)
@@ -186,7 +181,7 @@ def change_person(
         members.set_password(store, member.name, changed.password, by)
     if changed.admin is not None:
         members.set_admin(store, member.name, changed.admin, by)
-    return _person_view(members.known(store, name))
+    return PersonView.made_from(members.known(store, name))
 
 
 @people_router.delete("/people/{name}", status_code=204)
@@ -204,9 +199,7 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
 def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
     """Your own API keys, without what makes them keys."""
     own = tokens.listing(server.workspace.store, who.principal.id)
-    return KeysResponse(
-        keys=tuple(KeyView(id=key.id, label=key.label, created=key.created, used=key.used) for key in own)
-    )
+    return KeysResponse.made_from(keys=tuple(own))
 
 
 @people_router.post("/keys", status_code=201, response_model=CreatedKeyResponse)
@@ -241,42 +234,22 @@ BaseId = Annotated[str, Path(max_length=100, description="The id of a knowledge 
 BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
 
 
-def access_view(access: Access) -> AccessView:
-    return AccessView(
-        what=access.what,
-        id=access.id,
-        owner=access.owner,
-        own=access.own,
-        readers=access.readers,
-        mine=access.mine,
-    )
-
-
 @access_router.get("/bases/{name:path}/access", response_model=AccessView)
 def base_access(name: BaseName, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a knowledge base; for its owner."""
-    return access_view(workspace.base_access(name))
+    return AccessView.made_from(workspace.base_access(name))
 
 
 @access_router.post("/bases/{name:path}/access", response_model=AccessView)
 async def change_base_access(name: BaseName, changed: ChangeAccessRequest, workspace: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
-    return access_view(await asyncio.to_thread(_run, workspace.share_base(name, changed.name, changed.may)))
+    return AccessView.made_from(await asyncio.to_thread(_run, workspace.share_base(name, changed.name, changed.may)))
 
 
 @access_router.get("/offers", response_model=list[OfferView])
 def list_offers(workspace: CurrentWorkspace) -> list[OfferView]:
     """Knowledge bases that others share with you, and that you have not accepted: nothing of them is searched."""
-    return [
-        OfferView(
-            id=offer.base.id,
-            name=offer.base.name,
-            description=offer.base.description,
-            owner=offer.base.owner,
-            declined=offer.declined,
-        )
-        for offer in workspace.offers()
-    ]
+    return [OfferView.made_from(offer, offer.base) for offer in workspace.offers()]
 
 
 @access_router.post("/offers/{base}", status_code=204)
@@ -289,7 +262,7 @@ def answer_offer(base: BaseId, answer: AnswerOfferRequest, workspace: CurrentWor
 @access_router.get("/documents/{document}/access", response_model=AccessView)
 def document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
-    return access_view(workspace.document_access(document))
+    return AccessView.made_from(workspace.document_access(document))
 
 
 @access_router.post("/documents/{document}/access", response_model=AccessView)
@@ -297,13 +270,15 @@ async def change_document_access(
     document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
-    return access_view(await asyncio.to_thread(_run, workspace.share_document(document, changed.name, changed.may)))
+    return AccessView.made_from(
+        await asyncio.to_thread(_run, workspace.share_document(document, changed.name, changed.may))
+    )
 
 
 @access_router.delete("/documents/{document}/access", response_model=AccessView)
 async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
-    return access_view(await asyncio.to_thread(_run, workspace.reset_document_access(document)))
+    return AccessView.made_from(await asyncio.to_thread(_run, workspace.reset_document_access(document)))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -324,8 +299,7 @@ async def erase_document(document: DocumentId, workspace: CurrentWorkspace, serv
         )
     gone = await asyncio.to_thread(_run, _erased(workspace, entry, base))
     await server.pages.forget()
-    backups = tuple(BackupView(path=each.path, at=each.at) for each in gone.backups)
-    return ErasedResponse(records=gone.records, backups=backups)
+    return ErasedResponse.made_from(gone)
 
 
 async def _erased(workspace: Workspace, entry: Entry, base: Base) -> ErasureReport:

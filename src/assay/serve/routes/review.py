@@ -4,14 +4,14 @@ continues automatically."""
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path, Query
 from pydantic import Field, StringConstraints
 
 from assay.answer import claim_details, render
 from assay.core.access import Principal
-from assay.core.events import Decision, Edit
+from assay.core.events import Decision, Edit, Reviewed
 from assay.core.types import Verdict
 from assay.serve import run_views
 from assay.serve.frames import build_frame
@@ -30,7 +30,7 @@ from assay.serve.run_schemas import (
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.store.runs import budgets, records, underway
 from assay.workspace.facade import Workspace
-from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet
+from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewSheet
 
 if TYPE_CHECKING:
     from assay.workspace.facade import ReviewService
@@ -80,19 +80,6 @@ class DraftClaimView(CheckedClaim):
     editable: bool
 
 
-class EditView(ResponseModel):
-    place: int
-    text: str
-
-
-class DecisionView(ResponseModel):
-    decision: Decision
-    by: str
-    note: str
-    seal: str
-    edits: tuple[EditView, ...]
-
-
 class ReviewView(ReviewSummary):
     """All that is needed to decide. `seal` stands for exactly this answer, and has to come back with the decision. With four
     eyes there is no `answer` for whoever asked."""
@@ -101,7 +88,7 @@ class ReviewView(ReviewSummary):
     answer: AnswerView | None
     claims: tuple[DraftClaimView, ...]
     evidence: tuple[EvidenceView, ...]
-    history: tuple[DecisionView, ...]
+    history: tuple[Reviewed, ...]
 
 
 class EditRequest(RequestModel):
@@ -149,7 +136,7 @@ def reviews(
     """Answers that wait for you as a reviewer, the longest first; or those that were decided on, the newest first."""
     service = reviews_of(server, workspace, who)
     lines, more = service.queue(waiting=state is ReviewFilter.waiting, after=after, limit=limit)
-    return ReviewListResponse(reviews=tuple(map(_line, lines)), next=more)
+    return ReviewListResponse(reviews=tuple(ReviewSummary.made_from(each, each.review) for each in lines), next=more)
 
 
 @review_router.get("/{run}", response_model=ReviewView)
@@ -169,7 +156,7 @@ def trace(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: C
         events=tuple(EventView.model_validate_json(frame.body) for frame in frames),
         chain=tuple(chain_entry(record) for record, _ in found),
         faults=tuple(records.faults(workspace.store, run)),
-        usage=run_views.usage_view(budgets.spent_by_run(workspace.store, run)),
+        usage=budgets.spent_by_run(workspace.store, run),
         seconds=records.active_seconds(workspace.store, run),
     )
 
@@ -196,48 +183,16 @@ async def _decided(server: Server, workspace: Workspace, who: Person, run: str, 
     return detail
 
 
-def _line(line: ReviewItem) -> ReviewSummary:
-    return ReviewSummary(**_summary_fields(line))
-
-
-def _summary_fields(line: ReviewItem) -> dict[str, Any]:
-    of = line.review
-    return {
-        "run": of.run,
-        "question": line.question,
-        "who": of.who,
-        "reasons": of.reasons,
-        "state": of.state.value,
-        "created": of.created,
-        "decided": of.decided,
-        "by": of.by,
-        "note": of.note,
-        "four_eyes": of.four_eyes,
-        "may_decide": line.may_decide,
-        "why_not": line.why_not,
-    }
-
-
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
-    fields = _summary_fields(sheet.line)
     judges = {each.claim.words: each.by for each in sheet.claims}
     cited = render.citations(sheet.answer, sheet.evidence, workspace.document)
-    return ReviewView(
-        **fields,
-        seal=sheet.seal,
+    return ReviewView.made_from(
+        sheet.line,
+        sheet.line.review,
         answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.document, judges) if sheet.open else None,
         claims=tuple(_claim(each, sheet, workspace.document, cited) for each in sheet.claims),
         evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.document),
-        history=tuple(
-            DecisionView(
-                decision=each.decision,
-                by=each.by,
-                note=each.note,
-                seal=each.seal,
-                edits=tuple(EditView(place=edit.place, text=edit.text) for edit in each.edits),
-            )
-            for each in sheet.history
-        ),
+        history=sheet.history,
     )
 
 
@@ -246,18 +201,12 @@ def _claim(
 ) -> DraftClaimView:
     claim = drafted.claim
     working = claim_details.show_working(claim, sheet.evidence, document)
-    return DraftClaimView(
-        basis=drafted.basis,
-        by=drafted.by,
+    return DraftClaimView.made_from(
+        drafted,
+        claim,
         dispute=claim_details.dispute(claim),
         working=run_views.working_view(working, claim, cited),
         citations=tuple(each.number for each in render.cited_by(claim, cited)) if drafted.delivered else (),
-        place=drafted.place,
         text=claim.words,
-        verdict=claim.verdict,
-        why=claim.why,
-        cites=claim.cites,
-        edited=claim.edited,
         rests_on_flagged=drafted.flagged,
-        editable=drafted.editable,
     )

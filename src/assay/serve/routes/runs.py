@@ -19,9 +19,8 @@ from assay.answer.claim_details import show_workings
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.run import Run
-from assay.governance.difference import difference
+from assay.governance.difference import Change, difference
 from assay.serve import run_views, stream
-from assay.serve.document_views import suggested
 from assay.serve.frames import stored_frames
 from assay.serve.routes.people import require_administrator
 from assay.serve.run_schemas import (
@@ -212,7 +211,7 @@ def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, downl
         events=events,
         chain=tuple(map(chain_entry, chain)),
         faults=tuple(records.faults(workspace.store, run)),
-        usage=run_views.usage_view(budgets.spent_by_run(workspace.store, run)),
+        usage=budgets.spent_by_run(workspace.store, run),
         seconds=records.active_seconds(workspace.store, run),
     )
 
@@ -267,7 +266,7 @@ def _answer_policy() -> str:
 @runs_router.get("/runs/{run}/follow-ups", response_model=SuggestionsResponse)
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
-    return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_follow_ups(workspace.run(run)))))
+    return SuggestionsResponse.made_from(questions=workspace.suggest_follow_ups(workspace.run(run)))
 
 
 @runs_router.post("/runs/{run}/feedback", status_code=201, response_model=FeedbackView)
@@ -292,18 +291,7 @@ def list_feedback(
 
 
 def _feedback_view(item: FeedbackItem) -> FeedbackView:
-    entry, given = item.entry, item.entry.given
-    return FeedbackView(
-        run=given.run,
-        at=entry.at,
-        by=given.by,
-        kind=given.kind,
-        claim=given.claim,
-        words=given.words,
-        question=item.question,
-        statement=item.statement,
-        withheld=entry.withheld,
-    )
+    return FeedbackView.made_from(item, item.entry, item.entry.given)
 
 
 # --- resuming and stopping ------------------------------------------------------------------------------------------
@@ -382,18 +370,12 @@ class RerunRequest(RequestModel):
     model: Model = ""
 
 
-class ChangeView(ResponseModel):
-    what: str
-    a: str
-    b: str
-
-
 class DifferencePartView(ResponseModel):
     name: str  # question, route, plan, searches, evidence, claims, answer, cost
     same: bool
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
-    changed: tuple[ChangeView, ...]
+    changed: tuple[Change, ...]
 
 
 class DifferenceResponse(ResponseModel):
@@ -428,14 +410,4 @@ def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
     one, other = map(workspace.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
     compared = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
-    parts = tuple(
-        DifferencePartView(
-            name=part.name,
-            same=part.same,
-            only_a=part.only_a,
-            only_b=part.only_b,
-            changed=tuple(ChangeView(what=each.what, a=each.a, b=each.b) for each in part.changed),
-        )
-        for part in compared.parts
-    )
-    return DifferenceResponse(a=a, b=b, same=compared.same, parts=parts)
+    return DifferenceResponse.made_from(compared, a=a, b=b)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException
@@ -14,7 +12,6 @@ from pydantic import Field, SecretStr, StringConstraints
 
 from assay.ingest.parsed import file_limits
 from assay.serve.document_schemas import JobView
-from assay.serve.document_views import suggested
 from assay.serve.routes.bases import job_of, target_base
 from assay.serve.routes.people import require_administrator
 from assay.serve.run_schemas import (
@@ -29,7 +26,7 @@ from assay.serve.run_schemas import (
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.upload_files import copy_folder
 from assay.workspace.model_connection import ModelConnection, ProposedModel
-from assay.workspace.settings_change import Kind, SettingGroup
+from assay.workspace.settings_change import SettingGroup
 
 log = logging.getLogger("assay.serve")
 
@@ -47,22 +44,6 @@ class ModelRequest(RequestModel):
     agree: Annotated[tuple[Host, ...], Field(max_length=20)] = ()  # machines that text may be sent to from now on
 
 
-class RecipientView(ResponseModel):
-    """A machine that text would be sent to, and what that would be."""
-
-    host: str
-    receives: tuple[str, ...]
-    agreed: bool
-
-
-class ModelConnectionView(ResponseModel):
-    address: str
-    model: str  # empty: answers are quotations
-    has_key: bool  # the key itself is never sent
-    recipients: tuple[RecipientView, ...]  # empty: nothing leaves this machine
-    fixed: tuple[str, ...]  # environment variables of the server that decide instead
-
-
 class ModelTestResponse(ResponseModel):
     """What the endpoint can do, a sentence each."""
 
@@ -72,28 +53,8 @@ class ModelTestResponse(ResponseModel):
 SettingValue = bool | int | float | Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
 
 
-class SettingView(ResponseModel):
-    """A setting, and what it can be."""
-
-    name: str
-    label: str
-    about: str
-    kind: Kind
-    value: SettingValue
-    default: SettingValue
-    choices: tuple[str, ...]
-    least: float | None
-    most: float | None
-    fixed: str  # why it cannot be changed here; empty if it can
-
-
-class SettingGroupView(ResponseModel):
-    title: str
-    settings: tuple[SettingView, ...]
-
-
 class SettingsResponse(ResponseModel):
-    groups: tuple[SettingGroupView, ...]
+    groups: tuple[SettingGroup, ...]
 
 
 class SettingsRequest(RequestModel):
@@ -118,30 +79,18 @@ def _proposed(given: ModelRequest) -> ProposedModel:
     return ProposedModel(given.address, given.model, given.key.get_secret_value())
 
 
-def _view(found: ModelConnection) -> ModelConnectionView:
-    return ModelConnectionView(
-        address=found.address,
-        model=found.model,
-        has_key=found.has_key,
-        recipients=tuple(
-            RecipientView(host=each.host, receives=each.receives, agreed=each.agreed) for each in found.recipients
-        ),
-        fixed=found.fixed,
-    )
-
-
-@setup_router.get("", response_model=ModelConnectionView)
-def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
+@setup_router.get("", response_model=ModelConnection)
+def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """Which model is asked, where it is, and what is sent to it. The key is never shown."""
     require_administrator(who)
-    return _view(server.workspace.model_connection())
+    return server.workspace.model_connection()
 
 
-@setup_router.post("/preview", response_model=ModelConnectionView)
-def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
+@setup_router.post("/preview", response_model=ModelConnection)
+def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
     require_administrator(who)
-    return _view(server.workspace.model_connection(_proposed(given)))
+    return server.workspace.model_connection(_proposed(given))
 
 
 @setup_router.post("/test", response_model=ModelTestResponse)
@@ -153,31 +102,31 @@ async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPer
     return ModelTestResponse(lines=tuple(lines))
 
 
-@setup_router.put("", response_model=ModelConnectionView)
-async def connect_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
+@setup_router.put("", response_model=ModelConnection)
+async def connect_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """Ask this model from now on. The address and the agreement are stored, the key in a file that only the server's user can
     read."""
     require_administrator(who)
     by = who.principal.id
     server.workspace = await asyncio.to_thread(server.workspace.connect_model, _proposed(given), given.agree, by=by)
     log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
-    return _view(await asyncio.to_thread(server.workspace.model_connection))
+    return await asyncio.to_thread(server.workspace.model_connection)
 
 
-@setup_router.delete("", response_model=ModelConnectionView)
-async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
+@setup_router.delete("", response_model=ModelConnection)
+async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
     require_administrator(who)
     server.workspace = await asyncio.to_thread(server.workspace.disconnect_model, by=who.principal.id)
     log.info("%s has disconnected the model", who.principal.id)
-    return _view(await asyncio.to_thread(server.workspace.model_connection))
+    return await asyncio.to_thread(server.workspace.model_connection)
 
 
 @settings_router.get("", response_model=SettingsResponse)
 def settings(server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
     """The settings that can be changed here, with their values and bounds. Keys and addresses are not among them."""
     require_administrator(who)
-    return _settings_view(server.workspace.setting_groups())
+    return SettingsResponse(groups=server.workspace.setting_groups())
 
 
 @settings_router.patch("", response_model=SettingsResponse)
@@ -188,16 +137,7 @@ async def change_settings(given: SettingsRequest, server: CurrentServer, who: Cu
     change = server.workspace.change_settings
     server.workspace = await asyncio.to_thread(change, given.values, by=who.principal.id)
     log.info("%s has changed settings: %s", who.principal.id, ", ".join(sorted(given.values)))
-    return _settings_view(await asyncio.to_thread(server.workspace.setting_groups))
-
-
-def _settings_view(groups: Sequence[SettingGroup]) -> SettingsResponse:
-    return SettingsResponse(
-        groups=tuple(
-            SettingGroupView(title=group.title, settings=tuple(SettingView(**asdict(each)) for each in group.settings))
-            for group in groups
-        )
-    )
+    return SettingsResponse(groups=await asyncio.to_thread(server.workspace.setting_groups))
 
 
 @start_router.post(
@@ -230,4 +170,4 @@ async def add_folder(
 @start_router.get("/suggestions", response_model=SuggestionsResponse)
 def suggestions(workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions to begin with, drawn from the documents that you may read. No model is asked."""
-    return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_questions())))
+    return SuggestionsResponse.made_from(questions=workspace.suggest_questions())

@@ -11,11 +11,10 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from assay.core.codec import to_json
 from assay.core.errors import Missing
-from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, RangeView, SynthesisForecastResponse
+from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, SynthesisForecastResponse
 from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedResponse, ask_options, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
-from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.synthesis.forecast import in_words, is_large
 from assay.synthesis.output import render
 from assay.workspace.facade import Workspace
@@ -38,16 +37,12 @@ async def forecast_synthesis(
     """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
     expected = await server.background.run(workspace.plan_synthesis(ids, _synthesis_options(wanted)))
-    return SynthesisForecastResponse(
-        documents=expected.documents,
-        questions=expected.questions,
-        calls=expected.calls,
+    return SynthesisForecastResponse.made_from(
+        expected,
         tokens=expected.tokens_in + expected.tokens_out,
-        money=expected.money,
-        seconds=expected.seconds,
         large=is_large(expected),
         lines=(in_words(expected), *expected.notes),
-        ranges=ranges(expected.foreseen) if expected.foreseen else None,
+        ranges=expected.foreseen,
         from_runs=expected.foreseen.from_runs if expected.foreseen else 0,
     )
 
@@ -88,15 +83,7 @@ def markdown_of(run: RunId, workspace: CurrentWorkspace) -> PlainTextResponse:
 
 
 def _synthesis_options(wanted: CreateSynthesisRequest) -> SynthesisRequest:
-    return SynthesisRequest(
-        pipeline=wanted.pipeline,
-        focus=wanted.focus,
-        questions=wanted.questions,
-        audiences=wanted.audiences,
-        approach=wanted.approach,
-        model=wanted.model,
-        stakes=wanted.stakes,
-    )
+    return SynthesisRequest(**wanted.model_dump(exclude={"documents", "bases"}))
 
 
 def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> list[str]:
@@ -155,35 +142,12 @@ async def forecast_question(request: AskRequest, workspace: CurrentWorkspace) ->
     found = await asyncio.to_thread(workspace.forecast_question, ask_options(request))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
-    return ForecastResponse(
+    return ForecastResponse.made_from(
+        expected,
         kind=found.kind,
-        **dict(ranges(expected)),
-        from_runs=expected.from_runs,
         documents=expected.counts["documents"],
         passages=expected.counts["passages"],
-        ceiling=CeilingView(
-            setting=met.ceiling.setting,
-            what=met.ceiling.what,
-            of=met.ceiling.whose,
-            most=met.ceiling.most,
-            probably=met.probably,
-        )
-        if met
-        else None,
-        error={name: ForecastErrorView(inside=each.inside, ratio=each.ratio) for name, each in found.errors.items()}
-        or None,
+        ceiling=CeilingView.made_from(met, met.ceiling, of=met.ceiling.whose) if met else None,
+        error=found.errors or None,
         lines=tuple(forecast_lines(found)),
     )
-
-
-def ranges(expected: WorkEstimate) -> RangesView:
-    return RangesView(
-        calls=_range(expected.calls),
-        tokens=_range(expected.tokens),
-        money=None if expected.money is None else _range(expected.money),
-        seconds=_range(expected.seconds),
-    )
-
-
-def _range(found: EstimateRange) -> RangeView:
-    return RangeView(low=round(found.low, 6), likely=round(found.likely, 6), high=round(found.high, 6))

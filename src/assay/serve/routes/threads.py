@@ -24,7 +24,6 @@ from assay.serve.run_views import run_view, shared_answer
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.store import threads as store
 from assay.store.runs import visibility
-from assay.store.threads import Thread
 
 threads_router = APIRouter(
     prefix="/api/threads",
@@ -36,19 +35,13 @@ threads_router = APIRouter(
 shared_router = APIRouter(prefix="/api/shared-threads", tags=["threads"], responses=error_responses(413))
 
 
-def line(thread: Thread) -> ThreadSummary:
-    return ThreadSummary(
-        id=thread.id, title=thread.title, created=thread.created, updated=thread.updated, turns=thread.turns
-    )
-
-
 @threads_router.get("", response_model=ThreadListResponse)
 def list_threads(
     workspace: CurrentWorkspace, after: str = "", limit: PageSize = 50, q: Annotated[str, Query(max_length=200)] = ""
 ) -> ThreadListResponse:
     """A page of threads, the one that was last spoken in first; `q` are words of their titles."""
     found, more = store.page(workspace.store, workspace.principal.id, after, limit, q)
-    return ThreadListResponse(threads=tuple(map(line, found)), next=more)
+    return ThreadListResponse.made_from(threads=found, next=more)
 
 
 @threads_router.get("/{thread}", response_model=ThreadView)
@@ -59,7 +52,7 @@ def one_thread(
     is passed over."""
     found, runs, earlier = workspace.thread_page(thread, before, limit)
     turns = tuple(run_view(workspace, run, server.live.under_way_anywhere(workspace.store, run.id)) for run in runs)
-    return ThreadView(**line(found).model_dump(), runs=turns, earlier=earlier)
+    return ThreadView.made_from(found, runs=turns, earlier=earlier)
 
 
 @threads_router.get("/{thread}/readers", response_model=ThreadReadersResponse)
@@ -79,7 +72,7 @@ def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorks
 def rename_thread(thread: str, given: RenameThreadRequest, workspace: CurrentWorkspace) -> ThreadSummary:
     """The thread under another title."""
     store.rename(workspace.store, thread, workspace.principal.id, given.title)
-    return line(store.named(workspace.store, thread, workspace.principal.id))
+    return ThreadSummary.made_from(store.named(workspace.store, thread, workspace.principal.id))
 
 
 @threads_router.delete("/{thread}", status_code=204)
@@ -92,9 +85,8 @@ def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
 @shared_router.get("", response_model=SharedThreadsResponse)
 def list_shared_threads(workspace: CurrentWorkspace) -> SharedThreadsResponse:
     """Threads that others share with you."""
-    found = workspace.shared_threads()
     return SharedThreadsResponse(
-        threads=tuple(SharedThreadSummary(**line(each).model_dump(), owner=each.who) for each in found)
+        threads=tuple(SharedThreadSummary.made_from(each, owner=each.who) for each in workspace.shared_threads())
     )
 
 
@@ -110,4 +102,4 @@ def one_shared_thread(thread: str, workspace: CurrentWorkspace) -> SharedThreadV
         )
         for run in runs
     )
-    return SharedThreadView(**line(found).model_dump(), owner=found.who, shared_turns=turns)
+    return SharedThreadView.made_from(found, owner=found.who, shared_turns=turns)
