@@ -253,7 +253,7 @@ def test_runs_that_begin_at_the_same_moment_count_each_other(folder: Path):
             seen = list(pool.map(begin, range(10)))
         assert seen.count(201) == 2 and set(seen) == {201, 429}
         assert not at.server.limits.beginning
-        until(lambda: at.server.live.count_for("local") == 0)
+        until(lambda: at.server.runs.count_for("local") == 0)
 
 
 def test_streams_of_one_person_beyond_all_measure_are_refused_and_keep_nobody_else_out(

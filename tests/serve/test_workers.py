@@ -36,11 +36,11 @@ def test_runs_and_uploads_at_a_server_that_does_not_work_are_done_by_a_worker(fo
         run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
         name = send(client, [("note.txt", b"Sent to a server that only serves.")]).json()["id"]
         assert client.get(f"/api/runs/{run}").json()["state"] == "running" and job(client, name)["state"] == "waiting"
-        assert at.server.live.count_for("local") == 1 and not model.counts["route"]
+        assert at.server.runs.count_for("local") == 1 and not model.counts["route"]
         with working(folder, model, SOUTH) as worker:
             assert followed(client, run)[-1].data == {"state": "delivered"}
             until(lambda: job(client, name)["state"] == "done")
-            until(lambda: not worker.live.count_for("local"))
+            until(lambda: not worker.runs.count_for("local"))
         assert listed(client, q="note.txt")[0]["state"] == "ready"
 
 
@@ -73,7 +73,7 @@ def test_a_run_is_stopped_and_resumed_at_any_server(folder: Path):
         run = first.post("/api/runs", json={"question": QUESTION}).json()["run"]
         until(lambda: model.requests)
         assert second.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
-        assert not north.server.live.under_way(run)
+        assert not north.server.runs.under_way(run)
         gate.set()
         assert second.post(f"/api/runs/{run}/resume", json={}).status_code == 202
         assert followed(first, run)[-1].data == {"state": "delivered"}
@@ -105,7 +105,7 @@ def test_a_run_at_a_worker_is_stopped_through_a_server(folder: Path):
         with working(folder, model, SOUTH) as worker:
             until(lambda: model.requests)
             assert client.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
-            assert not worker.live.under_way(run)
+            assert not worker.runs.under_way(run)
             gate.set()
 
 
@@ -180,7 +180,7 @@ def test_a_change_of_settings_is_followed_by_other_processes(folder: Path):
         at.client() as client,
         working(folder, None, SOUTH, llm_model="flag") as worker,
     ):
-        until(lambda: worker.live._seen is not None)
+        until(lambda: worker.takeover._seen is not None)
         changed = client.patch("/api/settings", json={"values": {"per_document": 7}})
         assert changed.status_code == 200, changed.text
         until(lambda: worker.workspace.settings.per_document == 7)

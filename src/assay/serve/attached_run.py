@@ -22,7 +22,7 @@ from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.governance.review.visibility import DRAFT, progress_line
 from assay.serve import run_views
-from assay.serve.frames import EventFrame
+from assay.serve.run_registry import EventFrame
 from assay.serve.run_schemas import CitationView
 from assay.serve.state import Person, Server
 from assay.store.runs import visibility
@@ -78,7 +78,7 @@ class AttachedRun:
     async def lines(self) -> AsyncGenerator[str]:
         """Progress lines until the run ends; an empty line is a heartbeat. Closing the generator stops the run."""
         try:
-            async for frame in self.server.live.follow(self.workspace, self.run):
+            async for frame in self.server.follower.follow(self.workspace, self.run):
                 if frame is None:
                     yield ""
                 elif frame.kind in SPOKEN and (line := await asyncio.to_thread(progress, frame)):

@@ -11,7 +11,6 @@ from assay.core.events.describe import understood_turn
 from assay.core.run import Run
 from assay.core.types import Answer, Claim, Document, Evidence, file_name
 from assay.governance.review.visibility import progress_line
-from assay.serve.live import CANCELLED, run_state
 from assay.serve.run_schemas import (
     AnswerView,
     BlockView,
@@ -31,6 +30,8 @@ from assay.store.runs import budgets, records, visibility
 from assay.store.runs.history import RunProgress
 from assay.tables.parts import quoted_part
 from assay.workspace.facade import Workspace
+
+CANCELLED = "cancelled"  # the error of a run stopped by its asker
 
 Library = Callable[[str], Document | None]
 
@@ -66,6 +67,22 @@ def _state(progress: RunProgress, under_way: bool) -> RunState:
             return RunState.cancelled if progress.error == CANCELLED else RunState.failed
         case _:
             return RunState.parked
+
+
+def run_state(run: Run, under_way: bool) -> RunState:
+    if run.delivered:
+        return RunState.delivered
+    if under_way:
+        return RunState.running
+    if run.waiting:
+        return RunState.waiting
+    if run.held:
+        return RunState.held
+    if run.rejected:
+        return RunState.rejected
+    if run.failed:
+        return RunState.cancelled if run.failed.error == CANCELLED else RunState.failed
+    return RunState.parked
 
 
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:

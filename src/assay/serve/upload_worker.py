@@ -16,6 +16,7 @@ from assay.core.access import Base, Principal
 from assay.core.errors import AssayError, StoreError
 from assay.serve import upload_job
 from assay.serve.background import BackgroundLoop
+from assay.serve.run_registry import Watchers
 from assay.serve.upload_job import RunningJob
 from assay.store import jobs
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
@@ -52,7 +53,7 @@ class UploadWorker:
         shared: bool = False,
         hears: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._background = background
+        self.background = background
         self._workspace = workspace
         self._process = process or this_process()
         self._shared = shared  # other processes use the workspace too
@@ -62,8 +63,7 @@ class UploadWorker:
         self._turns: dict[str, float] = {}  # when a person's last turn ended
         self._lock = threading.Lock()
         self._arriving: set[str] = set()
-        self._serving: asyncio.AbstractEventLoop | None = None
-        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self.watchers = Watchers()
         self.closing = False
 
     @property
@@ -116,10 +116,6 @@ class UploadWorker:
 
     # Processing
 
-    def serve_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Set the loop that clients wait on."""
-        self._serving = loop
-
     async def take_up(self, for_principal: WorkspaceForPrincipal) -> None:
         """Start processing uploads, waiting ones first. `for_principal` returns the workspace scoped to a user."""
         self._for_principal = for_principal
@@ -128,7 +124,7 @@ class UploadWorker:
     async def wake(self) -> None:
         """Check for new jobs. Waits for no job."""
         if self._for_principal is not None:
-            await self._background.run(self._begin())
+            await self.background.run(self._begin())
 
     async def _begin(self) -> None:
         """Start as many jobs as allowed: first those of people whose turn was longest ago, never two of one person or base."""
@@ -188,7 +184,7 @@ class UploadWorker:
         finally:
             self._works.pop(job.id, None)
             self._turns[job.who] = time.monotonic()
-            self._wake(job.id)
+            self.watchers.wake(job.id)
             if not self.closing:
                 await self._begin()
 
@@ -220,7 +216,7 @@ class UploadWorker:
                 await asyncio.to_thread(
                     jobs.note, self._workspace.store, work.job.id, work.passages, work.seconds, ended, self._process
                 )
-                self._wake(work.job.id)
+                self.watchers.wake(work.job.id)
             if adding.done():
                 break
             await self._take_turns(work, adding)
@@ -244,7 +240,7 @@ class UploadWorker:
     async def cancel(self, job: Job) -> None:
         """Stop a job now. Files that are already searchable stay, the others are dropped."""
         if job.going:
-            await self._background.run(self._cancel(job))
+            await self.background.run(self._cancel(job))
 
     async def _cancel(self, job: Job) -> None:
         work = self._works.get(job.id)
@@ -255,7 +251,7 @@ class UploadWorker:
         await asyncio.to_thread(jobs.end, self._workspace.store, job.id, CANCELLED)  # noticed by whoever works on it
         if not is_elsewhere(job, self._process, self._workspace.store.now()):
             await self._discard(job.id)
-        self._wake(job.id)
+        self.watchers.wake(job.id)
 
     async def _stop(self, works: list[RunningJob]) -> None:
         for work in works:
@@ -285,9 +281,8 @@ class UploadWorker:
     async def close(self) -> None:
         """Shut down: processing stops where it is, and jobs stay listed."""
         self.closing = True
-        await self._background.run(self._stop(list(self._works.values())))
-        for job in list(self._watchers):
-            self._woken(job)
+        await self.background.run(self._stop(list(self._works.values())))
+        self.watchers.wake_here(list(self.watchers.waiting))
 
     # Other processes
 
@@ -295,10 +290,9 @@ class UploadWorker:
         """See what other processes have done: stop jobs here that were cancelled there, take up those that nobody works on,
         and wake the clients that follow any."""
         if self._works:
-            await self._background.run(self._let_go())
+            await self.background.run(self._let_go())
         await self.wake()
-        for job in list(self._watchers):
-            self._woken(job)
+        self.watchers.wake_here(list(self.watchers.waiting))
 
     async def renew(self) -> None:
         """Renew the leases of the jobs here."""
@@ -318,23 +312,13 @@ class UploadWorker:
 
     # Following
 
-    def _wake(self, job: str) -> None:
-        if self._serving is not None and job in self._watchers:
-            self._serving.call_soon_threadsafe(self._woken, job)
-
-    def _woken(self, job: str) -> None:
-        for each in self._watchers.get(job, ()):
-            each.set()
-
     async def follow(self, job: str, who: str) -> AsyncIterator[Job | None]:
         """The job on every change, until it ends or the server closes; None is a heartbeat."""
-        store, woken = self._workspace.store, asyncio.Event()
-        self._watchers.setdefault(job, set()).add(woken)
         last: Job | None = None
-        try:
+        with self.watchers.watching(job) as woken:
             while True:
                 woken.clear()
-                now = await asyncio.to_thread(jobs.get, store, job, who)
+                now = await asyncio.to_thread(jobs.get, self._workspace.store, job, who)
                 if now != last:
                     yield now
                     last = now
@@ -344,8 +328,3 @@ class UploadWorker:
                     await asyncio.wait_for(woken.wait(), POLL if self._shared and not self._hears() else HEARTBEAT)
                 except TimeoutError:
                     yield None
-        finally:
-            own = self._watchers.get(job, set())
-            own.discard(woken)
-            if not own:
-                self._watchers.pop(job, None)

@@ -14,7 +14,6 @@ from assay.core.access import Principal
 from assay.core.events import Decision, Edit, Reviewed
 from assay.core.types import Verdict
 from assay.serve import run_views
-from assay.serve.frames import build_frame
 from assay.serve.routes.runs import chain_entry
 from assay.serve.run_schemas import (
     AnswerView,
@@ -28,6 +27,7 @@ from assay.serve.run_schemas import (
     error_responses,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.stream import build_frame
 from assay.store.runs import budgets, records, underway
 from assay.workspace.facade import Workspace
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewSheet

@@ -21,7 +21,6 @@ from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.governance.difference import Change, difference
 from assay.serve import run_views, stream
-from assay.serve.frames import stored_frames
 from assay.serve.routes.people import require_administrator
 from assay.serve.run_schemas import (
     AskAndWaitRequest,
@@ -45,6 +44,7 @@ from assay.serve.run_schemas import (
     error_responses,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.stream import stored_frames
 from assay.store import documents
 from assay.store.runs import budgets, history, records, underway, visibility
 from assay.store.runs.records import Record
@@ -115,8 +115,8 @@ async def ask(
     """Ask and wait: for the run, once it has ended or waits for a choice, or (`stream`) for its events as they come."""
     run = await _start_run(server, who, workspace, request)
     if request.stream:
-        return stream.stream_response(server.live, workspace, run.id)
-    await stream.wait_until_ended(server.live, workspace, run.id)
+        return server.follower.response(workspace, run.id)
+    await server.follower.wait_until_ended(workspace, run.id)
     return await server.background.run(_load_view(server, workspace, run.id))
 
 
@@ -147,7 +147,7 @@ def list_runs(
     only = None if kind is None else kind is RunKind.synthesis
     found, more = history.page(workspace.store, workspace.principal.id, workspace.scope(), after, limit, only)
     listed = {each.run for each in underway.listing(workspace.store)}
-    summaries = (run_views.run_summary(each, each.id in listed or server.live.under_way(each.id)) for each in found)
+    summaries = (run_views.run_summary(each, each.id in listed or server.runs.under_way(each.id)) for each in found)
     return RunListResponse(runs=tuple(summaries), next=more)
 
 
@@ -159,7 +159,7 @@ def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> R
 
 def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
     # Checked before reading: a run that has ended by then is recorded.
-    under_way = server.live.under_way_anywhere(workspace.store, run_id)
+    under_way = server.runs.under_way_anywhere(workspace.store, run_id)
     return run_views.run_view(workspace, workspace.run(run_id), under_way)
 
 
@@ -183,7 +183,7 @@ def run_events(
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
     if format is EventFormat.json:
         return EventListResponse(events=_events(workspace, run, seen))
-    return stream.stream_response(server.live, workspace, run, seen)
+    return server.follower.response(workspace, run, seen)
 
 
 def _events(workspace: Workspace, run: str, after: int = -1) -> tuple[EventView, ...]:
@@ -345,7 +345,7 @@ async def _load_view(server: Server, workspace: Workspace, run: str) -> RunView:
 async def _line(server: Server, workspace: Workspace, run: str) -> RunSummary:
     return run_views.run_summary(
         history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope()),
-        server.live.under_way_anywhere(workspace.store, run),
+        server.runs.under_way_anywhere(workspace.store, run),
     )
 
 

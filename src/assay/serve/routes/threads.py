@@ -51,7 +51,7 @@ def one_thread(
     """A thread with its latest turns, or those before the run `before`, oldest first. A turn that was erased with a document
     is passed over."""
     found, runs, earlier = workspace.thread_page(thread, before, limit)
-    turns = tuple(run_view(workspace, run, server.live.under_way_anywhere(workspace.store, run.id)) for run in runs)
+    turns = tuple(run_view(workspace, run, server.runs.under_way_anywhere(workspace.store, run.id)) for run in runs)
     return ThreadView.made_from(found, runs=turns, earlier=earlier)
 
 
