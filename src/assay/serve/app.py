@@ -153,12 +153,7 @@ TOKEN = {
     "scheme": "bearer",
     "description": "The token at the end of the address that `assay serve` prints.",
 }
-SESSION = {
-    "type": "apiKey",
-    "in": "cookie",
-    "name": COOKIE,
-    "description": "The cookie that `POST /api/session` sets.",
-}
+SESSION = {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "The cookie that `POST /api/session` sets."}
 CSRF = {
     "type": "apiKey",
     "in": "header",

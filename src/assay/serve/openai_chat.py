@@ -252,24 +252,19 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"model": OpenAIErrorResponse} for code in (400, 401, 403, 404, 413, 422, 429, 500, 502, 503)
 }
 
-chat_router = APIRouter(
-    prefix=PREFIX,
-    tags=["openai"],
-    route_class=OpenAIErrorRoute,
-    responses=ERRORS,
-)
+chat_router = APIRouter(prefix=PREFIX, tags=["openai"], route_class=OpenAIErrorRoute, responses=ERRORS)
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
 
 
-@chat_router.get("/models", response_model=ModelListResponse)
+@chat_router.get("/models")
 def models(workspace: CurrentWorkspace) -> ModelListResponse:
     """What can be named as a `model`: each mode over all knowledge bases, and over each."""
     return ModelListResponse(data=tuple(_models(workspace.scope())))
 
 
-@chat_router.get("/models/{model:path}", response_model=ModelView)
+@chat_router.get("/models/{model:path}")
 def model(model: str, workspace: CurrentWorkspace) -> ModelView:
     """One of them. A knowledge base that is not there and one that is not yours look the same."""
     mode, base = parse_model_name(model, workspace.scope())

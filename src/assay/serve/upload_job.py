@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import time
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from assay.core.access import Base
 from assay.core.errors import AssayError, UserError
@@ -23,6 +25,8 @@ from assay.store import documents, jobs
 from assay.store.jobs import Job, JobFile
 from assay.store.uploads import Uploads
 from assay.workspace.facade import Workspace
+
+T = TypeVar("T")
 
 FULL = "The disk is full. Free some space, then send the files again."
 BROKEN = "Assay broke down while it read these files; the log says where."
@@ -115,10 +119,16 @@ def writable_base(workspace: Workspace, name: str) -> Base:
     return base
 
 
-async def check_unlocked(workspace: Workspace, base: Base) -> None:
-    """Raise if another process writes to the base: that may take an hour, and a response does not wait that long."""
-    async with workspace.context.writer_lock(base, PATIENCE):
-        pass
+async def change_base(workspace: Workspace, base: Base, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Change what is in a base, in a thread with its own loop: work on the index must not block other work. Raises if another
+    process writes to the base: that may take an hour, and a response does not wait that long."""
+
+    async def changed() -> T:
+        async with workspace.context.writer_lock(base, PATIENCE):
+            pass
+        return await change()
+
+    return await asyncio.to_thread(asyncio.run, changed())
 
 
 async def read(workspace: Workspace, work: RunningJob, uploads: Uploads) -> None:

@@ -31,18 +31,14 @@ from assay.serve.run_schemas import ErrorResponse, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
 from assay.serve.upload_files import receive_files
-from assay.serve.upload_job import check_unlocked, writable_base
+from assay.serve.upload_job import change_base, writable_base
 from assay.store import document_list, jobs
 from assay.store.access import document_access, grants
 from assay.store.access.grants import NameTaken
 from assay.store.jobs import Job
 from assay.workspace.facade import DEFAULT_BASE, Workspace
 
-bases_router = APIRouter(
-    prefix="/api/bases",
-    tags=["knowledge bases"],
-    responses=error_responses(413),
-)
+bases_router = APIRouter(prefix="/api/bases", tags=["knowledge bases"], responses=error_responses(413))
 
 BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
 OnlyFor = Annotated[
@@ -73,7 +69,7 @@ FORM = {
 }
 
 
-@bases_router.get("", response_model=list[BaseView])
+@bases_router.get("")
 def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     """Every knowledge base that you may read, with how much there is in it."""
     scope = workspace.scope()
@@ -81,7 +77,7 @@ def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     return [base_view(base, counted.get(base.id), workspace.principal) for base in scope.bases]
 
 
-@bases_router.post("", response_model=BaseView, status_code=201, responses={409: {"model": ErrorResponse}})
+@bases_router.post("", status_code=201, responses={409: {"model": ErrorResponse}})
 def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     """A new knowledge base: yours, or that of a group you are in."""
     try:
@@ -94,7 +90,7 @@ def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
 # A name may contain a slash, so these routes come before those that would match the suffix as part of the name.
 
 
-@bases_router.get("/{name:path}/readiness", response_model=BaseReadinessResponse)
+@bases_router.get("/{name:path}/readiness")
 def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessResponse:
     """What can be asked about, what cannot, and what to do about each."""
     base, scope = _named(workspace, name)
@@ -117,7 +113,6 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
 
 @bases_router.post(
     "/{name:path}/documents",
-    response_model=JobView,
     status_code=202,
     openapi_extra=FORM,
     responses={
@@ -154,13 +149,13 @@ async def send_files(
     return await asyncio.to_thread(job_of, workspace, job)
 
 
-@bases_router.get("/{name:path}", response_model=BaseView)
+@bases_router.get("/{name:path}")
 def one_base(name: BaseName, workspace: CurrentWorkspace) -> BaseView:
     base, scope = _named(workspace, name)
     return base_view(base, document_list.counts(workspace.store, scope).get(base.id), workspace.principal)
 
 
-@bases_router.patch("/{name:path}", response_model=BaseView)
+@bases_router.patch("/{name:path}")
 def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     base = grants.describe(workspace.store, writable_base(workspace, name), changed.description)
     return base_view(
@@ -168,20 +163,13 @@ def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: Current
     )
 
 
-@bases_router.delete("/{name:path}", status_code=204, response_model=None)
+@bases_router.delete("/{name:path}", status_code=204)
 async def delete_base(name: BaseName, workspace: CurrentWorkspace, server: CurrentServer) -> None:
     """The knowledge base with everything in it; what is being read into it is stopped."""
     base = await asyncio.to_thread(writable_base, workspace, name)
     await server.worker.cancel_all(base)
-    await asyncio.to_thread(
-        asyncio.run, _deleted(workspace, base)
-    )  # not in the background loop: removing vectors is CPU-intensive
+    await change_base(workspace, base, lambda: workspace.delete_base(base.name))
     await server.pages.forget()
-
-
-async def _deleted(workspace: Workspace, base: Base) -> None:
-    await check_unlocked(workspace, base)
-    await workspace.delete_base(base.name)
 
 
 def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
@@ -196,11 +184,7 @@ def target_base(workspace: Workspace, name: str) -> Base:
     return writable_base(workspace, name)
 
 
-jobs_router = APIRouter(
-    prefix="/api/jobs",
-    tags=["jobs"],
-    responses=error_responses(),
-)
+jobs_router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=error_responses())
 
 JobId = Annotated[str, Path(max_length=100)]
 REPORTS = 200  # files of a job in a response
@@ -212,14 +196,14 @@ def job_of(workspace: Workspace, job: str) -> JobView:
     return job_view(jobs.get(workspace.store, job, workspace.principal.id), jobs.files(workspace.store, job, REPORTS))
 
 
-@jobs_router.get("", response_model=list[JobView])
+@jobs_router.get("")
 def list_jobs(workspace: CurrentWorkspace) -> list[JobView]:
     """Your latest jobs, the newest first."""
     found = jobs.listing(workspace.store, workspace.principal.id, LISTED)
     return [job_view(job, jobs.files(workspace.store, job.id, REPORTS)) for job in found]
 
 
-@jobs_router.get("/{job}", response_model=JobView)
+@jobs_router.get("/{job}")
 def one_job(job: JobId, workspace: CurrentWorkspace) -> JobView:
     return job_of(workspace, job)
 
@@ -253,7 +237,7 @@ async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterat
         yield sse("parked", "{}")
 
 
-@jobs_router.post("/{job}/cancel", response_model=JobView)
+@jobs_router.post("/{job}/cancel")
 async def cancel_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
     """Stop reading. What has been read stays, the other files are left out."""
     found = await asyncio.to_thread(jobs.get, workspace.store, job, workspace.principal.id)

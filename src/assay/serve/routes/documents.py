@@ -36,24 +36,16 @@ from assay.serve.document_schemas import (
 )
 from assay.serve.run_schemas import ErrorResponse, PageSize, TablePart, error_responses, search_filters
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.upload_job import check_unlocked
+from assay.serve.upload_job import change_base
 from assay.store import document_list
 from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry
 from assay.tables.parts import MOST_ROWS, Span, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
 
-documents_router = APIRouter(
-    prefix="/api/documents",
-    tags=["documents"],
-    responses=error_responses(),
-)
+documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=error_responses())
 
-search_router = APIRouter(
-    prefix="/api",
-    tags=["search"],
-    responses=error_responses(502),
-)
+search_router = APIRouter(prefix="/api", tags=["search"], responses=error_responses(502))
 
 DocumentId = Annotated[str, Path(max_length=100)]
 
@@ -79,7 +71,7 @@ class DocumentState(StrEnum):
     unreadable = "unreadable"
 
 
-@documents_router.get("", response_model=DocumentListResponse)
+@documents_router.get("")
 def list_documents(
     workspace: CurrentWorkspace,
     base: Annotated[str, Query(max_length=100, description="The name of a knowledge base; empty: all.")] = "",
@@ -96,7 +88,7 @@ def list_documents(
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
 
 
-@documents_router.get("/{document}", response_model=DocumentView)
+@documents_router.get("/{document}")
 def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
@@ -116,7 +108,7 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
     )
 
 
-@documents_router.patch("/{document}", response_model=DocumentView, responses={409: {"model": ErrorResponse}})
+@documents_router.patch("/{document}", responses={409: {"model": ErrorResponse}})
 async def edit_document(
     document: DocumentId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> DocumentView:
@@ -126,18 +118,13 @@ async def edit_document(
     if changed.title is not None or changed.date is not None:
         if await server.worker.fills(base):
             raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
-        await asyncio.to_thread(asyncio.run, _edited(workspace, base, document, changed))
+        await change_base(workspace, base, lambda: workspace.edit_document(document, changed.title, changed.date))
     if changed.off is not None or changed.tags is not None:
         await asyncio.to_thread(workspace.mark_document, document, changed.off, changed.tags)
     return await asyncio.to_thread(one_document, document, workspace)
 
 
-async def _edited(workspace: Workspace, base: Base, document: str, changed: UpdateDocumentRequest) -> None:
-    await check_unlocked(workspace, base)
-    await workspace.edit_document(document, changed.title, changed.date)
-
-
-@documents_router.get("/{document}/citations", response_model=CitingRunsResponse)
+@documents_router.get("/{document}/citations")
 def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
     if document_list.entry(workspace.store, document, workspace.scope()) is None:
@@ -150,7 +137,7 @@ def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRuns
     )
 
 
-@documents_router.delete("/{document}", response_model=RemovedResponse, responses={409: {"model": ErrorResponse}})
+@documents_router.delete("/{document}", responses={409: {"model": ErrorResponse}})
 async def remove_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
     entry, base = await asyncio.to_thread(_to_remove, workspace, document)
@@ -158,15 +145,9 @@ async def remove_document(document: DocumentId, workspace: CurrentWorkspace, ser
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Remove it when they are done, or stop them."
         )
-    # Not in the background loop: to remove a book's vectors it is split again, which would block other work.
-    removed = await asyncio.to_thread(asyncio.run, _removed(workspace, entry, base))
+    removed = await change_base(workspace, base, lambda: workspace.remove([entry.id], base.name))
     await server.pages.forget()
     return RemovedResponse(removed=tuple(each.id for each in removed))
-
-
-async def _removed(workspace: Workspace, entry: Entry, base: Base) -> list[Entry]:
-    await check_unlocked(workspace, base)
-    return await workspace.remove([entry.id], base.name)
 
 
 def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
@@ -178,7 +159,7 @@ def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     return entry, next(base for base in scope.bases if base.id == entry.base)
 
 
-@documents_router.get("/{document}/text", response_model=TextResponse)
+@documents_router.get("/{document}/text")
 def text_of(
     document: DocumentId, workspace: CurrentWorkspace, start: Offset = 0, end: Offset | None = None
 ) -> TextResponse:
@@ -196,7 +177,7 @@ QuoteStart = Annotated[int, _counted("Where the quotation begins whose cells are
 QuoteEnd = Annotated[int, _counted("Where it ends.")]
 
 
-@documents_router.get("/{document}/blocks", response_model=BlocksResponse)
+@documents_router.get("/{document}/blocks")
 def blocks_of(
     document: DocumentId,
     workspace: CurrentWorkspace,
@@ -290,7 +271,7 @@ MAX_SPAN = 20_000  # maximum characters of a span
     "/{document}/pages/{n}",
     response_class=Response,
     responses={
-        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}, "description": "The page."},
+        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}, "description": "The page."}
     },
 )
 async def page_of(
@@ -308,7 +289,7 @@ async def page_of(
     return Response(picture, media_type="image/png")  # not stored: it must not outlive the right to see it
 
 
-@documents_router.get("/{document}/boxes", response_model=BoxesResponse)
+@documents_router.get("/{document}/boxes")
 async def boxes_of(
     document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer, start: Offset, end: Offset
 ) -> BoxesResponse:
@@ -324,10 +305,7 @@ async def boxes_of(
         found = await server.pages.boxes(
             head.entry.base, head.entry.digest, workspace.context.blobs, start, end, words, head.pages
         )
-    return BoxesResponse(
-        document=document,
-        boxes=tuple(found),
-    )
+    return BoxesResponse(document=document, boxes=tuple(found))
 
 
 def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
@@ -345,7 +323,7 @@ def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
 # --- search -------------------------------------------------------------------------------------------------------
 
 
-@search_router.post("/search", response_model=SearchResponse)
+@search_router.post("/search")
 async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: CurrentServer) -> SearchResponse:
     """Find passages by words and by meaning."""
     where = search_filters(wanted)

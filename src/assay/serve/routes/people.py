@@ -12,7 +12,6 @@ from pydantic import Field, StringConstraints
 from starlette.requests import cookie_parser
 
 from assay import __version__
-from assay.core.access import Base
 from assay.core.errors import Missing, UserError
 from assay.core.events import KINDS, Checkpoint, Mode
 from assay.models.factory import has_model, reached
@@ -29,12 +28,9 @@ from assay.serve.run_schemas import (
     error_responses,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve.upload_job import check_unlocked
+from assay.serve.upload_job import change_base
 from assay.store import facts
 from assay.store.access import members, tokens, transfer
-from assay.store.documents import Entry
-from assay.workspace.facade import Workspace
-from assay.workspace.types import ErasureReport
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -134,11 +130,7 @@ class AnswerOfferRequest(RequestModel):
     accept: StrictFlag  # false: decline it, or leave it
 
 
-people_router = APIRouter(
-    prefix="/api",
-    tags=["people"],
-    responses=error_responses(413),
-)
+people_router = APIRouter(prefix="/api", tags=["people"], responses=error_responses(413))
 
 PersonName = Annotated[str, Path(max_length=100)]
 KeyId = Annotated[str, Path(max_length=100)]
@@ -149,14 +141,14 @@ def require_administrator(who: Person) -> None:
         raise HTTPException(404, "Not Found")
 
 
-@people_router.get("/people", response_model=PeopleResponse)
+@people_router.get("/people")
 def list_people(server: CurrentServer, who: CurrentPerson) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
     require_administrator(who)
     return PeopleResponse.made_from(people=tuple(members.listing(server.workspace.store)))
 
 
-@people_router.post("/people", status_code=201, response_model=PersonView)
+@people_router.post("/people", status_code=201)
 def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPerson) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
     require_administrator(who)
@@ -164,7 +156,7 @@ def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPers
     return PersonView.made_from(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
 
 
-@people_router.patch("/people/{name}", response_model=PersonView)
+@people_router.patch("/people/{name}")
 def change_person(
     name: PersonName, changed: UpdatePersonRequest, server: CurrentServer, who: CurrentPerson
 ) -> PersonView:
@@ -195,14 +187,14 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
     return Response(status_code=204)
 
 
-@people_router.get("/keys", response_model=KeysResponse)
+@people_router.get("/keys")
 def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
     """Your own API keys, without what makes them keys."""
     own = tokens.listing(server.workspace.store, who.principal.id)
     return KeysResponse.made_from(keys=tuple(own))
 
 
-@people_router.post("/keys", status_code=201, response_model=CreatedKeyResponse)
+@people_router.post("/keys", status_code=201)
 def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -> CreatedKeyResponse:
     """A new API key of your own."""
     store = server.workspace.store
@@ -224,29 +216,25 @@ def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Respons
 
 T = TypeVar("T")
 
-access_router = APIRouter(
-    prefix="/api",
-    tags=["access"],
-    responses=error_responses(413),
-)
+access_router = APIRouter(prefix="/api", tags=["access"], responses=error_responses(413))
 
 BaseId = Annotated[str, Path(max_length=100, description="The id of a knowledge base.")]
 BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
 
 
-@access_router.get("/bases/{name:path}/access", response_model=AccessView)
+@access_router.get("/bases/{name:path}/access")
 def base_access(name: BaseName, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a knowledge base; for its owner."""
     return AccessView.made_from(workspace.base_access(name))
 
 
-@access_router.post("/bases/{name:path}/access", response_model=AccessView)
+@access_router.post("/bases/{name:path}/access")
 async def change_base_access(name: BaseName, changed: ChangeAccessRequest, workspace: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
     return AccessView.made_from(await asyncio.to_thread(_run, workspace.share_base(name, changed.name, changed.may)))
 
 
-@access_router.get("/offers", response_model=list[OfferView])
+@access_router.get("/offers")
 def list_offers(workspace: CurrentWorkspace) -> list[OfferView]:
     """Knowledge bases that others share with you, and that you have not accepted: nothing of them is searched."""
     return [OfferView.made_from(offer, offer.base) for offer in workspace.offers()]
@@ -259,13 +247,13 @@ def answer_offer(base: BaseId, answer: AnswerOfferRequest, workspace: CurrentWor
     return Response(status_code=204)
 
 
-@access_router.get("/documents/{document}/access", response_model=AccessView)
+@access_router.get("/documents/{document}/access")
 def document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
     return AccessView.made_from(workspace.document_access(document))
 
 
-@access_router.post("/documents/{document}/access", response_model=AccessView)
+@access_router.post("/documents/{document}/access")
 async def change_document_access(
     document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
@@ -275,7 +263,7 @@ async def change_document_access(
     )
 
 
-@access_router.delete("/documents/{document}/access", response_model=AccessView)
+@access_router.delete("/documents/{document}/access")
 async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
     return AccessView.made_from(await asyncio.to_thread(_run, workspace.reset_document_access(document)))
@@ -286,9 +274,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-@access_router.post(
-    "/documents/{document}/erase", response_model=ErasedResponse, responses={409: {"model": ErrorResponse}}
-)
+@access_router.post("/documents/{document}/erase", responses={409: {"model": ErrorResponse}})
 async def erase_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> ErasedResponse:
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
@@ -297,14 +283,9 @@ async def erase_document(document: DocumentId, workspace: CurrentWorkspace, serv
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
         )
-    gone = await asyncio.to_thread(_run, _erased(workspace, entry, base))
+    gone = await change_base(workspace, base, lambda: workspace.erase([entry], workspace.scope([base.name])))
     await server.pages.forget()
     return ErasedResponse.made_from(gone)
-
-
-async def _erased(workspace: Workspace, entry: Entry, base: Base) -> ErasureReport:
-    await check_unlocked(workspace, base)
-    return await workspace.erase([entry], workspace.scope([base.name]))
 
 
 auth_router = APIRouter(
@@ -312,7 +293,7 @@ auth_router = APIRouter(
 )
 
 
-@auth_router.get("/api/me", response_model=MeResponse)
+@auth_router.get("/api/me")
 def me(server: CurrentServer, who: CurrentPerson) -> MeResponse:
     """The person who asks, and what they can choose from."""
     return _me(server, who)
@@ -338,7 +319,7 @@ def _me(server: Server, person: Person) -> MeResponse:
     )
 
 
-@auth_router.post("/api/session", response_model=MeResponse)
+@auth_router.post("/api/session")
 async def sign_in(given: LoginRequest, request: Request, response: Response, server: CurrentServer) -> MeResponse:
     """Sign in with a name and a password. The reply sets a cookie; `csrf` has to come back with every change."""
     if server.serving.auth != "keys":

@@ -33,11 +33,7 @@ from assay.serve.routes.people import require_administrator
 from assay.serve.run_schemas import Date, Id, ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 
-reports_router = APIRouter(
-    prefix="/api/reports",
-    tags=["reports"],
-    responses=error_responses(),
-)
+reports_router = APIRouter(prefix="/api/reports", tags=["reports"], responses=error_responses())
 
 
 class ReportFormat(StrEnum):
@@ -134,7 +130,7 @@ class EvaluationResponse(ResponseModel):
     worst: tuple[WorstCaseView, ...]
 
 
-@evaluations_router.get("", response_model=EvaluationsResponse)
+@evaluations_router.get("")
 def evaluations(workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationsResponse:
     """What `assay evaluate run` measured in this workspace, newest first."""
     require_administrator(who)
@@ -143,7 +139,7 @@ def evaluations(workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationsR
     )
 
 
-@evaluations_router.get("/{name}", response_model=EvaluationResponse)
+@evaluations_router.get("/{name}")
 def evaluation(name: Id, workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationResponse:
     """One evaluation: figures with intervals, the verdict, figures by tag, and the worst cases with their runs."""
     require_administrator(who)
@@ -206,11 +202,7 @@ def _estimate(
     return EstimateView.made_from(found, words=words(name, found))
 
 
-audit_router = APIRouter(
-    prefix="/api",
-    tags=["audit"],
-    responses=error_responses(),
-)
+audit_router = APIRouter(prefix="/api", tags=["audit"], responses=error_responses())
 
 
 class FaultView(ResponseModel):
@@ -248,7 +240,7 @@ def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWork
     return Response(made, media_type="application/zip", headers=headers)
 
 
-@audit_router.get("/verify", response_model=VerificationResponse)
+@audit_router.get("/verify")
 def verify_all(who: CurrentPerson, server: CurrentServer) -> VerificationResponse:
     """Check every record, as `assay verify` does. For administrators."""
     if not who.admin:

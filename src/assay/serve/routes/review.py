@@ -6,7 +6,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import Field, StringConstraints
 
 from assay.answer import claim_details, render
@@ -14,7 +14,7 @@ from assay.core.access import Principal
 from assay.core.events import Decision, Edit, Reviewed
 from assay.core.types import Verdict
 from assay.serve import run_views
-from assay.serve.routes.runs import chain_entry
+from assay.serve.routes.runs import RunId, trace_of
 from assay.serve.run_schemas import (
     AnswerView,
     CheckedClaim,
@@ -28,7 +28,7 @@ from assay.serve.run_schemas import (
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.stream import build_frame
-from assay.store.runs import budgets, records, underway
+from assay.store.runs import underway
 from assay.workspace.facade import Workspace
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewSheet
 
@@ -105,13 +105,7 @@ class DecisionRequest(RequestModel):
     edits: Annotated[tuple[EditRequest, ...], Field(max_length=200)] = ()
 
 
-review_router = APIRouter(
-    prefix="/api/reviews",
-    tags=["reviews"],
-    responses=error_responses(413),
-)
-
-RunId = Annotated[str, Path(max_length=100)]
+review_router = APIRouter(prefix="/api/reviews", tags=["reviews"], responses=error_responses(413))
 
 
 def reviews_of(server: Server, workspace: Workspace, who: Person) -> ReviewService:
@@ -124,7 +118,7 @@ def reviews_of(server: Server, workspace: Workspace, who: Person) -> ReviewServi
     return workspace.reviews(admin=who.admin, principal_of=present)
 
 
-@review_router.get("", response_model=ReviewListResponse)
+@review_router.get("")
 def reviews(
     workspace: CurrentWorkspace,
     who: CurrentPerson,
@@ -139,29 +133,23 @@ def reviews(
     return ReviewListResponse(reviews=tuple(ReviewSummary.made_from(each, each.review) for each in lines), next=more)
 
 
-@review_router.get("/{run}", response_model=ReviewView)
+@review_router.get("/{run}")
 def review(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> ReviewView:
     """An answer that waits, or waited, with its claims, their verdicts, and the evidence that you may read."""
     return _whole(workspace, reviews_of(server, workspace, who).sheet(run))
 
 
-@review_router.get("/{run}/trace", response_model=TraceResponse)
+@review_router.get("/{run}/trace")
 def trace(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> TraceResponse:
     """The record of a run under review, as far as you may see it."""
     found = reviews_of(server, workspace, who).trace(run)
     titles: dict[str, str] = {}
     frames = [build_frame(workspace, record.seq, record.at, event, titles) for record, event in found]
-    return TraceResponse(
-        run=run,
-        events=tuple(EventView.model_validate_json(frame.body) for frame in frames),
-        chain=tuple(chain_entry(record) for record, _ in found),
-        faults=tuple(records.faults(workspace.store, run)),
-        usage=budgets.spent_by_run(workspace.store, run),
-        seconds=records.active_seconds(workspace.store, run),
-    )
+    events = tuple(EventView.model_validate_json(frame.body) for frame in frames)
+    return trace_of(workspace, run, events, [record for record, _ in found])
 
 
-@review_router.post("/{run}/decision", response_model=ReviewView)
+@review_router.post("/{run}/decision")
 async def decide(
     run: RunId, given: DecisionRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> ReviewView:

@@ -3,9 +3,11 @@ difference of two runs."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any
@@ -51,11 +53,7 @@ from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
 from assay.workspace.feedback import FeedbackItem
 
-runs_router = APIRouter(
-    prefix="/api",
-    tags=["runs"],
-    responses=error_responses(413, 502),
-)
+runs_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413, 502))
 
 RunId = Annotated[str, Path(max_length=100)]
 
@@ -97,7 +95,7 @@ class EventFormat(StrEnum):
 # --- asking ---------------------------------------------------------------------------------------------------------
 
 
-@runs_router.post("/runs", status_code=201, response_model=RunStartedResponse)
+@runs_router.post("/runs", status_code=201)
 async def begin_run(
     request: AskRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
@@ -117,7 +115,7 @@ async def ask(
     if request.stream:
         return server.follower.response(workspace, run.id)
     await server.follower.wait_until_ended(workspace, run.id)
-    return await server.background.run(_load_view(server, workspace, run.id))
+    return await asyncio.to_thread(one_run, run.id, workspace, server)
 
 
 async def _start_run(server: Server, who: Person, workspace: Workspace, request: AskRequest) -> Run:
@@ -128,14 +126,14 @@ async def _start_run(server: Server, who: Person, workspace: Workspace, request:
         return await server.live.begin(workspace, steps)
 
 
-def run_started(run: str, thread: str) -> RunStartedResponse:
+def run_started(run: str, thread: str = "") -> RunStartedResponse:
     return RunStartedResponse(run=run, thread=thread, events=f"/api/runs/{run}/events")
 
 
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
-@runs_router.get("/runs", response_model=RunListResponse)
+@runs_router.get("/runs")
 def list_runs(
     workspace: CurrentWorkspace,
     server: CurrentServer,
@@ -151,16 +149,12 @@ def list_runs(
     return RunListResponse(runs=tuple(summaries), next=more)
 
 
-@runs_router.get("/runs/{run}", response_model=RunView)
+@runs_router.get("/runs/{run}")
 def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunView:
     """A run as it stands."""
-    return _whole(server, workspace, run)
-
-
-def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
     # Checked before reading: a run that has ended by then is recorded.
-    under_way = server.runs.under_way_anywhere(workspace.store, run_id)
-    return run_views.run_view(workspace, workspace.run(run_id), under_way)
+    under_way = server.runs.under_way_anywhere(workspace.store, run)
+    return run_views.run_view(workspace, workspace.run(run), under_way)
 
 
 @runs_router.get(
@@ -199,13 +193,17 @@ def chain_entry(record: Record) -> dict[str, Any]:
     return {name: value for name, value in to_json(record).items() if name not in HIDDEN_FIELDS}
 
 
-@runs_router.get("/runs/{run}/trace", response_model=TraceResponse)
+@runs_router.get("/runs/{run}/trace")
 def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
     chain = records.chain(workspace.store, run, workspace.principal.id)
     events = _events(workspace, run)
     if download:
         response.headers["Content-Disposition"] = f'attachment; filename="assay-{re.sub("[^a-z0-9]", "", run)}.json"'
+    return trace_of(workspace, run, events, chain)
+
+
+def trace_of(workspace: Workspace, run: str, events: tuple[EventView, ...], chain: Sequence[Record]) -> TraceResponse:
     return TraceResponse(
         run=run,
         events=events,
@@ -263,20 +261,20 @@ def _answer_policy() -> str:
 # --- what comes after an answer -------------------------------------------------------------------------------------
 
 
-@runs_router.get("/runs/{run}/follow-ups", response_model=SuggestionsResponse)
+@runs_router.get("/runs/{run}/follow-ups")
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
     return SuggestionsResponse.made_from(questions=workspace.suggest_follow_ups(workspace.run(run)))
 
 
-@runs_router.post("/runs/{run}/feedback", status_code=201, response_model=FeedbackView)
+@runs_router.post("/runs/{run}/feedback", status_code=201)
 def give_feedback(run: RunId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
     """Say what you make of an answer of yours, or of one statement in it. It is recorded."""
     workspace.give_feedback(workspace.run(run), given.kind, given.claim, given.words)
     return _feedback_view(workspace.feedback(limit=1)[0])
 
 
-@runs_router.get("/feedback", response_model=FeedbackListResponse)
+@runs_router.get("/feedback")
 def list_feedback(
     workspace: CurrentWorkspace,
     who: CurrentPerson,
@@ -297,34 +295,34 @@ def _feedback_view(item: FeedbackItem) -> FeedbackView:
 # --- resuming and stopping ------------------------------------------------------------------------------------------
 
 
-@runs_router.post("/runs/{run}/choice", status_code=202, response_model=RunStartedResponse)
+@runs_router.post("/runs/{run}/choice", status_code=202)
 async def choose(
     run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Answer what a run asks at a checkpoint; it goes on from there."""
     with server.reserve_run(who):
         await server.live.resume(workspace, run, given.choice, given.words)
-    return run_started(run, await _thread(server, workspace, run))
+    return run_started(run, (await asyncio.to_thread(server.follower.summary, workspace, run)).thread)
 
 
-@runs_router.post("/runs/{run}/resume", status_code=202, response_model=RunStartedResponse)
+@runs_router.post("/runs/{run}/resume", status_code=202)
 async def resume_run(
     run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Carry on a run that has failed, was stopped or was cut off."""
     with server.reserve_run(who):
         await server.live.resume(workspace, run)
-    return run_started(run, await _thread(server, workspace, run))
+    return run_started(run, (await asyncio.to_thread(server.follower.summary, workspace, run)).thread)
 
 
-@runs_router.post("/runs/{run}/cancel", response_model=RunSummary)
+@runs_router.post("/runs/{run}/cancel")
 async def cancel_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunSummary:
     """Stop a run now. What it did is kept, and it can be carried on."""
     await server.live.cancel(workspace, run)
-    return await server.background.run(_line(server, workspace, run))
+    return await asyncio.to_thread(server.follower.summary, workspace, run)
 
 
-@runs_router.post("/runs/{run}/replay", response_model=ReplayResponse)
+@runs_router.post("/runs/{run}/replay")
 async def replay_run(
     run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> ReplayResponse:
@@ -338,26 +336,7 @@ async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
     return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 
-async def _load_view(server: Server, workspace: Workspace, run: str) -> RunView:
-    return _whole(server, workspace, run)
-
-
-async def _line(server: Server, workspace: Workspace, run: str) -> RunSummary:
-    return run_views.run_summary(
-        history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope()),
-        server.runs.under_way_anywhere(workspace.store, run),
-    )
-
-
-async def _thread(server: Server, workspace: Workspace, run: str) -> str:
-    return (await server.background.run(_line(server, workspace, run))).thread
-
-
-reruns_router = APIRouter(
-    prefix="/api/runs",
-    tags=["runs"],
-    responses=error_responses(502),
-)
+reruns_router = APIRouter(prefix="/api/runs", tags=["runs"], responses=error_responses(502))
 
 Model = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 
@@ -387,24 +366,20 @@ class DifferenceResponse(ResponseModel):
     parts: tuple[DifferencePartView, ...]
 
 
-@reruns_router.post("/{run}/rerun", status_code=201, response_model=RunStartedResponse)
+@reruns_router.post("/{run}/rerun", status_code=201)
 async def rerun(
     run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
     model = workspace.check_model_name(wanted.model)
-    origin = await server.background.run(_read(workspace, run))
+    origin = await asyncio.to_thread(workspace.run, run)
     workspace.check_branch(origin, wanted.begin)
     with server.reserve_run(who):
         new = await server.live.begin(workspace, workspace.branch(origin, wanted.begin, model))
-    return RunStartedResponse(run=new.id, thread="", events=f"/api/runs/{new.id}/events")
+    return run_started(new.id)
 
 
-async def _read(workspace: Workspace, run: str) -> Run:
-    return workspace.run(run)
-
-
-@reruns_router.get("/{a}/diff/{b}", response_model=DifferenceResponse)
+@reruns_router.get("/{a}/diff/{b}")
 def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
     one, other = map(workspace.run_for_asker, (a, b))

@@ -79,21 +79,21 @@ def _proposed(given: ModelRequest) -> ProposedModel:
     return ProposedModel(given.address, given.model, given.key.get_secret_value())
 
 
-@setup_router.get("", response_model=ModelConnection)
+@setup_router.get("")
 def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """Which model is asked, where it is, and what is sent to it. The key is never shown."""
     require_administrator(who)
     return server.workspace.model_connection()
 
 
-@setup_router.post("/preview", response_model=ModelConnection)
+@setup_router.post("/preview")
 def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
     require_administrator(who)
     return server.workspace.model_connection(_proposed(given))
 
 
-@setup_router.post("/test", response_model=ModelTestResponse)
+@setup_router.post("/test")
 async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelTestResponse:
     """Try the endpoint with a few test sentences; nothing of a document is among them. The machine must be agreed to, here
     or earlier. Nothing is changed."""
@@ -102,7 +102,7 @@ async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPer
     return ModelTestResponse(lines=tuple(lines))
 
 
-@setup_router.put("", response_model=ModelConnection)
+@setup_router.put("")
 async def connect_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """Ask this model from now on. The address and the agreement are stored, the key in a file that only the server's user can
     read."""
@@ -113,7 +113,7 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
     return await asyncio.to_thread(server.workspace.model_connection)
 
 
-@setup_router.delete("", response_model=ModelConnection)
+@setup_router.delete("")
 async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
     require_administrator(who)
@@ -122,14 +122,14 @@ async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelCo
     return await asyncio.to_thread(server.workspace.model_connection)
 
 
-@settings_router.get("", response_model=SettingsResponse)
+@settings_router.get("")
 def settings(server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
     """The settings that can be changed here, with their values and bounds. Keys and addresses are not among them."""
     require_administrator(who)
     return SettingsResponse(groups=server.workspace.setting_groups())
 
 
-@settings_router.patch("", response_model=SettingsResponse)
+@settings_router.patch("")
 async def change_settings(given: SettingsRequest, server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
     """Change settings, all of them or none. They are written to the workspace's file, hold from the next question on, and
     each change is recorded."""
@@ -142,7 +142,6 @@ async def change_settings(given: SettingsRequest, server: CurrentServer, who: Cu
 
 @start_router.post(
     "/folders",
-    response_model=JobView,
     status_code=202,
     responses={507: {"model": ErrorResponse, "description": "All that you may keep here is used."}},
 )
@@ -167,7 +166,7 @@ async def add_folder(
     return await asyncio.to_thread(job_of, workspace, job)
 
 
-@start_router.get("/suggestions", response_model=SuggestionsResponse)
+@start_router.get("/suggestions")
 def suggestions(workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions to begin with, drawn from the documents that you may read. No model is asked."""
     return SuggestionsResponse.made_from(questions=workspace.suggest_questions())

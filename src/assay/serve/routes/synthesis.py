@@ -4,14 +4,15 @@ model."""
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from assay.core.codec import to_json
 from assay.core.errors import Missing
 from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, SynthesisForecastResponse
+from assay.serve.routes.runs import RunId, run_started
 from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedResponse, ask_options, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
@@ -21,16 +22,10 @@ from assay.workspace.facade import Workspace
 from assay.workspace.forecast_text import forecast_lines
 from assay.workspace.types import SynthesisRequest
 
-synthesis_router = APIRouter(
-    prefix="/api/synthesis",
-    tags=["synthesis"],
-    responses=error_responses(502),
-)
-
-RunId = Annotated[str, Path(max_length=100)]
+synthesis_router = APIRouter(prefix="/api/synthesis", tags=["synthesis"], responses=error_responses(502))
 
 
-@synthesis_router.post("/forecast", response_model=SynthesisForecastResponse, name="forecast")
+@synthesis_router.post("/forecast", name="forecast")
 async def forecast_synthesis(
     wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> SynthesisForecastResponse:
@@ -47,7 +42,7 @@ async def forecast_synthesis(
     )
 
 
-@synthesis_router.post("", response_model=RunStartedResponse, status_code=201)
+@synthesis_router.post("", status_code=201)
 async def begin(
     wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
@@ -55,7 +50,7 @@ async def begin(
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
     with server.reserve_run(who):
         run = await server.live.begin(workspace, workspace.synthesise(ids, _synthesis_options(wanted)))
-    return RunStartedResponse(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
+    return run_started(run.id)
 
 
 @synthesis_router.get("/{run}", response_model=dict[str, Any])
@@ -100,11 +95,7 @@ def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> 
     return list(dict.fromkeys([*named, *listed]))
 
 
-forecast_router = APIRouter(
-    prefix="/api",
-    tags=["runs"],
-    responses=error_responses(413),
-)
+forecast_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413))
 
 
 class CeilingView(ResponseModel):
@@ -136,7 +127,7 @@ class ForecastResponse(RangesView):
     lines: tuple[str, ...]  # the same as text
 
 
-@forecast_router.post("/forecast", response_model=ForecastResponse, name="forecast")
+@forecast_router.post("/forecast", name="forecast")
 async def forecast_question(request: AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
     found = await asyncio.to_thread(workspace.forecast_question, ask_options(request))

@@ -25,17 +25,13 @@ from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.store import threads as store
 from assay.store.runs import visibility
 
-threads_router = APIRouter(
-    prefix="/api/threads",
-    tags=["threads"],
-    responses=error_responses(413),
-)
+threads_router = APIRouter(prefix="/api/threads", tags=["threads"], responses=error_responses(413))
 
 
 shared_router = APIRouter(prefix="/api/shared-threads", tags=["threads"], responses=error_responses(413))
 
 
-@threads_router.get("", response_model=ThreadListResponse)
+@threads_router.get("")
 def list_threads(
     workspace: CurrentWorkspace, after: str = "", limit: PageSize = 50, q: Annotated[str, Query(max_length=200)] = ""
 ) -> ThreadListResponse:
@@ -44,7 +40,7 @@ def list_threads(
     return ThreadListResponse.made_from(threads=found, next=more)
 
 
-@threads_router.get("/{thread}", response_model=ThreadView)
+@threads_router.get("/{thread}")
 def one_thread(
     thread: str, workspace: CurrentWorkspace, server: CurrentServer, before: str = "", limit: PageSize = 200
 ) -> ThreadView:
@@ -55,20 +51,20 @@ def one_thread(
     return ThreadView.made_from(found, runs=turns, earlier=earlier)
 
 
-@threads_router.get("/{thread}/readers", response_model=ThreadReadersResponse)
+@threads_router.get("/{thread}/readers")
 def thread_readers(thread: str, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Who else may read a thread of yours."""
     return ThreadReadersResponse(readers=tuple(workspace.thread_readers(thread)))
 
 
-@threads_router.post("/{thread}/readers", response_model=ThreadReadersResponse)
+@threads_router.post("/{thread}/readers")
 def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Let a person or a group read a thread of yours, or no longer. They see its questions, and the answers whose documents
     they may read themselves."""
     return ThreadReadersResponse(readers=tuple(workspace.share_thread(thread, given.name, given.may)))
 
 
-@threads_router.patch("/{thread}", response_model=ThreadSummary)
+@threads_router.patch("/{thread}")
 def rename_thread(thread: str, given: RenameThreadRequest, workspace: CurrentWorkspace) -> ThreadSummary:
     """The thread under another title."""
     store.rename(workspace.store, thread, workspace.principal.id, given.title)
@@ -82,7 +78,7 @@ def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
     return Response(status_code=204)
 
 
-@shared_router.get("", response_model=SharedThreadsResponse)
+@shared_router.get("")
 def list_shared_threads(workspace: CurrentWorkspace) -> SharedThreadsResponse:
     """Threads that others share with you."""
     return SharedThreadsResponse(
@@ -90,7 +86,7 @@ def list_shared_threads(workspace: CurrentWorkspace) -> SharedThreadsResponse:
     )
 
 
-@shared_router.get("/{thread}", response_model=SharedThreadView)
+@shared_router.get("/{thread}")
 def one_shared_thread(thread: str, workspace: CurrentWorkspace) -> SharedThreadView:
     """A thread that somebody shares with you: its questions, and the answers whose documents you may read now."""
     found, runs = workspace.shared_thread(thread)
