@@ -26,6 +26,8 @@ from assay.language.clean import clean_text
 from assay.serve.upload_job import FULL
 from assay.store.jobs import JobFile
 
+Admit = Callable[[int], None]  # told of bytes before they are written; raises if they are too many
+
 FIELD = "files"
 PIECE = 1 << 20  # bytes collected from the network before a write
 MAX_FILES = 5_000  # per upload
@@ -37,7 +39,7 @@ class InvalidForm(Exception):
 
 
 async def receive_files(
-    request: Request, folder: Path, most_bytes: int, admit: Callable[[int], None] = lambda _: None
+    request: Request, folder: Path, most_bytes: int, admit: Admit = lambda _: None
 ) -> list[JobFile]:
     """Save every file of the request under its number, or record why it failed. Raises if the request as a whole is
     invalid; then nothing of it is kept. `admit` is told of bytes before they are written, and raises if they are too many."""
@@ -209,7 +211,7 @@ def _part(part: str) -> str:
     return seen if len(seen) <= LONGEST_PART else seen[: LONGEST_PART - len(ending)].rstrip() + ending
 
 
-def copy_folder(path: str, workspace: Path, into: Path, most_bytes: int, admit: Callable[[int], None]) -> list[JobFile]:
+def copy_folder(path: str, workspace: Path, into: Path, most_bytes: int, admit: Admit) -> list[JobFile]:
     """Copy the files of a folder. `admit` is told of bytes before they are written, and raises if they are too many."""
     folder = Path(path).expanduser()
     if not folder.is_absolute() or not folder.is_dir():

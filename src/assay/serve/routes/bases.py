@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
@@ -28,19 +30,19 @@ from assay.serve.document_schemas import (
     job_view,
 )
 from assay.serve.run_schemas import ErrorResponse, error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
-from assay.serve.upload_files import receive_files
+from assay.serve.upload_files import Admit, receive_files
 from assay.serve.upload_job import change_base, writable_base
 from assay.store import document_list, jobs
 from assay.store.access import document_access, grants
 from assay.store.access.grants import NameTaken
-from assay.store.jobs import Job
+from assay.store.jobs import Job, JobFile
 from assay.workspace.facade import DEFAULT_BASE, Workspace
 
 bases_router = APIRouter(prefix="/api/bases", tags=["knowledge bases"], responses=error_responses(413))
 
-BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
+BaseName = Annotated[str, PathParameter(max_length=100, description="The name of a knowledge base.")]
 OnlyFor = Annotated[
     tuple[Annotated[str, Field(max_length=200)], ...],
     Query(max_length=100, description="Nobody else but the owner may read the files: `user:NAME` or `group:NAME`."),
@@ -132,18 +134,32 @@ async def send_files(
     base = await asyncio.to_thread(target_base, workspace, name)
     for reader in only_for:
         grants.check_grantee(reader)
-    job = "j" + workspace.store.new_id()
+
+    async def arrive(folder: Path, most: int, admit: Admit) -> list[JobFile]:
+        files = await receive_files(request, folder, most, admit)
+        if only_for:
+            uris, by = [UPLOAD + file.name for file in files], workspace.principal.id
+            await asyncio.to_thread(document_access.restrict, workspace.store, base, uris, only_for, by)
+        return files
+
+    return await begin_job(server, workspace, who, base, arrive)
+
+
+async def begin_job(
+    server: Server,
+    workspace: Workspace,
+    who: Person,
+    base: Base,
+    arrive: Callable[[Path, int, Admit], Awaitable[list[JobFile]]],
+) -> JobView:
+    """Take the files of an upload as they arrive, within what the person may still keep, and begin to read them."""
+    job, most = "j" + workspace.store.new_id(), file_limits(workspace.settings).bytes
     with (
         await asyncio.to_thread(server.reserve_upload, who),
         await asyncio.to_thread(server.upload_room, base, who) as room,
     ):
         async with server.worker.arrival(job) as folder:
-            files = await receive_files(request, folder, file_limits(workspace.settings).bytes, room.take)
-            if only_for:
-                uris = [UPLOAD + file.name for file in files]
-                await asyncio.to_thread(
-                    document_access.restrict, workspace.store, base, uris, only_for, workspace.principal.id
-                )
+            files = await arrive(folder, most, room.take)
             await server.worker.begin(job, workspace.principal, base.name, files)
     await server.worker.wake()
     return await asyncio.to_thread(job_of, workspace, job)
@@ -186,7 +202,7 @@ def target_base(workspace: Workspace, name: str) -> Base:
 
 jobs_router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=error_responses())
 
-JobId = Annotated[str, Path(max_length=100)]
+JobId = Annotated[str, PathParameter(max_length=100)]
 REPORTS = 200  # files of a job in a response
 LISTED = 20  # jobs in the list
 

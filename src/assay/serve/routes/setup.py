@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException
 from pydantic import Field, SecretStr, StringConstraints
 
-from assay.ingest.parsed import file_limits
 from assay.serve.document_schemas import JobView
-from assay.serve.routes.bases import job_of, target_base
+from assay.serve.routes.bases import begin_job, target_base
 from assay.serve.routes.people import require_administrator
 from assay.serve.run_schemas import (
     NOT_BLANK,
@@ -24,7 +24,8 @@ from assay.serve.run_schemas import (
     error_responses,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
-from assay.serve.upload_files import copy_folder
+from assay.serve.upload_files import Admit, copy_folder
+from assay.store.jobs import JobFile
 from assay.workspace.model_connection import ModelConnection, ProposedModel
 from assay.workspace.settings_change import SettingGroup
 
@@ -153,17 +154,11 @@ async def add_folder(
     if server.serving.auth != "off" or not server.serving.token:
         raise HTTPException(403, ONLY_ITS_USER)
     base = await asyncio.to_thread(target_base, workspace, given.base)
-    job = "j" + workspace.store.new_id()
-    with (
-        await asyncio.to_thread(server.reserve_upload, who),
-        await asyncio.to_thread(server.upload_room, base, who) as room,
-    ):
-        async with server.worker.arrival(job) as into:
-            most = file_limits(workspace.settings).bytes
-            files = await asyncio.to_thread(copy_folder, given.path, workspace.path, into, most, room.take)
-            await server.worker.begin(job, workspace.principal, base.name, files)
-    await server.worker.wake()
-    return await asyncio.to_thread(job_of, workspace, job)
+
+    async def arrive(folder: Path, most: int, admit: Admit) -> list[JobFile]:
+        return await asyncio.to_thread(copy_folder, given.path, workspace.path, folder, most, admit)
+
+    return await begin_job(server, workspace, who, base, arrive)
 
 
 @start_router.get("/suggestions")
