@@ -19,8 +19,8 @@ from assay.core.types import Hit
 from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile
 from assay.store.runs import records
-from assay.workspace import ask, model_roles
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.services import ask, models
 
 
 class Flat:
@@ -68,10 +68,10 @@ async def agent(
         return await search(context, query)
 
     tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
-    roles = await model_roles.connect(opened.context)  # the endpoint is asked once what it can do
+    roles = await models.connect(opened.context)  # the endpoint is asked once what it can do
 
     async def run() -> Run:
-        asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=model_roles.role_models(roles))
+        asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=models.role_models(roles))
         run = opened.record(Run(records.begin(opened.store, opened.principal.id), ()), asked)
         context = replace(await ask.run_context_for(opened.context, run, roles), tools=tools)
         async for event in carry_on(run, context):

@@ -28,7 +28,7 @@ from assay.models.token_estimate import estimate_tokens
 from assay.testing import ChatServer, synthesis_model
 from assay.testing.protocol import text_of
 from assay.workspace.facade import open_workspace
-from assay.workspace.synthesise import SynthesisRequest
+from assay.workspace.services.syntheses import SynthesisRequest
 
 PLACES = "Arden Birch Calder Dover Eskdale Fulmar Garrow Helm Inver Jarrow Kelder Lomond Marsh Norton Orwell".split()
 METHODS = "settling filtering dosing stirring heating cooling pumping sifting drying mixing".split()

@@ -28,9 +28,9 @@ from assay.core.run import Run
 from assay.core.types import Exchange, Outcome
 from assay.governance.replay import replay
 from assay.testing import ChatServer, keeps, lookup, no_calls, research, says, supported, verdicts, writes
-from assay.workspace.ask import run_context_for
 from assay.workspace.chat_history import history
 from assay.workspace.facade import Workspace
+from assay.workspace.services.ask import run_context_for
 from assay.workspace.types import AskOptions
 
 

@@ -28,8 +28,8 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Outcome, Plan, PlanStep, Quote, Shape, Verdict
 from assay.store import documents
-from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
+from assay.workspace.services.ask import run_context_for
 
 pytestmark = pytest.mark.long
 

@@ -61,8 +61,8 @@ from assay.testing import (
     writes,
 )
 from assay.testing import steps as plans
-from assay.workspace.ask import resumption, run_context_for
-from assay.workspace.model_roles import connect
+from assay.workspace.services.ask import resumption, run_context_for
+from assay.workspace.services.models import connect
 
 TENDED = "Who tends the beacon?"
 NOTES = {

@@ -60,7 +60,7 @@ from assay.testing import (
     writes,
 )
 from assay.testing.replies import drops
-from assay.workspace.ask import run_context_for
+from assay.workspace.services.ask import run_context_for
 
 TODAY = "2026-05-14"
 ALERT = "Recall alert: Carrow Valves, Dunmere Pumps and Ossett Seals delivered parts with brittle rubber."

@@ -37,8 +37,8 @@ from assay.governance.replay import load, replay, save
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.testing import ChatServer, Script, calls, enough, keeps, lookup, passages_in, role_of, text_of, writes
-from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
+from assay.workspace.services.ask import run_context_for
 
 LEVELS = {
     "native tools": (),

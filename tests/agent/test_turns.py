@@ -25,9 +25,9 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.workspace.ask import run_context_for
 from assay.workspace.chat_history import history
 from assay.workspace.facade import Workspace
+from assay.workspace.services.ask import run_context_for
 from assay.workspace.types import AskOptions
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."

@@ -59,7 +59,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever is planned is large."""
-    from assay.workspace import synthesise as synthesising
+    from assay.workspace.services import syntheses as synthesising
 
     async def plan(*_: object) -> SynthesisForecast:
         return SynthesisForecast(3, 30, 30, 1_000, 2_000_000, 100_000, 3.5, 4_000.0)
@@ -449,7 +449,7 @@ def test_the_program_still_starts_without_what_a_synthesis_needs():
 
 def test_the_choices_of_the_flags_are_those_of_the_values():
     from assay.core import account
-    from assay.workspace import synthesise as synthesising
+    from assay.workspace.services import syntheses as synthesising
 
     assert list(synthesise.PipelineOption) == list(account.Pipeline) and list(synthesise.ApproachOption) == list(
         account.Approach

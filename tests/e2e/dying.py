@@ -104,7 +104,7 @@ async def follow(steps: AsyncIterator[tuple[Run, Any]]) -> str:
 
 def approved(workspace: Workspace, run: str) -> AsyncIterator[tuple[Run, Any]]:
     """What waits is approved, and the run goes on."""
-    bench = workspace.reviews()
+    bench = workspace.reviews
     bench.decide(run, Decision.approve, bench.sheet(run).seal)
     return bench.resume(run)
 

@@ -32,8 +32,8 @@ from assay.store.schema import payloads, runs, spending
 from assay.store.schema import records as recorded
 from assay.store.schema import reviews as reviewed
 from assay.testing import ChatServer, synthesis_model
-from assay.workspace import model_roles
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.services import models
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))  # `make soak` dies everywhere
 CHILD = Path(__file__).with_name("dying.py")
@@ -69,7 +69,7 @@ class Scene:
         self.place, self.server, self.what = place, server, what
         asyncio.run(filled(place / "first", notes))
         with self.opened(place / "first") as workspace:
-            asyncio.run(model_roles.connect(workspace.context))  # what the endpoint can do is known
+            asyncio.run(models.connect(workspace.context))  # what the endpoint can do is known
 
     def opened(self, folder: Path, key: str = "again") -> Workspace:
         settings: dict[str, Any] = {"llm_base_url": self.server.url, "llm_model": "scripted", "llm_api_key": key}

@@ -47,7 +47,7 @@ def ask(opened: Workspace, **more: object) -> Run:
 
 def test_an_approved_answer_becomes_a_case_and_a_rejected_one_waits_for_its_answer(opened: Workspace):
     approved, rejected = (ask(opened, stakes=Stakes.high).id for _ in range(2))
-    service = opened.reviews()
+    service = opened.reviews
     service.decide(approved, Decision.approve, service.sheet(approved).seal)
     service.decide(rejected, Decision.reject, service.sheet(rejected).seal, note="It was measured again.")
     right, wrong = case_drafts.from_reviews(opened)

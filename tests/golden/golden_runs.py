@@ -263,7 +263,7 @@ async def _finish(folder: Path, run: str, how: Mapping[str, str], answer: Callab
         server = stack.enter_context(ChatServer(answer, window=WINDOW)) if answer else None
         workspace = stack.enter_context(opened(folder, server))
         if how.get("decide"):
-            reviews = workspace.reviews()
+            reviews = workspace.reviews
             reviews.decide(run, Decision(how["decide"]), reviews.sheet(run).seal)
         async for _ in workspace.resume(run, how.get("choice", ""), how.get("words", "")):
             pass

@@ -52,7 +52,7 @@ from assay.testing import (
     writes,
 )
 from assay.workspace.facade import Workspace
-from assay.workspace.rerun import copied_events, first_of_step
+from assay.workspace.services.questions import copied_events, first_of_step
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."

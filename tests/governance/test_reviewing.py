@@ -23,7 +23,7 @@ from assay.store.runs import records, reviews
 from assay.store.schema import documents
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
 from assay.workspace.facade import Workspace
-from assay.workspace.review import ReviewService
+from assay.workspace.services.reviews import Reviews
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 NOTES = {
@@ -55,15 +55,15 @@ def team(folder: Path, model: ChatServer | None = None, **flags: Any) -> Iterato
         yield seen
 
 
-def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> ReviewService:
-    return workspace.for_principal(who).reviews(admin=admin, principal_of=lambda run, asker: Principal(asker))
+def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> Reviews:
+    return workspace.for_principal(who).reviews.acting(admin=admin, principal_of=lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace, **how: Any) -> Run:
     return [run async for run, _ in workspace.ask(QUESTION, **how)][-1]
 
 
-async def carried(tool_context: ReviewService, run: str) -> Run:
+async def carried(tool_context: Reviews, run: str) -> Run:
     return [now async for now, _ in tool_context.resume(run)][-1]
 
 
@@ -285,15 +285,15 @@ async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        tool_context, seen = bench(mine), ReviewService._draft
+        tool_context, seen = bench(mine), Reviews._draft
 
-        def looked(tool_context: ReviewService, review: reviews.Review) -> Any:
+        def looked(tool_context: Reviews, review: reviews.Review) -> Any:
             found = seen(tool_context, review)
             with mine.store.write() as connection:  # at that very moment
                 connection.exec_driver_sql("DELETE FROM grants WHERE name = 'user:reviewer'")
             return found
 
-        monkeypatch.setattr(ReviewService, "_draft", looked)
+        monkeypatch.setattr(Reviews, "_draft", looked)
         try:
             with pytest.raises(Missing):
                 tool_context.decide(run.id, Decision.approve, run.held.seal)
@@ -330,11 +330,11 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
         with pytest.raises(Missing):
             bench(mine, REVIEWER).sheet(run.id)
         whole = mine.for_principal(LOCAL)
-        assert whole.reviews().sheet(run.id)
+        assert whole.reviews.sheet(run.id)
         members.add(mine.store, "editor")
         try:
             with pytest.raises(Missing):
-                whole.reviews().sheet(run.id)
+                whole.reviews.sheet(run.id)
         finally:
             transfer.remove_member(mine.store, mine.cache, "editor")
 
@@ -385,15 +385,15 @@ async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: 
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        first, second, seen = bench(mine), bench(mine, SECOND), ReviewService._draft
+        first, second, seen = bench(mine), bench(mine, SECOND), Reviews._draft
 
-        def meanwhile(tool_context: ReviewService, review: reviews.Review) -> Any:
+        def meanwhile(tool_context: Reviews, review: reviews.Review) -> Any:
             found = seen(tool_context, review)
             if tool_context is second:
                 first.decide(run.id, Decision.approve, review.seal)
             return found
 
-        monkeypatch.setattr(ReviewService, "_draft", meanwhile)
+        monkeypatch.setattr(Reviews, "_draft", meanwhile)
         with pytest.raises(UserError, match="waits for a reviewer any more"):
             second.decide(run.id, Decision.reject, run.held.seal, "No.")
         assert [each.by for each in mine.run(run.id).reviews] == ["reviewer"]

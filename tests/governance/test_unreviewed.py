@@ -30,7 +30,7 @@ from assay.store.runs.visibility import ERASED
 from assay.store.schema import facts
 from assay.store.schema import reviews as waiting
 from assay.workspace.facade import Workspace
-from assay.workspace.review import ReviewService
+from assay.workspace.services.reviews import Reviews
 
 UNSIGNED = lambda _: ("", "")  # noqa: E731 - nothing was sealed before
 
@@ -66,8 +66,8 @@ def team(folder: Path, **flags: Any) -> Iterator[Workspace]:
         yield whole.for_principal(ASKER)
 
 
-def bench(workspace: Workspace) -> ReviewService:
-    return workspace.for_principal(REVIEWER).reviews(admin=False, principal_of=lambda run, asker: Principal(asker))
+def bench(workspace: Workspace) -> Reviews:
+    return workspace.for_principal(REVIEWER).reviews.acting(admin=False, principal_of=lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace) -> Run:

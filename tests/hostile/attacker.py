@@ -26,7 +26,7 @@ from assay.serve.mcp.tools import ToolError as MCPError
 from assay.store.access import grants, offers
 from assay.store.runs import history
 from assay.testing.fill import FillPolicy, fill
-from assay.workspace import share
+from assay.workspace.services import people
 from assay.workspace.types import AskOptions
 
 LEFT_OUT = re.compile(
@@ -186,7 +186,7 @@ class Attack:
         self.made.set_access(document, name, may)
         if self.random.random() < 0.05:
             for base in self.made.as_(EDITOR).scope().bases:
-                await share.update_index(self.made.as_(EDITOR).context, base)
+                await people.update_index(self.made.as_(EDITOR).context, base)
 
     def held(self, what: str, told: str, given: str) -> None:
         """Nothing of what may not be read is in it, but for what the attacker has brought along."""

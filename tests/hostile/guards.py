@@ -440,7 +440,7 @@ GUARDS = (
     ),
     Guard(
         "four eyes",
-        "workspace/review.py",
+        "workspace/services/reviews.py",
         "return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered",
         "return False",
         f"{REVIEWING}::test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now",
@@ -496,7 +496,7 @@ GUARDS = (
     ),
     Guard(
         "a restriction holds before the file is read",
-        "workspace/documents.py",
+        "workspace/services/documents.py",
         "    if only_for:\n",
         "    if False:\n",
         f"{RESTRICTED}::test_only_for_restricts_a_file_before_anybody_could_have_read_it",
@@ -687,7 +687,7 @@ GUARDS = (
     ),
     Guard(
         "a missing guard is said",
-        "workspace/documents.py",
+        "workspace/services/documents.py",
         "(*report.warnings, *describe_missing(workers.missing_guards))",
         "report.warnings",
         f"{SANDBOX}::test_where_guards_are_missing_adding_says_so_once",
@@ -771,14 +771,14 @@ GUARDS = (
     ),
     Guard(
         "nothing is sent to a model's machine before somebody agrees to it",
-        "workspace/model_connection.py",
+        "workspace/services/setup.py",
         "if host not in agreed and not facts.agreed(context.store, host):",
         "if False:",
         f"{SETUP}::test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name",
     ),
     Guard(
         "a key stays with the address that it was given for",
-        "workspace/model_connection.py",
+        "workspace/services/setup.py",
         'else settings.llm_api_key if same else SecretStr("")',
         "else settings.llm_api_key",
         f"{SETUP}::test_a_key_never_follows_to_another_address",
@@ -813,7 +813,7 @@ GUARDS = (
     ),
     Guard(
         "a shared thread is read with what its reader may read",
-        "workspace/shared_threads.py",
+        "workspace/services/threads.py",
         "    scope = context.scope()\n    texts",
         "    scope = grants.scope_of(context.store, type(context.principal)(found.who))\n    texts",
         f"{FEEDBACK}::test_a_shared_thread_is_read_as_far_as_its_documents_may_be_read",

@@ -22,7 +22,7 @@ from assay.store import facts
 from assay.store.runs import records
 from assay.testing import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
-from assay.workspace.model_roles import PROBE
+from assay.workspace.services.models import PROBE
 from assay.workspace.types import AskOptions
 
 ABLE = Capability(tools=True, schema=True, json=True, window=8192)

@@ -26,8 +26,8 @@ from assay.ingest.sources import SourceFile
 from assay.store.runs import budgets
 from assay.store.schema import spending
 from assay.testing import ChatServer, Script, WordEmbedder, enough, keeps, lookup, no_calls, one_step, supported, writes
-from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.services.ask import run_context_for
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 RUNS = 200 if SOAK else 12  # whole ones, with a model

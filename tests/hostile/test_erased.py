@@ -21,8 +21,8 @@ from assay.ingest.sources import SourceFile
 from assay.store import erasure
 from assay.store.access import grants, tokens
 from assay.store.runs import records
-from assay.workspace import erase
 from assay.workspace.facade import Workspace
+from assay.workspace.services.records import flush
 from assay.workspace.types import AskOptions, ErasureReport
 
 MARK = "zqsecret"
@@ -196,7 +196,7 @@ async def test_words_that_come_back_after_their_document_was_erased_are_never_wr
     records.append(store, run, 4, replace(late, text="This was asked without it."))
     other = records.begin(store, "reader")
     records.append(store, other, 0, replace(late, text="zqsecret1x, by somebody who had it at hand", documents=(gone,)))
-    assert erase.flush(store.engine) and left(made.workspace.path, MARK) == []
+    assert flush(store.engine) and left(made.workspace.path, MARK) == []
     whole(made.workspace)
     kinds = [type(event).__name__ for event in made.as_(READER).run(run).events]
     assert kinds == ["Asked", "Withheld", "Withheld", "Narrowed", "ModelReplied"]

@@ -36,9 +36,9 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.workspace import ask
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.facade import Workspace
+from assay.workspace.services import ask
 
 # --- endpoints and processes ----------------------------------------------------------------------------------------
 

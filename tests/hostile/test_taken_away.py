@@ -20,7 +20,8 @@ from assay.serve.frames import EventFrame, stored_frames
 from assay.serve.live import ActiveRun
 from assay.store.access import grants, offers, transfer
 from assay.store.runs import history, records
-from assay.workspace import erase, share
+from assay.workspace.services.people import People
+from assay.workspace.services.records import flush
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_r
     assert now.answer is not None and [event for event in now.events if isinstance(event, Narrowed)]
     assert isinstance(now.events[-1], Answered)
     assert list(records.faults(made.workspace.store, run)) == []
-    erase.flush(made.workspace.store.engine)
+    flush(made.workspace.store.engine)
     for path in made.workspace.path.rglob("*"):
         assert not path.is_file() or b"zqsecret0x" not in path.read_bytes(), path
 
@@ -217,7 +218,7 @@ async def test_an_index_that_has_not_heard_of_a_change_hides_and_never_shows(mad
     assert secret not in await found(READER)
     assert await found(guest) == set(), "it was given, and the index does not know yet"
     for base in made.as_(EDITOR).scope().bases:
-        assert await share.update_index(made.as_(EDITOR).context, base)
+        assert await People(made.as_(EDITOR).context).update_index(base)
     assert await found(guest) == {secret} and secret not in await found(READER)
 
 

@@ -127,7 +127,7 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         held = reviews.latest(us.at.server.workspace.store, run)
         assert held is not None
         whole = us.at.server.workspace.for_principal(Principal("reader"))
-        service = whole.reviews(admin=False, principal_of=lambda run, who: Principal(who))
+        service = whole.reviews.acting(admin=False, principal_of=lambda run, who: Principal(who))
         service.decide(run, Decision.approve, held.seal)  # and dies before it goes on
         underway.end(whole.store, run)  # as one that was asked at a terminal, of which no server knows
         assert asker.get(f"/api/runs/{run}").json()["state"] != "delivered"

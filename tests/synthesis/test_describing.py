@@ -183,7 +183,7 @@ def test_what_ingestion_found_is_not_replaced():
 async def test_the_sample_corpus_has_an_abstract_for_every_document_that_can_be_read(filled):
     from assay.core.account import Brief, Pipeline
     from assay.core.events import Asked
-    from assay.workspace.ask import run_context_for
+    from assay.workspace.services.ask import run_context_for
 
     ready = tuple(each.id for each in filled.sources())
     run = Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(Pipeline.summary, ready)),))

@@ -15,7 +15,7 @@ from assay.governance.replay import replay
 from assay.synthesis.output.render import markdown
 from assay.testing import ChatServer
 from assay.testing.synthesis_replies import synthesis_model
-from assay.workspace.ask import run_context_for
+from assay.workspace.services.ask import run_context_for
 
 WRONG = [Claim(f"Claim {n}.", ("k",), Verdict.unsupported) for n in range(3)]
 

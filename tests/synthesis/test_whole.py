@@ -22,8 +22,8 @@ from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import state
 from assay.testing import ChatServer, HttpReply, synthesis_model
 from assay.testing.protocol import role_of, text_of
-from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.services.ask import run_context_for
 
 pytestmark = pytest.mark.long
 
@@ -312,7 +312,7 @@ def _timeless(run: Run) -> list[Any]:
 
 
 async def _roles(workspace: Workspace) -> Any:
-    from assay.workspace.model_roles import connect
+    from assay.workspace.services.models import connect
 
     return await connect(workspace.context)
 

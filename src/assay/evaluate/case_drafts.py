@@ -25,7 +25,7 @@ SHOWN = 400  # characters of a passage in a note
 def from_reviews(opened: Workspace) -> list[Case]:
     """What reviewers decided. An approved answer says what is right; one that was edited or rejected is graded wrong."""
     found: dict[str, Case] = {}
-    for sheet, reviewed in reversed(opened.reviews().decided(MOST)):  # the oldest first
+    for sheet, reviewed in reversed(opened.reviews.decided(MOST)):  # the oldest first
         run, text = sheet.line.review.run, answer_text(sheet.answer)
         if not sheet.open:
             continue

@@ -63,7 +63,7 @@ def replay(
 def _start_rerun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
     from assay.cli.setup.consent import settle
 
-    with_model = opened.with_model(model)
+    with_model = opened.with_settings(opened.models.in_every_role(model))
     with_model.check_branch(origin, place)  # raises before the user is asked anything
     settle(with_model)
     new = follow(opened, with_model.branch(origin, place, model), show)

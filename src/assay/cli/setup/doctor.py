@@ -52,7 +52,7 @@ def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
     from assay.cli.setup.consent import not_agreed
     from assay.core.settings import load_settings
     from assay.models.factory import reached
-    from assay.workspace.model_connection import receives
+    from assay.workspace.services.setup import receives
 
     settings = load_settings(folder)
     hosts = reached(settings)

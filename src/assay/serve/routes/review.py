@@ -30,7 +30,7 @@ from assay.workspace.facade import Workspace
 from assay.workspace.types import DraftedClaim, ReviewItem, ReviewSheet
 
 if TYPE_CHECKING:
-    from assay.workspace.facade import ReviewService
+    from assay.workspace.facade import Reviews
 
 router = APIRouter(
     prefix="/api/reviews",
@@ -41,14 +41,14 @@ router = APIRouter(
 RunId = Annotated[str, Path(max_length=100)]
 
 
-def reviews_of(server: Server, workspace: Workspace, who: Person) -> ReviewService:
+def reviews_of(server: Server, workspace: Workspace, who: Person) -> Reviews:
     """The review service for this user. The asker is resolved with their current groups."""
 
     def present(run: str, asker: str) -> Principal:
         known = underway.asker(server.workspace.store, run) or Principal(asker)
         return server.present(known) or Principal("")  # a removed user may read nothing
 
-    return workspace.reviews(admin=who.admin, principal_of=present)
+    return workspace.reviews.acting(admin=who.admin, principal_of=present)
 
 
 @router.get("", response_model=ReviewListResponse)
@@ -106,7 +106,7 @@ async def _decided(server: Server, workspace: Workspace, who: Person, run: str, 
         underway.end(workspace.store, run)
     else:
         asker = detail.who
-        await server.live.go_on(server.for_principal(service.principal_of(run, asker)), run)
+        await server.live.go_on(server.for_principal(service.asker(run, asker)), run)
     return detail
 
 

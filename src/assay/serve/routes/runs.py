@@ -46,7 +46,7 @@ from assay.serve.views.request_options import ask_options
 from assay.store.runs import budgets, history, records, underway, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
-from assay.workspace.feedback import FeedbackItem
+from assay.workspace.services.questions import FeedbackItem
 
 router = APIRouter(
     prefix="/api",

@@ -31,8 +31,7 @@ from assay.serve.schemas.setup_schemas import (
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.uploading.folder import copy_folder
 from assay.serve.views.document_views import suggested
-from assay.workspace.model_connection import ModelConnection, ProposedModel
-from assay.workspace.settings_change import SettingGroup
+from assay.workspace.services.setup import ModelConnection, ProposedModel, SettingGroup
 
 log = logging.getLogger("assay.serve")
 
@@ -88,7 +87,8 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
     read."""
     require_administrator(who)
     by = who.principal.id
-    server.workspace = await asyncio.to_thread(server.workspace.connect_model, _proposed(given), given.agree, by=by)
+    changed = await asyncio.to_thread(server.workspace.setup.connect, _proposed(given), given.agree, by=by)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
     return _view(await asyncio.to_thread(server.workspace.model_connection))
 
@@ -97,7 +97,8 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
 async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
     require_administrator(who)
-    server.workspace = await asyncio.to_thread(server.workspace.disconnect_model, by=who.principal.id)
+    changed = await asyncio.to_thread(server.workspace.setup.disconnect, by=who.principal.id)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has disconnected the model", who.principal.id)
     return _view(await asyncio.to_thread(server.workspace.model_connection))
 
@@ -114,8 +115,8 @@ async def change_settings(given: SettingsRequest, server: CurrentServer, who: Cu
     """Change settings, all of them or none. They are written to the workspace's file, hold from the next question on, and
     each change is recorded."""
     require_administrator(who)
-    change = server.workspace.change_settings
-    server.workspace = await asyncio.to_thread(change, given.values, by=who.principal.id)
+    changed = await asyncio.to_thread(server.workspace.setup.change, given.values, by=who.principal.id)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has changed settings: %s", who.principal.id, ", ".join(sorted(given.values)))
     return _settings_view(await asyncio.to_thread(server.workspace.setting_groups))
 

@@ -14,8 +14,8 @@ from assay.models.factory import embedder_setting, has_model, model_hosts, remot
 from assay.store import document_list
 from assay.store.runs import budgets, forecasts
 from assay.store.runs.forecasts import Amount, WorkEstimate, WorkKind
-from assay.workspace import model_roles
 from assay.workspace.context import WorkspaceContext
+from assay.workspace.services.models import Allowance, Models, allowance, prices
 from assay.workspace.types import AskOptions, WorkForecast
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ PASSAGES_PER_REQUEST = 64  # to a remote embedder
 def forecast_question(context: WorkspaceContext, how: AskOptions) -> WorkForecast:
     """What a question is expected to take. Models are assumed to be as they were when last asked."""
     settings = context.settings
-    models = model_roles.known_role_models(context) if how.model and has_model(settings) else ()
+    models = Models(context).known_role_models() if how.model and has_model(settings) else ()
     held = document_list.counts(context.store, context.scope(how.where.bases))
     counts = {
         "documents": sum(each.ready for each in held.values()),
@@ -45,7 +45,7 @@ def forecast_question(context: WorkspaceContext, how: AskOptions) -> WorkForecas
     alike = f"{how.mode} {_writer(models)}"
     past = forecasts.past_work(context.store, WorkKind.ask, context.principal.id, alike)
     expected = forecast.estimate_work(_guess(context, models, how.mode), past, counts)
-    reached = reached_limits(context, expected, model_roles.allowance(settings, synthesis=False), "budget_run")
+    reached = reached_limits(context, expected, allowance(settings, synthesis=False), "budget_run")
     return WorkForecast(WorkKind.ask, alike, expected, reached, forecast.errors(past))
 
 
@@ -112,7 +112,7 @@ def model_speed(context: WorkspaceContext, model: str) -> forecast.Speed:
 
 
 def reached_limits(
-    context: WorkspaceContext, expected: WorkEstimate, allowed: model_roles.Allowance, prefix: str
+    context: WorkspaceContext, expected: WorkEstimate, allowed: Allowance, prefix: str
 ) -> tuple[Reached, ...]:
     """The limits that this work may reach: of the run, of the person today, of everybody today."""
     settings, store, who = context.settings, context.store, context.principal.id
@@ -153,5 +153,5 @@ def _guess(context: WorkspaceContext, models: Sequence[RoleModel], mode: forecas
     model = _writer(models)
     speed = model_speed(context, model)
     asking = (work.tokens_in / speed.read + work.tokens_out / speed.write) / min(speed.at_once, 2)
-    money = model_roles.prices(context.settings)(model, work.tokens_in, work.tokens_out)
+    money = prices(context.settings)(model, work.tokens_in, work.tokens_out)
     return Amount(work.calls, work.tokens_in + work.tokens_out, money, asking + forecast.SEARCH * forecast.ROUNDS[mode])

@@ -21,8 +21,8 @@ from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
 from assay.store.runs.reviews import Review, ReviewState
-from assay.workspace.ask import resume
-from assay.workspace.context import WorkspaceContext
+from assay.workspace.context import OnStore, Service, WorkspaceContext
+from assay.workspace.services.ask import resume
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet, Steps
 
 NOT_WAITING = "Nothing of run {run} waits for a reviewer any more."
@@ -48,18 +48,33 @@ class _Draft:
         return bool(self.hidden and not by_rule and (self.held.answer.gaps or self.held.answer.said))
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewService:
-    """The reviews that one person may do. `principal_of(run, name)` returns a person who asked, in their current
-    groups."""
+@dataclass(frozen=True)
+class Reviews(Service):
+    """The reviews that one person may do. `admin` says whether they are an administrator; `principal_of(run, name)` returns a
+    person who asked, in their current groups. By default both come from the store, as for the command line."""
 
-    context: WorkspaceContext
-    admin: bool
-    principal_of: Callable[[str, str], Principal]
+    admin: bool | None = None
+    principal_of: Callable[[str, str], Principal] | None = None
+
+    bases = OnStore(reviews.bases_with_review)
+    undelivered = OnStore(reviews.undelivered)
+
+    def acting(self, *, admin: bool, principal_of: Callable[[str, str], Principal] | None = None) -> Reviews:
+        """The reviews of a person whose rights are known."""
+        return replace(self, admin=admin, principal_of=principal_of)
 
     @property
     def reviewer(self) -> Reviewer:
-        return Reviewer(self.context.principal, self.admin, gate.parse_reviewers(self.context.settings.reviewers))
+        alone = self.admin is None and self.principal == LOCAL and gate.has_no_members(self.store)
+        return Reviewer(self.principal, self.admin or alone, gate.parse_reviewers(self.settings.reviewers))
+
+    def asker(self, run: str, who: str) -> Principal:
+        """A person who asked, in their current groups."""
+        return self.principal_of(run, who) if self.principal_of else gate.current_principal(self.store, who)
+
+    def may_be_needed(self, run_id: str) -> bool:
+        """Whether the answer of a run waits for a reviewer, or may still have to."""
+        return gate.may_need_review(self.store, self.settings, run_id)
 
     def document(self, document: str) -> Document | None:
         return self.context.document(document)
@@ -73,7 +88,7 @@ class ReviewService:
         if not self.reviewer.may_review:
             return found, ""
         while True:
-            rows, after = reviews.page(self.context.store, waiting=waiting, after=after, limit=limit)
+            rows, after = reviews.page(self.store, waiting=waiting, after=after, limit=limit)
             found += [item for row in rows if (item := self._visible_item(row)) is not None]
             if len(found) >= limit or not after:
                 break
@@ -103,22 +118,22 @@ class ReviewService:
     def _is_own(self, review: Review) -> bool:
         """Whether another person has to review it, since this one asked the question. They do not see the draft
         until it is delivered."""
-        four_eyes = review.four_eyes or self.context.settings.review_four_eyes
-        return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered
+        four_eyes = review.four_eyes or self.settings.review_four_eyes
+        return four_eyes and review.who == self.principal.id and review.state is not ReviewState.delivered
 
     def _latest(self, run: str) -> Review:
-        review = reviews.latest(self.context.store, run)
+        review = reviews.latest(self.store, run)
         if review is None:
             raise gate.missing(run)
         return review
 
     def _draft(self, review: Review) -> _Draft:
         """The run under review, if this person may review it: they may read every document that the answer cites."""
-        reviewer, store = self.reviewer, self.context.store
+        reviewer, store = self.reviewer, self.store
         if not reviewer.may_review:
             raise gate.missing(review.run)
         try:
-            run = self.context.for_principal(self.principal_of(review.run, review.who)).run(review.run)
+            run = self.context.for_principal(self.asker(review.run, review.who)).run(review.run)
         except Missing:
             raise gate.missing(review.run) from None
         held = next(
@@ -160,7 +175,7 @@ class ReviewService:
 
     def trace(self, run: str) -> list[tuple[Record, Event]]:
         """Every record of a run under review, as far as the reviewer may see it."""
-        review, store, scope = self.sheet(run).line.review, self.context.store, self.context.scope()
+        review, store, scope = self.sheet(run).line.review, self.store, self.context.scope()
         texts = documents.texts_for(store, scope)
         chain = records.chain(store, run, review.who)
         found = [_hide_bases(event, scope) for event in records.events_of(store, run, review.who, texts, scope)]
@@ -180,7 +195,7 @@ class ReviewService:
     def decide(self, run: str, decision: Decision, seal: str, note: str = "", edits: Sequence[Edit] = ()) -> Reviewed:
         """Decide on the answer with this seal, if it is the one that waits now. Everything is checked again in the
         transaction that records the decision."""
-        store, reviewer = self.context.store, self.reviewer
+        store, reviewer = self.store, self.reviewer
         review = self._latest(run)
         draft = self._draft(review)
         if why := self._why_not(review, draft):
@@ -196,7 +211,7 @@ class ReviewService:
                 run,
                 len(draft.run.events),
                 made,
-                hours=self.context.settings.review_hours,
+                hours=self.settings.review_hours,
                 check=lambda connection: gate.check_still_allowed(connection, reviewer, run, draft.cited),
             )
         except StoreError:
@@ -209,18 +224,32 @@ class ReviewService:
     def resume(self, run: str) -> Steps:
         """Continue a run after a decision, as the person who asked: an approved answer is delivered, an edited one
         checked."""
-        asker = self.context.for_principal(self.principal_of(run, self._latest(run).who))
+        asker = self.context.for_principal(self.asker(run, self._latest(run).who))
         return resume(asker, asker.run(run))
 
+    # --- settings and notification ------------------------------------------------------------------------------------
 
-def review_service(
-    context: WorkspaceContext, admin: bool | None, principal_of: Callable[[str, str], Principal] | None
-) -> ReviewService:
-    """The review service. Without the last two arguments, for the user of the command line."""
-    store = context.store
-    if admin is None:
-        admin = context.principal == LOCAL and gate.has_no_members(store)
-    return ReviewService(context, admin, principal_of or (lambda run, who: gate.current_principal(store, who)))
+    def mark_base(self, name: str, *, on: bool) -> None:
+        """Decide whether answers that use this base wait for a reviewer. Only its owner may do so."""
+        base = self.context.require_owner(self.context.scope().named(name))
+        reviews.set_review_required(self.store, base.id, on=on)
+
+    async def notify(self, seconds: float) -> int:
+        """Notify the webhook, if there is one, of every waiting answer that it was not notified of yet. Returns their
+        number. A message that could not be delivered is sent again by the next call."""
+        settings = self.settings
+        if not settings.review_webhook:
+            return 0
+        from assay.governance.review.webhook import Webhook, build_message
+
+        hook = Webhook(
+            settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle
+        )
+        waiting = reviews.not_notified(self.store)
+        for each in waiting:
+            await hook.tell(build_message(each.run, each.seal, each.created, each.reasons), seconds)
+            reviews.mark_notified(self.store, each.id)
+        return len(waiting)
 
 
 def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
@@ -283,28 +312,3 @@ def _clean(words: str) -> str:
     if len(cleaned) > MAX_REVIEW_TEXT:
         raise UserError(f"That is too long: {MAX_REVIEW_TEXT} characters are the most.")
     return cleaned
-
-
-# --- settings and notification --------------------------------------------------------------------------------------
-
-
-def mark_base(context: WorkspaceContext, name: str, *, on: bool) -> None:
-    """Decide whether answers that use this base wait for a reviewer. Only its owner may do so."""
-    base = context.require_owner(context.scope().named(name))
-    reviews.set_review_required(context.store, base.id, on=on)
-
-
-async def notify_reviewers(context: WorkspaceContext, seconds: float) -> int:
-    """Notify the webhook, if there is one, of every waiting answer that it was not notified of yet. Returns their
-    number. A message that could not be delivered is sent again by the next call."""
-    settings = context.settings
-    if not settings.review_webhook:
-        return 0
-    from assay.governance.review.webhook import Webhook, build_message
-
-    hook = Webhook(settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle)
-    waiting = reviews.not_notified(context.store)
-    for each in waiting:
-        await hook.tell(build_message(each.run, each.seal, each.created, each.reasons), seconds)
-        reviews.mark_notified(context.store, each.id)
-    return len(waiting)

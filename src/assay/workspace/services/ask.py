@@ -44,9 +44,17 @@ from assay.models.llm import Role
 from assay.store import documents, threads
 from assay.store.database import Store
 from assay.store.runs import budgets, records, reviews, visibility
-from assay.workspace import forecast, model_roles
 from assay.workspace.context import WorkspaceContext
-from assay.workspace.model_roles import Roles
+from assay.workspace.services import forecast
+from assay.workspace.services.models import (
+    Models,
+    Roles,
+    allowance,
+    meter,
+    role_models,
+    with_model,
+    with_recorded_capabilities,
+)
 from assay.workspace.types import AskOptions, Steps
 
 T = TypeVar("T")
@@ -59,7 +67,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         raise UserError("Nobody can ask past the documents: the route is lookup, research or one-shot.")
     settings = context.settings
     scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded
-    roles = await model_roles.connect(context) if how.model and has_model(settings) else {}
+    roles = await Models(context).connect() if how.model and has_model(settings) else {}
     if not roles and Checkpoint.reading in (how.checkpoints or ()):
         raise UserError("Only a model can tell the readings of a question: the checkpoint `reading` needs one.")
     who = context.principal.id
@@ -72,7 +80,7 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         how.eagerness or Eagerness(settings.eagerness),
         tuple(how.checkpoints if how.checkpoints is not None else parse_checkpoints(settings.checkpoints)),
         how.route,
-        model_roles.role_models(roles),
+        role_models(roles),
         {base.name: base.description for base in scope.bases},
         thread=how.thread,
         history=how.history,
@@ -113,12 +121,12 @@ async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: s
     roles: Roles = {}
     if run.asked.has_model:
         branched_with = run.asked.branch.model if run.asked.branch else ""
-        with_model = model_roles.with_model(context, branched_with)
-        if not has_model(with_model.settings):
+        changed = with_model(context, branched_with)
+        if not has_model(changed.settings):
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
             )
-        roles = model_roles.with_recorded_capabilities(await model_roles.connect(with_model), run)
+        roles = with_recorded_capabilities(await Models(changed).connect(), run)
     async for step in continue_run(context, run, roles):
         yield step
 
@@ -210,7 +218,7 @@ async def run_context_for(
         return _current(context, now, scope) if bool(now.asked.brief) == bool(asked.brief) else now
 
     tool_context = ToolContext(search_context, lambda: scope().narrowed(bases))
-    allowed = model_roles.allowance(settings, synthesis=asked.brief is not None)
+    allowed = allowance(settings, synthesis=asked.brief is not None)
     seconds_left = _clock(context, run, allowed.seconds)
     limits = Limits(
         rounds=min(settings.search_rounds or ROUNDS[asked.mode], ROUNDS[asked.mode]),
@@ -231,7 +239,7 @@ async def run_context_for(
         unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,
         hops=HOP_SETTINGS[asked.mode if asked.has_model else _mode_for(asked)],
-        meter=model_roles.meter(context, run, roles, seconds_left, reserve) if roles else None,
+        meter=meter(context, run, roles, seconds_left, reserve) if roles else None,
         current=current,
         oversees=review_requirement(context.store, settings),
         cleared=lambda seal: reviews.is_approved(context.store, run.id, seal),

@@ -21,7 +21,7 @@ from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, StoreLed
 from assay.models.prices import parse_prices, price_of
 from assay.store import facts
 from assay.store.runs.budgets import Ceilings
-from assay.workspace.context import WorkspaceContext
+from assay.workspace.context import Service, WorkspaceContext
 
 PROBE, TRIAL = "probe:", "trial:"
 UNKNOWN_WINDOW = 8192  # tokens
@@ -31,27 +31,92 @@ WRITING = frozenset({Role.write, Role.check})
 Roles = Mapping[Role, tuple[ConnectedModel, ...]]
 
 
-async def connect(context: WorkspaceContext) -> Roles:
-    """The models of every role. Each model is probed once, a judge is measured once, and the results are remembered."""
-    context.check_model_consent()
-    settings = context.settings
-    named = models_by_role(settings)
-    found: dict[str, tuple[LLM, Capability, JudgeTrial | None]] = {}
-    for name in dict.fromkeys(name for names in named.values() for name in names):
-        llm = llm_for(settings, name)
-        can = await capability(context, llm, name)
-        found[name] = (
-            llm,
-            can,
-            await judge_trial(context, llm, name, can) if is_measured_as_judge(settings, name) else None,
-        )
-    return {
-        role: tuple(
-            ConnectedModel(llm, _role_model(settings, role, llm.name, can, trial))
-            for llm, can, trial in map(found.__getitem__, names)
-        )
-        for role, names in named.items()
-    }
+@dataclass(frozen=True)
+class Models(Service):
+    """The language models of a workspace."""
+
+    async def connect(self) -> Roles:
+        """The models of every role. Each model is probed once, a judge is measured once, and the results are remembered."""
+        self.context.check_model_consent()
+        settings = self.settings
+        named = models_by_role(settings)
+        found: dict[str, tuple[LLM, Capability, JudgeTrial | None]] = {}
+        for name in dict.fromkeys(name for names in named.values() for name in names):
+            llm = llm_for(settings, name)
+            can = await self.capability(llm, name)
+            found[name] = (
+                llm,
+                can,
+                await self.judge_trial(llm, name, can) if is_measured_as_judge(settings, name) else None,
+            )
+        return {
+            role: tuple(
+                ConnectedModel(llm, _role_model(settings, role, llm.name, can, trial))
+                for llm, can, trial in map(found.__getitem__, names)
+            )
+            for role, names in named.items()
+        }
+
+    def known_role_models(self) -> tuple[RoleModel, ...]:
+        """The first model of every role as it was probed earlier. One that was never probed or measured counts as large. No
+        request is sent."""
+        settings = self.settings
+        found: list[RoleModel] = []
+        for role, names in models_by_role(settings).items():
+            known = facts.remembered(self.store, _fact(PROBE, settings, names[0]))
+            can = from_json(Capability, json.loads(known)) if known else Capability(True, True, True, UNKNOWN_WINDOW)
+            can = replace(can, window=settings.llm_window or can.window)
+            found.append(_role_model(settings, role, names[0], can, self.known_trial(names[0])))
+        return tuple(found)
+
+    async def capability(self, llm: LLM, name: str, *, anew: bool = False) -> Capability:
+        """What a model's endpoint can do: remembered or probed. A window in the settings takes precedence."""
+        settings = self.settings
+        fact = _fact(PROBE, settings, name)
+        known = None if anew else facts.remembered(self.store, fact)
+        if known is not None:
+            can = from_json(Capability, json.loads(known))
+        else:
+            can = await probe(llm, settings.llm_timeout)
+            if can.sure:  # otherwise the endpoint was too busy, and is probed again next time
+                facts.remember(self.store, fact, dumps(to_json(can)))
+        return can if not settings.llm_window else replace(can, window=settings.llm_window)
+
+    def known_trial(self, name: str) -> JudgeTrial | None:
+        """How well a model judges, as it was measured earlier with the claims and the prompt of today."""
+        known = facts.remembered(self.store, _fact(TRIAL, self.settings, name))
+        trial = from_json(JudgeTrial, json.loads(known)) if known else None
+        return trial if trial and trial.form == trial_form() else None
+
+    def judge_summary(self) -> str:
+        """How well the first judge was measured to judge, in a sentence or two; empty if it was not. No request is sent."""
+        for name in models_by_role(self.settings).get(Role.check, ())[:1]:
+            if is_measured_as_judge(self.settings, name) and (trial := self.known_trial(name)):
+                return f"The model {name}. {describe_trial(trial)[0]}"
+        return ""
+
+    async def judge_trial(self, llm: LLM, name: str, can: Capability, *, anew: bool = False) -> JudgeTrial:
+        """How well a model judges: remembered or measured."""
+        if not anew and (known := self.known_trial(name)):
+            return known
+        trial = await measure_judge(llm, self.settings.llm_timeout, can)
+        facts.remember(self.store, _fact(TRIAL, self.settings, name), dumps(to_json(trial)))
+        return trial
+
+    def in_every_role(self, model: str) -> Settings:
+        """The settings with this model in every role; unchanged if the name is empty."""
+        roles = {f"llm_{role}_model": "" for role in Role}
+        changed = {**roles, "llm_model": model, "llm_fallback_model": ""}
+        return self.settings.model_copy(update=changed) if model else self.settings
+
+    def check_name(self, model: str) -> str:
+        """The name of a model of the configured endpoint, or of none. Only the administrator chooses a provider."""
+        named = model.strip()
+        if named and named != NO_MODEL and is_provider(self.settings, named):
+            raise UserError(
+                f"{named!r} is a provider's model. Here only a model of the endpoint that is set can be named."
+            )
+        return named
 
 
 def _role_model(settings: Settings, role: Role, name: str, can: Capability, trial: JudgeTrial | None) -> RoleModel:
@@ -62,62 +127,9 @@ def _role_model(settings: Settings, role: Role, name: str, can: Capability, tria
     return RoleModel(role.value, name, can.tools, can.schema, can.json, can.window, small)
 
 
-def known_role_models(context: WorkspaceContext) -> tuple[RoleModel, ...]:
-    """The first model of every role as it was probed earlier. One that was never probed or measured counts as large. No
-    request is sent."""
-    settings = context.settings
-    found: list[RoleModel] = []
-    for role, names in models_by_role(settings).items():
-        known = facts.remembered(context.store, _fact(PROBE, settings, names[0]))
-        can = from_json(Capability, json.loads(known)) if known else Capability(True, True, True, UNKNOWN_WINDOW)
-        can = replace(can, window=settings.llm_window or can.window)
-        found.append(_role_model(settings, role, names[0], can, known_trial(context, names[0])))
-    return tuple(found)
-
-
 def _fact(kind: str, settings: Settings, name: str) -> str:
     host = "provider" if is_provider(settings, name) else urlsplit(settings.llm_base_url).netloc.rpartition("@")[2]
     return f"{kind}{host}/{name}"
-
-
-async def capability(context: WorkspaceContext, llm: LLM, name: str, *, anew: bool = False) -> Capability:
-    """What a model's endpoint can do: remembered or probed. A window in the settings takes precedence."""
-    settings = context.settings
-    fact = _fact(PROBE, settings, name)
-    known = None if anew else facts.remembered(context.store, fact)
-    if known is not None:
-        can = from_json(Capability, json.loads(known))
-    else:
-        can = await probe(llm, settings.llm_timeout)
-        if can.sure:  # otherwise the endpoint was too busy, and is probed again next time
-            facts.remember(context.store, fact, dumps(to_json(can)))
-    return can if not settings.llm_window else replace(can, window=settings.llm_window)
-
-
-def known_trial(context: WorkspaceContext, name: str) -> JudgeTrial | None:
-    """How well a model judges, as it was measured earlier with the claims and the prompt of today."""
-    known = facts.remembered(context.store, _fact(TRIAL, context.settings, name))
-    trial = from_json(JudgeTrial, json.loads(known)) if known else None
-    return trial if trial and trial.form == trial_form() else None
-
-
-def judge_summary(context: WorkspaceContext) -> str:
-    """How well the first judge was measured to judge, in a sentence or two; empty if it was not. No request is sent."""
-    for name in models_by_role(context.settings).get(Role.check, ())[:1]:
-        if is_measured_as_judge(context.settings, name) and (trial := known_trial(context, name)):
-            return f"The model {name}. {describe_trial(trial)[0]}"
-    return ""
-
-
-async def judge_trial(
-    context: WorkspaceContext, llm: LLM, name: str, can: Capability, *, anew: bool = False
-) -> JudgeTrial:
-    """How well a model judges: remembered or measured."""
-    if not anew and (known := known_trial(context, name)):
-        return known
-    trial = await measure_judge(llm, context.settings.llm_timeout, can)
-    facts.remember(context.store, _fact(TRIAL, context.settings, name), dumps(to_json(trial)))
-    return trial
 
 
 def role_models(roles: Roles) -> tuple[RoleModel, ...]:
@@ -136,20 +148,7 @@ def with_recorded_capabilities(roles: Roles, run: Run) -> Roles:
 
 
 def with_model(context: WorkspaceContext, model: str) -> WorkspaceContext:
-    """The context with this model in every role; unchanged if the name is empty."""
-    if not model:
-        return context
-    roles = {f"llm_{role}_model": "" for role in Role}
-    changed = {**roles, "llm_model": model, "llm_fallback_model": ""}
-    return replace(context, settings=context.settings.model_copy(update=changed))
-
-
-def check_model_name(context: WorkspaceContext, model: str) -> str:
-    """The name of a model of the configured endpoint, or of none. Only the administrator chooses a provider."""
-    named = model.strip()
-    if named and named != NO_MODEL and is_provider(context.settings, named):
-        raise UserError(f"{named!r} is a provider's model. Here only a model of the endpoint that is set can be named.")
-    return named
+    return replace(context, settings=Models(context).in_every_role(model))
 
 
 @dataclass(frozen=True, slots=True)
