@@ -115,9 +115,9 @@ async def do(what: str, workspace: Workspace, folder: Path) -> None:
     elif what == "review":
         await follow(approved(workspace, await follow(begun("ask", workspace))))
     elif what == "add":
-        await workspace.add_sources(find_sources([folder]), say=say, reader=Plain())
+        await workspace.documents.add_sources(find_sources([folder]), say=say, reader=Plain())
     else:
-        gone = await workspace.remove(["lamp"])
+        gone = await workspace.documents.remove(["lamp"])
         tell("erased", *(entry.id for entry in gone))
 
 

@@ -63,7 +63,7 @@ def test_feedback_becomes_one_case_for_each_answer_and_an_objection_outweighs_pr
         (doubted, FeedbackKind.wrong),
         (doubted, FeedbackKind.helpful),
     ):
-        opened.give_feedback(run, kind, words="It is 30." if kind is FeedbackKind.wrong else "")
+        opened.questions.give_feedback(run, kind, words="It is 30." if kind is FeedbackKind.wrong else "")
     right, wrong = case_drafts.from_feedback(opened)
     assert right.grade is True and right.points and right.documents == ("tower.md",)
     assert wrong.grade is False and wrong.note == "It is 30." and not wrong.is_complete

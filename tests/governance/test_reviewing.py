@@ -110,8 +110,8 @@ async def test_an_account_is_held_edited_checked_again_with_its_translations_and
     from assay.workspace.types import SynthesisRequest
 
     with ChatServer(synthesis_model()) as served, team(stocked, served) as mine:
-        documents = [entry.id for entry in mine.sources()]
-        steps = mine.synthesise(documents, SynthesisRequest(audiences=("plain",)))
+        documents = [entry.id for entry in mine.documents.listing()]
+        steps = mine.syntheses.begin(documents, SynthesisRequest(audiences=("plain",)))
         run = [run async for run, _ in steps][-1]
         assert run.held and not run.delivered
         first = bench(mine).sheet(run.id)
@@ -184,7 +184,7 @@ async def test_a_rejected_answer_is_never_delivered_and_whoever_asked_is_told_wh
         with pytest.raises(UserError, match="Say why"):
             tool_context.decide(run.id, Decision.reject, seal)
         tool_context.decide(run.id, Decision.reject, seal, "It is out of date.")
-        found = mine.run(run.id)
+        found = mine.questions.run(run.id)
         assert found.rejected and found.rejected.note == "It is out of date."
         assert [each async for each in mine.resume(run.id)] == []
         with pytest.raises(UserError, match="rejected in review"):
@@ -199,14 +199,14 @@ async def test_a_person_may_say_that_much_depends_on_the_answer(stocked: Path):
 
 async def test_answers_from_a_marked_knowledge_base_wait_and_only_its_owner_marks_it(stocked: Path):
     with opened(stocked) as whole:
-        whole.mark_for_review("default", on=True)
+        whole.reviews.mark_base("default", on=True)
         with pytest.raises(UserError, match="not yours to change"):
-            whole.for_principal(ASKER).mark_for_review("default", on=False)
+            whole.for_principal(ASKER).reviews.mark_base("default", on=False)
         try:
             run = await asked(whole)
             assert run.held and run.held.reasons == ("it draws on a knowledge base whose answers are reviewed",)
         finally:
-            whole.mark_for_review("default", on=False)
+            whole.reviews.mark_base("default", on=False)
         assert (await asked(whole)).delivered
         with pytest.raises(Exception, match="no reviewer has approved"):
             records.append(whole.store, run.id, len(run.events), Answered(run.held.answer))
@@ -300,7 +300,7 @@ async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_
         finally:
             with opened(stocked) as whole:
                 grants.share(whole.store, whole.scope().bases[0], "user:reviewer")
-        assert mine.run(run.id).held is not None
+        assert mine.questions.run(run.id).held is not None
 
 
 @pytest.mark.parametrize("since", ["then", "now"])
@@ -336,7 +336,7 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
             with pytest.raises(Missing):
                 whole.reviews.sheet(run.id)
         finally:
-            transfer.remove_member(mine.store, mine.cache, "editor")
+            transfer.remove_member(mine.store, mine.context.cache, "editor")
 
 
 async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stocked: Path):
@@ -344,13 +344,13 @@ async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stoc
 
     with team(stocked, review_four_eyes=True, reviewers="user:second, user:reviewer") as mine:
         run = await asked(mine)
-        transfer.transfer_ownership(mine.store, mine.cache, "asker", "second")
+        transfer.transfer_ownership(mine.store, mine.context.cache, "asker", "second")
         try:
             with pytest.raises(UserError, match="somebody else has to look"):
                 bench(mine, SECOND).decide(run.id, Decision.approve, run.held.seal)  # pyright: ignore
             assert bench(mine).sheet(run.id).line.may_decide
         finally:
-            transfer.transfer_ownership(mine.store, mine.cache, "second", "asker")
+            transfer.transfer_ownership(mine.store, mine.context.cache, "second", "asker")
             with opened(stocked) as whole:
                 grants.share(whole.store, whole.scope().bases[0], "user:second")
 
@@ -396,7 +396,7 @@ async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: 
         monkeypatch.setattr(Reviews, "_draft", meanwhile)
         with pytest.raises(UserError, match="waits for a reviewer any more"):
             second.decide(run.id, Decision.reject, run.held.seal, "No.")
-        assert [each.by for each in mine.run(run.id).reviews] == ["reviewer"]
+        assert [each.by for each in mine.questions.run(run.id).reviews] == ["reviewer"]
 
 
 async def test_an_approval_that_has_lapsed_delivers_nothing_and_the_answer_waits_under_another_seal(stocked: Path):
@@ -423,9 +423,9 @@ async def test_a_process_that_dies_between_approval_and_delivery_leaves_a_run_th
         assert (run.id, "asker") in reviews.undelivered(mine.store)
     with team(stocked) as mine:  # another process
         assert (await carried(bench(mine), run.id)).delivered
-        told = mine.run(run.id)
+        told = mine.questions.run(run.id)
         assert [each async for each in mine.resume(run.id)] == []
-        assert mine.run(run.id) == told and sum(isinstance(each, Answered) for each in told.events) == 1
+        assert mine.questions.run(run.id) == told and sum(isinstance(each, Answered) for each in told.events) == 1
         assert (run.id, "asker") not in reviews.undelivered(mine.store)
 
 
@@ -461,7 +461,7 @@ async def test_an_edit_that_makes_no_sense_is_said(stocked: Path, decision: Deci
         run = await asked(mine)
         with pytest.raises(UserError, match=says):
             bench(mine).decide(run.id, decision, run.held.seal, edits=edits)  # pyright: ignore
-        assert mine.run(run.id).held
+        assert mine.questions.run(run.id).held
 
 
 async def test_decisions_are_kept_with_what_was_asked_and_what_would_have_been_said(stocked: Path):

@@ -235,8 +235,8 @@ class Attack:
         meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
         return RunContext(
             tool_context=tool_context,
-            record=lambda run, event: workspace.record(run, event),
-            document=workspace.document,
+            record=lambda run, event: workspace.questions.record(run, event),
+            document=workspace.documents.get,
             meter=meter,
             titled=lambda ids: dict.fromkeys(ids, ""),
             oversees=review_requirement(store, self.settings),
@@ -247,9 +247,9 @@ class Attack:
     async def carry(self, meanwhile: Callable[[], None] = lambda: None, lives: int = 0) -> None:
         """Carry the run on as whoever asked; the process may die after any event, and somebody else may act in between."""
         store = self.store
-        run = self.as_("asker", store).run(self.run)
+        run = self.as_("asker", store).questions.run(self.run)
         if run.failed:
-            run = self.as_("asker", store).record(run, Resumed(by="asker"))
+            run = self.as_("asker", store).questions.record(run, Resumed(by="asker"))
         lives = lives or self.rng.choice([1, 2, 3, 9, 9, 9, 9, 9])
         steps = carry_on(run, self.context(store))
         async for _ in steps:

@@ -441,7 +441,7 @@ GUARDS = (
     Guard(
         "four eyes",
         "workspace/services/reviews.py",
-        "return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered",
+        "return four_eyes and review.who == self.principal.id and review.state is not ReviewState.delivered",
         "return False",
         f"{REVIEWING}::test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now",
     ),
@@ -772,7 +772,7 @@ GUARDS = (
     Guard(
         "nothing is sent to a model's machine before somebody agrees to it",
         "workspace/services/setup.py",
-        "if host not in agreed and not facts.agreed(context.store, host):",
+        "if host not in agreed and not facts.agreed(self.store, host):",
         "if False:",
         f"{SETUP}::test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name",
     ),
@@ -793,8 +793,8 @@ GUARDS = (
     Guard(
         "only an administrator changes settings",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    change = server.workspace.change_settings\n",
-        "    change = server.workspace.change_settings\n",
+        "    require_administrator(who)\n    changed = await asyncio.to_thread(server.workspace.setup.change,",
+        "    changed = await asyncio.to_thread(server.workspace.setup.change,",
         "tests/serve/test_settings_routes.py::test_only_an_administrator_sees_and_changes_settings",
     ),
     Guard(
@@ -814,8 +814,8 @@ GUARDS = (
     Guard(
         "a shared thread is read with what its reader may read",
         "workspace/services/threads.py",
-        "    scope = context.scope()\n    texts",
-        "    scope = grants.scope_of(context.store, type(context.principal)(found.who))\n    texts",
+        "        scope = self.context.scope()\n        texts",
+        "        scope = grants.scope_of(self.store, type(self.principal)(found.who))\n        texts",
         f"{FEEDBACK}::test_a_shared_thread_is_read_as_far_as_its_documents_may_be_read",
     ),
     Guard(

@@ -119,7 +119,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, endpoint: ChatServer) -> Pa
     place = tmp_path_factory.mktemp("crowd") / "workspace"
     with opened(place, endpoint) as workspace:
         files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
-        asyncio.run(workspace.add_sources(files, reader=Plain()))
+        asyncio.run(workspace.documents.add_sources(files, reader=Plain()))
     return place
 
 

@@ -22,7 +22,7 @@ SIGN_IN = {"name": "reader", "password": PASSWORD}
 
 
 def remove(workspace: Workspace, name: str) -> None:
-    transfer.remove_member(workspace.store, workspace.cache, name)
+    transfer.remove_member(workspace.store, workspace.context.cache, name)
 
 
 @pytest.fixture

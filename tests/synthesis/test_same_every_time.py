@@ -47,6 +47,6 @@ async def test_a_digest_is_the_same_in_any_workspace_apart_from_ids_and_dates(tm
         await fill(tmp_path / name)
         with opened(tmp_path / name) as workspace:
             run = await synthesised(workspace, wish())
-            account = workspace.account(run.id)
+            account = workspace.syntheses.account(run.id)
             texts.append(markdown(account).replace(run.id, "RUN"))
     assert texts[0] == texts[1] and "sluice" in texts[0]

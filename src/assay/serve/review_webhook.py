@@ -21,7 +21,7 @@ async def notify_reviewers(workspace: Workspace) -> None:
     while workspace.settings.review_webhook:
         await asyncio.sleep(pause)
         try:
-            await workspace.notify_reviewers(SECONDS)
+            await workspace.reviews.notify(SECONDS)
             pause = LOOKS
         except AssayError as error:
             pause = min(pause * 2, LONGEST)

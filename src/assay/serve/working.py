@@ -57,7 +57,7 @@ async def _tidy(server: Server) -> None:
         await asyncio.sleep(TIDY)
         try:
             if server.works:
-                await server.workspace.tidy_indexes()
+                await server.workspace.documents.tidy_indexes()
         except AssayError as error:
             log.error("an index could not be optimised: %s", error)
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from assay.ingest.pipeline import Progress
     from assay.ingest.readiness import Readiness
     from assay.models.embedder import Embedder
-    from assay.store.database import Store
     from assay.workspace.services.reviews import Reviews as Reviews
     from assay.workspace.types import Steps
 
@@ -65,18 +64,6 @@ class Workspace(Services):
     """Documents, their index and the runs over them, for one person."""
 
     context: WorkspaceContext
-
-    @property
-    def path(self) -> Path:
-        return self.context.path
-
-    @property
-    def settings(self) -> Settings:
-        return self.context.settings
-
-    @property
-    def store(self) -> Store:
-        return self.context.store
 
     @property
     def principal(self) -> Principal:

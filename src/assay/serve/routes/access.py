@@ -52,13 +52,13 @@ def shape(access: Access) -> AccessView:
 @router.get("/bases/{name:path}/access", response_model=AccessView)
 def base_access(name: BaseName, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a knowledge base; for its owner."""
-    return shape(workspace.base_access(name))
+    return shape(workspace.people.base_access(name))
 
 
 @router.post("/bases/{name:path}/access", response_model=AccessView)
 async def change_base_access(name: BaseName, changed: ChangeAccessRequest, workspace: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
-    return shape(await asyncio.to_thread(_run, workspace.share_base(name, changed.name, changed.may)))
+    return shape(await asyncio.to_thread(workspace.people.share_base, name, changed.name, changed.may))
 
 
 @router.get("/offers", response_model=list[OfferView])
@@ -72,21 +72,21 @@ def list_offers(workspace: CurrentWorkspace) -> list[OfferView]:
             owner=offer.base.owner,
             declined=offer.declined,
         )
-        for offer in workspace.offers()
+        for offer in workspace.people.offers()
     ]
 
 
 @router.post("/offers/{base}", status_code=204)
 def answer_offer(base: BaseId, answer: AnswerOfferRequest, workspace: CurrentWorkspace) -> Response:
     """Accept a shared knowledge base; or decline it, or leave it."""
-    workspace.answer_offer(base, answer.accept)
+    workspace.people.answer_offer(base, answer.accept)
     return Response(status_code=204)
 
 
 @router.get("/documents/{document}/access", response_model=AccessView)
 def document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
-    return shape(workspace.document_access(document))
+    return shape(workspace.people.document_access(document))
 
 
 @router.post("/documents/{document}/access", response_model=AccessView)
@@ -94,13 +94,13 @@ async def change_document_access(
     document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
-    return shape(await asyncio.to_thread(_run, workspace.share_document(document, changed.name, changed.may)))
+    return shape(await asyncio.to_thread(_run, workspace.people.share_document(document, changed.name, changed.may)))
 
 
 @router.delete("/documents/{document}/access", response_model=AccessView)
 async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
-    return shape(await asyncio.to_thread(_run, workspace.reset_document_access(document)))
+    return shape(await asyncio.to_thread(_run, workspace.people.reset_document_access(document)))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -112,7 +112,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 async def erase_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> ErasedResponse:
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
-    base, entry = await asyncio.to_thread(workspace.owned_document, document)
+    base, entry = await asyncio.to_thread(workspace.people.owned_document, document)
     if await server.worker.fills(base):
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
@@ -125,4 +125,4 @@ async def erase_document(document: DocumentId, workspace: CurrentWorkspace, serv
 
 async def _erased(workspace: Workspace, entry: Entry, base: Base) -> ErasureReport:
     await check_unlocked(workspace, base)
-    return await workspace.erase([entry], workspace.scope([base.name]))
+    return await workspace.records.erase([entry], workspace.scope([base.name]))

@@ -61,7 +61,7 @@ class VerificationResponse(ResponseModel):
 )
 def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWorkspace) -> Response:
     """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
-    seen = workspace.run_for_asker(run)
+    seen = workspace.questions.run_for_asker(run)
     made = export_bundle(workspace.store, workspace.path, workspace.settings, seen, workspace.scope())
     headers = {"Content-Disposition": f'attachment; filename="{run}.zip"'}
     return Response(made, media_type="application/zip", headers=headers)

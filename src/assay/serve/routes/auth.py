@@ -38,7 +38,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         auth=server.serving.auth,
         csrf=person.csrf,
         model=settings.llm_model if has_model(settings) else "",
-        judge=server.workspace.judge_summary(),
+        judge=server.workspace.models.judge_summary(),
         leaves=tuple(host for host in reached(settings) if not facts.agreed(store, host)),
         modes=tuple(Mode),
         checkpoints=tuple(Checkpoint),

@@ -52,7 +52,7 @@ class ForecastResponse(RangesView):
 @router.post("/forecast", response_model=ForecastResponse)
 async def forecast(request: AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
-    found = await asyncio.to_thread(workspace.forecast_question, ask_options(request))
+    found = await asyncio.to_thread(workspace.questions.forecast, ask_options(request))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
     return ForecastResponse(

@@ -83,7 +83,7 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
     require_administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
-    transfer.remove_member(server.workspace.store, server.workspace.cache, name, by=who.principal.id)
+    transfer.remove_member(server.workspace.store, server.workspace.context.cache, name, by=who.principal.id)
     return Response(status_code=204)
 
 

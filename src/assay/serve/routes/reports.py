@@ -67,7 +67,7 @@ def report(
     if run and kind is not ReportKind.runs:
         raise UserError(f"The report on {kind.value} is about all runs. The one on runs can be about one of them.")
     if run:
-        made = build_run_account(workspace.store, workspace.run_for_asker(run))
+        made = build_run_account(workspace.store, workspace.questions.run_for_asker(run))
     else:
         whose = None if who.admin else workspace.principal.id
         made = build_report(workspace.store, kind, since or "", until or "", whose)

@@ -61,22 +61,22 @@ async def rerun(
     run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
-    model = workspace.check_model_name(wanted.model)
+    model = workspace.models.check_name(wanted.model)
     origin = await server.engine.run(_read(workspace, run))
-    workspace.check_branch(origin, wanted.begin)
+    workspace.questions.check_branch(origin, wanted.begin)
     with server.reserve_run(who):
-        new = await server.live.begin(workspace, workspace.branch(origin, wanted.begin, model))
+        new = await server.live.begin(workspace, workspace.questions.branch(origin, wanted.begin, model))
     return RunStartedResponse(run=new.id, thread="", events=f"/api/runs/{new.id}/events")
 
 
 async def _read(workspace: Workspace, run: str) -> Run:
-    return workspace.run(run)
+    return workspace.questions.run(run)
 
 
 @router.get("/{a}/diff/{b}", response_model=DifferenceResponse)
 def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
-    one, other = map(workspace.run_for_asker, (a, b))
+    one, other = map(workspace.questions.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
     compared = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
     parts = tuple(

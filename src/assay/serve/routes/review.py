@@ -135,13 +135,15 @@ def _summary_fields(line: ReviewItem) -> dict[str, Any]:
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
     fields = _summary_fields(sheet.line)
     judges = {each.claim.words: each.by for each in sheet.claims}
-    cited = render.citations(sheet.answer, sheet.evidence, workspace.document)
+    cited = render.citations(sheet.answer, sheet.evidence, workspace.documents.get)
     return ReviewView(
         **fields,
         seal=sheet.seal,
-        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.document, judges) if sheet.open else None,
-        claims=tuple(_claim(each, sheet, workspace.document, cited) for each in sheet.claims),
-        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.document),
+        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.documents.get, judges)
+        if sheet.open
+        else None,
+        claims=tuple(_claim(each, sheet, workspace.documents.get, cited) for each in sheet.claims),
+        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.documents.get),
         history=tuple(
             DecisionView(
                 decision=each.decision,

@@ -46,7 +46,7 @@ from assay.serve.views.request_options import ask_options
 from assay.store.runs import budgets, history, records, underway, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
-from assay.workspace.services.questions import FeedbackItem
+from assay.workspace.types import FeedbackItem
 
 router = APIRouter(
     prefix="/api",
@@ -157,7 +157,7 @@ def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> R
 def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
     # Checked before reading: a run that has ended by then is recorded.
     under_way = server.live.under_way_anywhere(workspace.store, run_id)
-    return run_views.run_view(workspace, workspace.run(run_id), under_way)
+    return run_views.run_view(workspace, workspace.questions.run(run_id), under_way)
 
 
 @router.get(
@@ -225,13 +225,13 @@ def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, downl
 )
 def run_answer(run: RunId, workspace: CurrentWorkspace, format: AnswerFormat = AnswerFormat.text) -> Response:
     """A delivered answer as a text, a page, data, or a list of what it cites."""
-    found = workspace.run(run)
+    found = workspace.questions.run(run)
     if found.withheld:
         raise UserError(visibility.WITHHELD_ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
-    cited = render.citations(found.answer, found.evidence, workspace.document)
-    workings = show_workings(found.answer, found.evidence, workspace.document)
+    cited = render.citations(found.answer, found.evidence, workspace.documents.get)
+    workings = show_workings(found.answer, found.evidence, workspace.documents.get)
     match format:
         case AnswerFormat.markdown:
             return PlainTextResponse(render.as_markdown(found.answer, cited, workings), media_type=MEDIA_TYPES[format])
@@ -263,14 +263,16 @@ def _answer_policy() -> str:
 @router.get("/runs/{run}/follow-ups", response_model=SuggestionsResponse)
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
-    return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_follow_ups(workspace.run(run)))))
+    return SuggestionsResponse(
+        questions=tuple(map(suggested, workspace.questions.suggest_follow_ups(workspace.questions.run(run))))
+    )
 
 
 @router.post("/runs/{run}/feedback", status_code=201, response_model=FeedbackView)
 def give_feedback(run: RunId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
     """Say what you make of an answer of yours, or of one statement in it. It is recorded."""
-    workspace.give_feedback(workspace.run(run), given.kind, given.claim, given.words)
-    return _feedback_view(workspace.feedback(limit=1)[0])
+    workspace.questions.give_feedback(workspace.questions.run(run), given.kind, given.claim, given.words)
+    return _feedback_view(workspace.questions.feedback(limit=1)[0])
 
 
 @router.get("/feedback", response_model=FeedbackListResponse)
@@ -284,7 +286,9 @@ def list_feedback(
     read are withheld."""
     if everyone:
         require_administrator(who)
-    return FeedbackListResponse(feedback=tuple(map(_feedback_view, workspace.feedback(everyone=everyone, limit=limit))))
+    return FeedbackListResponse(
+        feedback=tuple(map(_feedback_view, workspace.questions.feedback(everyone=everyone, limit=limit)))
+    )
 
 
 def _feedback_view(item: FeedbackItem) -> FeedbackView:
@@ -342,7 +346,7 @@ async def replay_run(
 
 
 async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
-    again = await workspace.replay(workspace.run(run_id))
+    again = await workspace.questions.replay(workspace.questions.run(run_id))
     return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 

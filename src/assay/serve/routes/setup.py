@@ -31,7 +31,7 @@ from assay.serve.schemas.setup_schemas import (
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.uploading.folder import copy_folder
 from assay.serve.views.document_views import suggested
-from assay.workspace.services.setup import ModelConnection, ProposedModel, SettingGroup
+from assay.workspace.types import ModelConnection, ProposedModel, SettingGroup
 
 log = logging.getLogger("assay.serve")
 
@@ -62,14 +62,14 @@ def _view(found: ModelConnection) -> ModelConnectionView:
 def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """Which model is asked, where it is, and what is sent to it. The key is never shown."""
     require_administrator(who)
-    return _view(server.workspace.model_connection())
+    return _view(server.workspace.setup.connection())
 
 
 @router.post("/preview", response_model=ModelConnectionView)
 def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
     require_administrator(who)
-    return _view(server.workspace.model_connection(_proposed(given)))
+    return _view(server.workspace.setup.connection(_proposed(given)))
 
 
 @router.post("/test", response_model=ModelTestResponse)
@@ -77,7 +77,7 @@ async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPer
     """Try the endpoint with a few test sentences; nothing of a document is among them. The machine must be agreed to, here
     or earlier. Nothing is changed."""
     require_administrator(who)
-    lines = await server.engine.run(server.workspace.test_model(_proposed(given), given.agree))
+    lines = await server.engine.run(server.workspace.setup.test(_proposed(given), given.agree))
     return ModelTestResponse(lines=tuple(lines))
 
 
@@ -90,7 +90,7 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
     changed = await asyncio.to_thread(server.workspace.setup.connect, _proposed(given), given.agree, by=by)
     server.workspace = server.workspace.with_settings(changed)
     log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
-    return _view(await asyncio.to_thread(server.workspace.model_connection))
+    return _view(await asyncio.to_thread(server.workspace.setup.connection))
 
 
 @router.delete("", response_model=ModelConnectionView)
@@ -100,14 +100,14 @@ async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelCo
     changed = await asyncio.to_thread(server.workspace.setup.disconnect, by=who.principal.id)
     server.workspace = server.workspace.with_settings(changed)
     log.info("%s has disconnected the model", who.principal.id)
-    return _view(await asyncio.to_thread(server.workspace.model_connection))
+    return _view(await asyncio.to_thread(server.workspace.setup.connection))
 
 
 @settings_router.get("", response_model=SettingsResponse)
 def settings(server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
     """The settings that can be changed here, with their values and bounds. Keys and addresses are not among them."""
     require_administrator(who)
-    return _settings_view(server.workspace.setting_groups())
+    return _settings_view(server.workspace.setup.groups())
 
 
 @settings_router.patch("", response_model=SettingsResponse)
@@ -118,7 +118,7 @@ async def change_settings(given: SettingsRequest, server: CurrentServer, who: Cu
     changed = await asyncio.to_thread(server.workspace.setup.change, given.values, by=who.principal.id)
     server.workspace = server.workspace.with_settings(changed)
     log.info("%s has changed settings: %s", who.principal.id, ", ".join(sorted(given.values)))
-    return _settings_view(await asyncio.to_thread(server.workspace.setting_groups))
+    return _settings_view(await asyncio.to_thread(server.workspace.setup.groups))
 
 
 def _settings_view(groups: Sequence[SettingGroup]) -> SettingsResponse:
@@ -160,4 +160,4 @@ async def add_folder(
 @start_router.get("/suggestions", response_model=SuggestionsResponse)
 def suggestions(workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions to begin with, drawn from the documents that you may read. No model is asked."""
-    return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_questions())))
+    return SuggestionsResponse(questions=tuple(map(suggested, workspace.questions.suggest())))

@@ -12,7 +12,7 @@ from assay.serve.schemas.setup_schemas import SuggestedQuestion
 from assay.store.document_list import Counted
 from assay.store.documents import Entry
 from assay.store.jobs import Job, JobFile
-from assay.workspace.services.questions import Suggestion
+from assay.workspace.types import Suggestion
 
 FEW = 3  # finished files needed for an estimate of the remaining time
 

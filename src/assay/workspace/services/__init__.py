@@ -7,6 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assay.core.settings import Settings
+    from assay.store.database import Store
     from assay.workspace.context import WorkspaceContext
     from assay.workspace.services.documents import Documents
     from assay.workspace.services.models import Models
@@ -21,9 +25,21 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """The services of a workspace."""
+    """What a workspace holds."""
 
     context: WorkspaceContext
+
+    @property
+    def path(self) -> Path:
+        return self.context.path
+
+    @property
+    def settings(self) -> Settings:
+        return self.context.settings
+
+    @property
+    def store(self) -> Store:
+        return self.context.store
 
     @cached_property
     def documents(self) -> Documents:

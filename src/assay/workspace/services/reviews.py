@@ -21,7 +21,7 @@ from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
 from assay.store.runs.reviews import Review, ReviewState
-from assay.workspace.context import OnStore, Service, WorkspaceContext
+from assay.workspace.context import OnStore, Service
 from assay.workspace.services.ask import resume
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet, Steps
 
