@@ -44,7 +44,6 @@ LOADED = (
     "assay.workspace.services.reviews",
     "assay.synthesis.pipeline",
     "assay.workspace.services.syntheses",
-    "assay.testing",
     "assay.workspace.facade",
     "httpcore",
     "httpx",

@@ -234,7 +234,7 @@ GUARDS = (
     ),
     Guard(
         "a passage that reads like an instruction is flagged",
-        "evidence/weigh.py",
+        "answer/weigh.py",
         'flagged=is_suspicious(f"{hit.passage.context}\\n{hit.passage.text}"),',
         "flagged=False,",
         f"{INJECTION}::test_a_flagged_passage_is_kept_as_evidence_with_its_flag",
@@ -263,7 +263,7 @@ GUARDS = (
     ),
     Guard(
         "a quotation stands in its document",
-        "evidence/quotation.py",
+        "language/quotation.py",
         "document.text[quote.start : quote.end] == quote.text",
         "True",
         f"{ALTERED}::test_every_altered_citation_is_caught",
@@ -806,7 +806,7 @@ GUARDS = (
     ),
     Guard(
         "a suggested question holds no instruction",
-        "lookup/suggest.py",
+        "answer/suggest.py",
         " and not is_suspicious(words)",
         "",
         "tests/lookup/test_suggest.py::test_no_question_repeats_an_instruction",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from doubles import ChatServer
 from fastapi import FastAPI
 from serving import QUESTION, Served, served, slow, until
 from starlette.responses import StreamingResponse
@@ -23,7 +24,6 @@ from assay.serve.limits import RateLimiter
 from assay.serve.routes import auth
 from assay.serve.state import ServeOptions, Server
 from assay.store.access import tokens
-from assay.testing import ChatServer
 from assay.workspace.facade import Workspace
 
 

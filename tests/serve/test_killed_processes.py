@@ -21,6 +21,8 @@ import dying_process
 import forked
 import httpx
 import pytest
+from doubles import ChatServer, role_of
+from doubles.protocol import reply_of
 from notes import fill
 from postgres_server import new_database
 from s3_server import new_bucket
@@ -35,8 +37,6 @@ from assay.governance.audit.verify import verify
 from assay.serve.uploading import worker
 from assay.store import jobs
 from assay.store.runs import budgets, underway
-from assay.testing import ChatServer, role_of
-from assay.testing.protocol import reply_of
 from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))

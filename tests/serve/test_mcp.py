@@ -18,6 +18,7 @@ from typing import Any
 import forked
 import httpx2
 import pytest
+from doubles import ChatServer, HttpReply
 from leaving import hangs_up, held
 from mcp.client import Client, ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -33,7 +34,6 @@ from assay.serve.mcp.results import DATA
 from assay.serve.mcp.tools import PAGE
 from assay.serve.state import ServeOptions
 from assay.store.access import members, tokens
-from assay.testing import ChatServer, HttpReply
 from assay.workspace.facade import open_workspace
 
 Serve = Callable[..., AbstractContextManager[Served]]

@@ -11,6 +11,19 @@ from typing import Any
 
 import openai
 import pytest
+from doubles import (
+    ChatServer,
+    HttpReply,
+    Script,
+    drops,
+    keeps,
+    lookup,
+    research,
+    role_of,
+    supported,
+    verdicts,
+    writes,
+)
 from leaving import hangs_up, held
 from notes import Plain, opened
 from serving import Served, until
@@ -25,19 +38,6 @@ from assay.serve.openai.openai_schemas import ChatMessage
 from assay.serve.state import ServeOptions
 from assay.serve.views.chat_markdown import citation_marks, number_notes, strip_notes
 from assay.store.access import grants, members, tokens
-from assay.testing import (
-    ChatServer,
-    HttpReply,
-    Script,
-    drops,
-    keeps,
-    lookup,
-    research,
-    role_of,
-    supported,
-    verdicts,
-    writes,
-)
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 LEANS = "It leans a little."

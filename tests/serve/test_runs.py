@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from doubles import ChatServer, HttpReply
 from notes import opened
 from serving import ANSWER, QUESTION, Served, followed, script, sent, served, slow, until
 
@@ -26,7 +27,6 @@ from assay.serve.views.request_options import ask_options
 from assay.store import threads
 from assay.store.database import Store
 from assay.store.runs import history, records, underway
-from assay.testing import ChatServer, HttpReply
 
 Serve = Callable[..., AbstractContextManager[Served]]
 

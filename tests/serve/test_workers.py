@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from doubles import ChatServer
 from sending import job, listed, send
 from serving import QUESTION, followed, script, served, until, working
 from test_restart import client_of, ended, free_port, process
@@ -23,7 +24,6 @@ from assay.store import jobs
 from assay.store.access import grants
 from assay.store.database import Store
 from assay.store.runs import underway
-from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
 
 

@@ -12,13 +12,13 @@ from itertools import islice
 
 from assay.answer.conflicts.dispute import statements
 from assay.answer.conflicts.sides import among_documents
+from assay.answer.weigh import quote
 from assay.core.blocks import BlockKind, Span, TextBlock, blocks_around, subjects
 from assay.core.events import Drafted
 from assay.core.tables import tables_within
 from assay.core.types import Block, Claim, Conflict, Document, Evidence, Quote, Shape
-from assay.evidence.quotation import locate_quote
-from assay.evidence.weigh import quote
 from assay.language.injection import is_command
+from assay.language.quotation import locate_quote
 from assay.language.sentences import WIDE, split_sentences
 from assay.language.terms import fold_case
 from assay.models.answer_model import Reading

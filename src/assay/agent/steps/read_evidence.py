@@ -10,12 +10,11 @@ from assay.agent.context import RunContext
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.toolbox.follow import follow
-from assay.answer import extracts
+from assay.answer import extracts, weigh
 from assay.answer.extracts import ReadPiece
 from assay.core.events import Call, StepAnswered
 from assay.core.run import Run
 from assay.core.types import Evidence
-from assay.evidence import weigh
 from assay.language.identify import identify_language
 from assay.language.terms import content_terms, fold_case
 

@@ -14,8 +14,6 @@ from starlette.background import BackgroundTask
 from assay.core.access import Base
 from assay.core.errors import Missing
 from assay.core.formats import format_named
-from assay.core.reading import blocks_after, blocks_around, blocks_before
-from assay.core.table_parts import MOST_ROWS, Span, table_part
 from assay.core.tables import row_spans
 from assay.core.types import Document
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
@@ -43,6 +41,7 @@ from assay.serve.views.table_views import blocks_view, table_view
 from assay.store import document_list
 from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry
+from assay.tables.parts import MOST_ROWS, Span, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
 
 router = APIRouter(

@@ -9,7 +9,6 @@ from assay.answer import claim_details, render
 from assay.core.events import Mode
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
-from assay.core.table_parts import quoted_part
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
 from assay.governance.review.visibility import progress_line
 from assay.serve.live import CANCELLED, run_state
@@ -40,6 +39,7 @@ from assay.serve.views.document_views import left_out_view
 from assay.serve.views.table_views import table_view
 from assay.store.runs import budgets, records, visibility
 from assay.store.runs.history import RunProgress
+from assay.tables.parts import quoted_part
 from assay.workspace.facade import Workspace
 
 Library = Callable[[str], Document | None]

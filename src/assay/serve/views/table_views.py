@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.core.reading import Block
-from assay.core.table_parts import PartRow, TablePart
 from assay.core.types import Document
 from assay.serve.schemas.document_schemas import BlocksResponse, ReadingBlock
 from assay.serve.schemas.run_schemas import TableRowView, TableView
+from assay.tables.parts import Block, PartRow, TablePart
 
 
 def table_view(part: TablePart | None) -> TableView | None:
