@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from assay.answer.render import claim_text
+from assay.answer.suggest import questions_of
 from assay.core.errors import AssayError, UserError
 from assay.core.events import (
     Answered,
@@ -37,7 +38,6 @@ from assay.core.types import Document
 from assay.governance.replay import NoSearch, Replay, replay
 from assay.governance.review.gate import any_review, may_need_review
 from assay.governance.review.visibility import progress_line, redact_run
-from assay.lookup.suggest import questions_of
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store import document_list
 from assay.store.documents import READY
