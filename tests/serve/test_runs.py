@@ -21,9 +21,8 @@ from assay.core.access import LOCAL
 from assay.core.errors import UserError
 from assay.core.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, SearchFilters
 from assay.serve.routes.system import WEB
-from assay.serve.schemas.run_schemas import AskRequest
+from assay.serve.run_schemas import AskRequest, ask_options
 from assay.serve.state import ServeOptions
-from assay.serve.views.request_options import ask_options
 from assay.store import threads
 from assay.store.database import Store
 from assay.store.runs import history, records, underway

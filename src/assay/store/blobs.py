@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from assay.core.errors import Missing, StoreError
-from assay.store.database import Store
-from assay.store.engines import hold_lock
-from assay.store.object_storage import (
+from assay.store.blobs import (
     PIECE,
     check_bucket,
     endpoint,
@@ -25,6 +23,7 @@ from assay.store.object_storage import (
     plain_errors,
     read_object,
 )
+from assay.store.database import Store, hold_lock
 
 if TYPE_CHECKING:
     from obstore.store import S3Store

@@ -10,8 +10,7 @@ from assay.core.codec import dumps
 from assay.core.errors import StoreError, UserError
 from assay.store import schema
 from assay.store.copy_rows import copy_rows
-from assay.store.database import Store
-from assay.store.engines import continue_numbering
+from assay.store.database import Store, continue_numbering
 
 
 def move_state(source: Store, target: Store) -> dict[str, int]:

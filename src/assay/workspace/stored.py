@@ -1,24 +1,19 @@
 """What the store keeps, as those who use a workspace see it: types, states and names."""
 
 from assay.store.access.grants import GROUP, USER, NameTaken, check_grantee, grant_of
-from assay.store.access.members import Member, is_valid_group_name, is_valid_name
-from assay.store.access.transfer import FORMER
-from assay.store.blobs import Blobs, open_blobs
-from assay.store.changes import ChangeListener
-from assay.store.database import STATE, Store, open_store
+from assay.store.access.members import FORMER, Member, is_valid_group_name, is_valid_name
+from assay.store.blobs import SCHEME, Blobs, Uploads, is_bucket, open_blobs
+from assay.store.database import STATE, ChangeListener, Store, open_store
 from assay.store.document_list import SHOWN, Counted, Head
 from assay.store.documents import READY, REPLACED, Entry
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
-from assay.store.leases import LEASE, is_elsewhere, this_process
-from assay.store.object_storage import SCHEME, is_bucket
 from assay.store.runs.figures import Fact
 from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.store.runs.history import RunProgress
 from assay.store.runs.records import Record, documents_in
-from assay.store.runs.underway import ListedRun
+from assay.store.runs.underway import LEASE, ListedRun, is_elsewhere, this_process
 from assay.store.runs.visibility import WITHHELD_ANSWER, WITHHELD_REASON
 from assay.store.threads import Thread
-from assay.store.uploads import Uploads
 
 __all__ = [
     "CANCELLED", "DONE", "FAILED", "FORMER", "GROUP", "LEASE", "READY", "REPLACED", "SCHEME", "SHOWN", "STATE", "USER",

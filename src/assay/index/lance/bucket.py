@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.index.lance.tables import connect, new_table
 from assay.index.lease import shared_lease
-from assay.store.object_storage import (
-    check_bucket,
-    endpoint,
-    is_unencrypted,
-    keeps_versions,
-    open_bucket,
-    plain_errors,
-)
+from assay.store.blobs import check_bucket, endpoint, is_unencrypted, keeps_versions, open_bucket, plain_errors
 
 if TYPE_CHECKING:
     from obstore.store import S3Store

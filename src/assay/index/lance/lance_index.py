@@ -20,7 +20,6 @@ from assay.core.types import Hit, Row
 from assay.index.encoding import query_vector, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
-from assay.index.lance.place import TablePlace
 from assay.index.lance.read import (
     MemoryLimits,
     TableSnapshot,
@@ -45,7 +44,7 @@ from assay.index.lance.rows import (
     with_label,
 )
 from assay.index.lance.sql import compile, literal
-from assay.index.lance.tables import build_indices, damaged, open_table
+from assay.index.lance.tables import TablePlace, build_indices, damaged, open_table
 from assay.index.lance.words import query_terms
 from assay.index.protocol import NO_INDEX
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import UserError
-from assay.models.local.model_folder import (
+from assay.models.local.onnx_folder import (
     ModelFiles,
     digest,
     find_files,

@@ -9,19 +9,29 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from assay.core.errors import ModelError, TooLong
-from assay.models.llm import Prompt, Reply
-from assay.models.wire.chat import read_reply, request_body
-from assay.models.wire.http import LARGEST, RETRIED, TOO_LARGE, EndpointClient, EndpointNames, Response, address_of
-from assay.models.wire.refusals import (
+from assay.models.endpoint import (
     LARGEST_WINDOW,
     Adaptation,
     adaptation_for,
     is_permanent,
     is_too_long,
     parse_refusal,
+    read_reply,
+    request_body,
     stated_window,
 )
-from assay.models.wire.retry import CorrectedRequest, TransientFailure
+from assay.models.http import (
+    LARGEST,
+    RETRIED,
+    TOO_LARGE,
+    CorrectedRequest,
+    EndpointClient,
+    EndpointNames,
+    Response,
+    TransientFailure,
+    address_of,
+)
+from assay.models.llm import Prompt, Reply
 
 NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
 TAIL = "/chat/completions"

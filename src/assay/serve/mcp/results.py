@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from assay.core.types import Hit, LeftOut, Outcome
 from assay.prompts.fence import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
-from assay.serve.schemas.run_schemas import CitationView, ResponseModel
+from assay.serve.run_schemas import CitationView, ResponseModel
 from assay.store.documents import Entry
 
 DATA = (

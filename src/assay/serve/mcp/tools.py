@@ -25,7 +25,9 @@ from assay.core.errors import AssayError, UserError
 from assay.core.events import Mode, SearchFilters
 from assay.language.dates import first_day, last_day
 from assay.serve.attached_run import RunReply
-from assay.serve.mcp.results import (
+from assay.serve.document_schemas import SearchResponse
+from assay.serve.document_views import hit_view, left_out_view
+from assay.serve.mcp_tools import (
     DATA,
     AnswerResponse,
     ReadResponse,
@@ -38,9 +40,7 @@ from assay.serve.mcp.results import (
     render_sources,
     source_view,
 )
-from assay.serve.schemas.document_schemas import SearchResponse
-from assay.serve.schemas.run_schemas import MAX_QUESTION
-from assay.serve.views.document_views import hit_view, left_out_view
+from assay.serve.run_schemas import MAX_QUESTION
 from assay.store.documents import Entry
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions

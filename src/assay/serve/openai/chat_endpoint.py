@@ -20,10 +20,10 @@ from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import Mode, SearchFilters
 from assay.core.types import Exchange
-from assay.serve.attached_run import AttachedRun, RunReply, begin, reply_of
-from assay.serve.openai.errors import PREFIX, SERVER, OpenAIErrorRoute, RunWithoutAnswer
-from assay.serve.openai.messages import last_exchange, plain_reply, split_messages
-from assay.serve.openai.openai_schemas import (
+from assay.serve.attached_run import AttachedRun, RunReply, begin, citation_marks, reply_of
+from assay.serve.openai_chat import (
+    PREFIX,
+    SERVER,
     Annotation,
     AssayExtension,
     AssistantMessage,
@@ -37,12 +37,16 @@ from assay.serve.openai.openai_schemas import (
     ModelView,
     OpenAIError,
     OpenAIErrorResponse,
+    OpenAIErrorRoute,
+    RunWithoutAnswer,
     UrlCitation,
     chunk,
+    last_exchange,
+    plain_reply,
+    split_messages,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
-from assay.serve.views.chat_markdown import citation_marks
 from assay.store.runs import history as runs
 from assay.workspace import chat_history
 from assay.workspace.facade import Workspace

@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Path, Response
 
 from assay.core.access import Base
 from assay.serve.routes.documents import DocumentId
-from assay.serve.schemas.access_schemas import (
+from assay.serve.routes.people import (
     AccessView,
     AnswerOfferRequest,
     BackupView,
@@ -19,9 +19,9 @@ from assay.serve.schemas.access_schemas import (
     ErasedResponse,
     OfferView,
 )
-from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
+from assay.serve.run_schemas import ErrorResponse, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.uploading.ingest_job import check_unlocked
+from assay.serve.upload_job import check_unlocked
 from assay.store.documents import Entry
 from assay.workspace.facade import Workspace
 from assay.workspace.types import Access, ErasureReport

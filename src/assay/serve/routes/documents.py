@@ -17,7 +17,7 @@ from assay.core.formats import format_named
 from assay.core.tables import row_spans
 from assay.core.types import Document
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
-from assay.serve.schemas.document_schemas import (
+from assay.serve.document_schemas import (
     BlocksResponse,
     BoxesResponse,
     BoxView,
@@ -32,12 +32,10 @@ from assay.serve.schemas.document_schemas import (
     TextResponse,
     UpdateDocumentRequest,
 )
-from assay.serve.schemas.run_schemas import ErrorResponse, PageSize, TableView, error_responses
+from assay.serve.document_views import blocks_view, document_summary, hit_view, left_out_view, table_view
+from assay.serve.run_schemas import ErrorResponse, PageSize, TableView, error_responses, search_filters
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.uploading.ingest_job import check_unlocked
-from assay.serve.views.document_views import document_summary, hit_view, left_out_view
-from assay.serve.views.request_options import search_filters
-from assay.serve.views.table_views import blocks_view, table_view
+from assay.serve.upload_job import check_unlocked
 from assay.store import document_list
 from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry

@@ -19,7 +19,7 @@ from assay.evaluate.html_report import (
 )
 from assay.evaluate.kept_evaluations import KeptEvaluation, kept_evaluations
 from assay.serve.routes.people import require_administrator
-from assay.serve.schemas.run_schemas import Id, ResponseModel, error_responses
+from assay.serve.run_schemas import Id, ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentWorkspace
 
 router = APIRouter(prefix="/api/evaluations", tags=["evaluations"], responses=error_responses())

@@ -6,10 +6,9 @@ import asyncio
 
 from fastapi import APIRouter
 
-from assay.serve.schemas.document_schemas import RangesView, RangeView
-from assay.serve.schemas.run_schemas import AskRequest, ResponseModel, error_responses
+from assay.serve.document_schemas import RangesView, RangeView
+from assay.serve.run_schemas import AskRequest, ResponseModel, ask_options, error_responses
 from assay.serve.state import CurrentWorkspace
-from assay.serve.views.request_options import ask_options
 from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.workspace.forecast_text import forecast_lines
 

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Path, Query
 from assay.answer import claim_details, render
 from assay.core.access import Principal
 from assay.core.events import Decision, Edit
+from assay.serve import run_views
 from assay.serve.frames import build_frame
-from assay.serve.routes.runs import chain_entry
-from assay.serve.schemas.review_schemas import (
+from assay.serve.routes.review import (
     DecisionRequest,
     DecisionView,
     DraftClaimView,
@@ -22,9 +22,9 @@ from assay.serve.schemas.review_schemas import (
     ReviewSummary,
     ReviewView,
 )
-from assay.serve.schemas.run_schemas import EventView, PageSize, TraceResponse, error_responses
+from assay.serve.routes.runs import chain_entry
+from assay.serve.run_schemas import EventView, PageSize, TraceResponse, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve.views import run_views
 from assay.store.runs import budgets, records, underway
 from assay.workspace.facade import Workspace
 from assay.workspace.types import DraftedClaim, ReviewItem, ReviewSheet

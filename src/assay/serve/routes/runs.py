@@ -17,10 +17,12 @@ from assay.answer.claim_details import show_workings
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.run import Run
-from assay.serve import stream
+from assay.serve import run_views, stream
+from assay.serve.document_views import suggested
 from assay.serve.frames import stored_frames
 from assay.serve.routes.people import require_administrator
-from assay.serve.schemas.run_schemas import (
+from assay.serve.routes.setup import SuggestionsResponse
+from assay.serve.run_schemas import (
     AskAndWaitRequest,
     AskRequest,
     ChoiceRequest,
@@ -36,13 +38,10 @@ from assay.serve.schemas.run_schemas import (
     RunSummary,
     RunView,
     TraceResponse,
+    ask_options,
     error_responses,
 )
-from assay.serve.schemas.setup_schemas import SuggestionsResponse
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve.views import run_views
-from assay.serve.views.document_views import suggested
-from assay.serve.views.request_options import ask_options
 from assay.store.runs import budgets, history, records, underway, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace

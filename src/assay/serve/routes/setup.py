@@ -11,12 +11,11 @@ from dataclasses import asdict
 from fastapi import APIRouter, HTTPException
 
 from assay.ingest.parsed import file_limits
-from assay.serve.routes.bases import target_base
-from assay.serve.routes.jobs import job_of
+from assay.serve.document_schemas import JobView
+from assay.serve.document_views import suggested
+from assay.serve.routes.bases import job_of, target_base
 from assay.serve.routes.people import require_administrator
-from assay.serve.schemas.document_schemas import JobView
-from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
-from assay.serve.schemas.setup_schemas import (
+from assay.serve.routes.setup import (
     FolderRequest,
     ModelConnectionView,
     ModelRequest,
@@ -28,9 +27,9 @@ from assay.serve.schemas.setup_schemas import (
     SettingView,
     SuggestionsResponse,
 )
+from assay.serve.run_schemas import ErrorResponse, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
-from assay.serve.uploading.folder import copy_folder
-from assay.serve.views.document_views import suggested
+from assay.serve.upload_files import copy_folder
 from assay.workspace.types import ModelConnection, ProposedModel, SettingGroup
 
 log = logging.getLogger("assay.serve")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from assay.serve.schemas.run_schemas import (
+from assay.serve.run_schemas import (
     PageSize,
     RenameThreadRequest,
     SharedThreadsResponse,
@@ -20,8 +20,8 @@ from assay.serve.schemas.run_schemas import (
     ThreadView,
     error_responses,
 )
+from assay.serve.run_views import run_view, shared_answer
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.views.run_views import run_view, shared_answer
 from assay.store import threads as store
 from assay.store.runs import visibility
 from assay.store.threads import Thread

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from assay.serve.schemas.run_schemas import Name, RequestModel, ResponseModel, StrictFlag
+from assay.serve.run_schemas import Name, RequestModel, ResponseModel, StrictFlag
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 
 from assay.core.events import Decision
 from assay.core.types import Verdict
-from assay.serve.schemas.run_schemas import AnswerView, CheckedClaim, EvidenceView, RequestModel, ResponseModel
+from assay.serve.run_schemas import AnswerView, CheckedClaim, EvidenceView, RequestModel, ResponseModel
 from assay.workspace.types import MAX_REVIEW_TEXT
 
 ReviewText = Annotated[str, StringConstraints(max_length=MAX_REVIEW_TEXT)]

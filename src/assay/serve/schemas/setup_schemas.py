@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from assay.serve.schemas.run_schemas import NOT_BLANK, Id, Name, RequestModel, ResponseModel
+from assay.serve.run_schemas import NOT_BLANK, Id, Name, RequestModel, ResponseModel
 from assay.workspace.types import Kind
 
 Address = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]

@@ -30,7 +30,7 @@ from assay.models.factory import embedder_languages, is_folder
 from assay.store import document_list
 from assay.store import documents as stored
 from assay.store.access import document_access, grants
-from assay.store.document_names import named
+from assay.store.document_list import named
 from assay.store.documents import PENDING, READY, UNREADABLE, Entry, correct
 from assay.workspace.context import OnStore, Service
 from assay.workspace.services import forecast

@@ -9,7 +9,7 @@ from assay.core.access import LOCAL, Base
 from assay.core.errors import AssayError, Missing
 from assay.store import document_list
 from assay.store.access import document_access as lists
-from assay.store.access import grants, members, offers, tokens, transfer
+from assay.store.access import grants, members, offers, tokens
 from assay.store.access.offers import Offer
 from assay.store.documents import Entry
 from assay.workspace.context import OnStore, Service
@@ -42,11 +42,11 @@ class People(Service):
 
     def remove(self, name: str, heir: str = "", by: str = LOCAL.id) -> tuple[int, str]:
         """Remove a member. Returns the number of bases that they owned, and the name under which these are now."""
-        return transfer.remove_member(self.store, self.context.cache, name, heir, by)
+        return members.remove_member(self.store, self.context.cache, name, heir, by)
 
     def hand_over(self, old: str, new: str, by: str = LOCAL.id) -> int:
         """Transfer everything one user owns to another. Returns the number of bases."""
-        return transfer.transfer_ownership(self.store, self.context.cache, old, new, by)
+        return members.transfer_ownership(self.store, self.context.cache, old, new, by)
 
     def offers(self) -> list[Offer]:
         """Knowledge bases that others share with this person, and that they have not accepted."""

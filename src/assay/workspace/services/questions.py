@@ -36,8 +36,7 @@ from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Document
 from assay.governance.replay import NoSearch, Replay, replay
-from assay.governance.review.gate import any_review, may_need_review
-from assay.governance.review.visibility import progress_line, redact_run
+from assay.governance.reviewing import any_review, may_need_review, progress_line, redact_run
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store import document_list
 from assay.store.documents import READY

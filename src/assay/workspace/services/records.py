@@ -18,25 +18,20 @@ from sqlalchemy import Engine, select
 from assay.core.access import Base, Principal, Scope
 from assay.core.errors import AssayError, Missing, StoreError, UserError
 from assay.core.settings import secret
-from assay.governance.audit.sign import erasure_signer
+from assay.governance.audit.witness import erasure_signer
 from assay.governance.backup import backup, hold_writer_locks
-from assay.index.factory import index_engine
+from assay.index.factory import copy_index, index_engine
 from assay.index.lease import lease_path
-from assay.index.move import copy_index
 from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import synchronise_index
 from assay.store import documents, embedding_cache, erasure, jobs, schema
-from assay.store.access import grants, members, transfer
-from assay.store.blobs import copy_blobs, open_blobs
-from assay.store.database import open_store, plain_errors, state_address, version_of
+from assay.store.access import grants, members
+from assay.store.blobs import copy_blobs, is_bucket, open_blobs, open_uploads
+from assay.store.database import discard_erased, move_state, open_store, plain_errors, state_address, version_of
 from assay.store.documents import Entry
-from assay.store.engines import discard_erased
-from assay.store.move import move_state
-from assay.store.object_storage import is_bucket
 from assay.store.runs import records as run_records
 from assay.store.schema import bases, leftovers, runs, threads
 from assay.store.schema import members as people
-from assay.store.uploads import open_uploads
 from assay.workspace.context import OnStore, Service
 from assay.workspace.types import ErasureReport
 
@@ -93,7 +88,7 @@ class Records(Service):
             erasure_signer(self.context.path, self.settings),
         )
         if members.named(store, name) is None:
-            former = transfer.former_names(store, name)
+            former = members.former_names(store, name)
             if former:
                 reports = [await self.erase_person(each, with_documents=with_documents, by=by) for each in former]
                 with store.write() as connection:

@@ -13,9 +13,8 @@ from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Even
 from assay.core.run import Run
 from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Document, Outcome
-from assay.governance.review import gate
-from assay.governance.review.gate import Reviewer
-from assay.governance.review.visibility import redact_event
+from assay.governance import reviewing
+from assay.governance.reviewing import Reviewer, redact_event
 from assay.language.clean import clean_text
 from assay.store import documents
 from assay.store.runs import records, reviews
@@ -65,16 +64,16 @@ class Reviews(Service):
 
     @property
     def reviewer(self) -> Reviewer:
-        alone = self.admin is None and self.principal == LOCAL and gate.has_no_members(self.store)
-        return Reviewer(self.principal, self.admin or alone, gate.parse_reviewers(self.settings.reviewers))
+        alone = self.admin is None and self.principal == LOCAL and reviewing.has_no_members(self.store)
+        return Reviewer(self.principal, self.admin or alone, reviewing.parse_reviewers(self.settings.reviewers))
 
     def asker(self, run: str, who: str) -> Principal:
         """A person who asked, in their current groups."""
-        return self.principal_of(run, who) if self.principal_of else gate.current_principal(self.store, who)
+        return self.principal_of(run, who) if self.principal_of else reviewing.current_principal(self.store, who)
 
     def may_be_needed(self, run_id: str) -> bool:
         """Whether the answer of a run waits for a reviewer, or may still have to."""
-        return gate.may_need_review(self.store, self.settings, run_id)
+        return reviewing.may_need_review(self.store, self.settings, run_id)
 
     def document(self, document: str) -> Document | None:
         return self.context.document(document)
@@ -112,7 +111,7 @@ class Reviews(Service):
         if review.state is not ReviewState.waiting:
             return NOT_WAITING.format(run=review.run)
         if self._is_own(review):
-            return gate.OWN
+            return reviewing.OWN
         return PARTLY_HIDDEN if draft.has_hidden_text else ""
 
     def _is_own(self, review: Review) -> bool:
@@ -124,29 +123,29 @@ class Reviews(Service):
     def _latest(self, run: str) -> Review:
         review = reviews.latest(self.store, run)
         if review is None:
-            raise gate.missing(run)
+            raise reviewing.missing(run)
         return review
 
     def _draft(self, review: Review) -> _Draft:
         """The run under review, if this person may review it: they may read every document that the answer cites."""
         reviewer, store = self.reviewer, self.store
         if not reviewer.may_review:
-            raise gate.missing(review.run)
+            raise reviewing.missing(review.run)
         try:
             run = self.context.for_principal(self.asker(review.run, review.who)).run(review.run)
         except Missing:
-            raise gate.missing(review.run) from None
+            raise reviewing.missing(review.run) from None
         held = next(
             (each for each in reversed(run.events) if isinstance(each, AwaitingReview) and each.seal == review.seal),
             None,
         )
         if held is None:
-            raise gate.missing(review.run)  # the person who asked may not see it any more either
-        cited = gate.cited_documents(run, held.answer)
+            raise reviewing.missing(review.run)  # the person who asked may not see it any more either
+        cited = reviewing.cited_documents(run, held.answer)
         mentioned = reviews.mentioned_documents(store, review.run) | cited
         hidden = reviews.unreadable(store, reviewer.principal.names, mentioned)
         if cited & hidden:
-            raise gate.missing(review.run)
+            raise reviewing.missing(review.run)
         return _Draft(run, held, cited, frozenset(hidden))
 
     # --- looking ----------------------------------------------------------------------------------------------------
@@ -212,7 +211,7 @@ class Reviews(Service):
                 len(draft.run.events),
                 made,
                 hours=self.settings.review_hours,
-                check=lambda connection: gate.check_still_allowed(connection, reviewer, run, draft.cited),
+                check=lambda connection: reviewing.check_still_allowed(connection, reviewer, run, draft.cited),
             )
         except StoreError:
             now = reviews.latest(store, run)
@@ -240,7 +239,7 @@ class Reviews(Service):
         settings = self.settings
         if not settings.review_webhook:
             return 0
-        from assay.governance.review.webhook import Webhook, build_message
+        from assay.governance.reviewing import Webhook, build_message
 
         hook = Webhook(
             settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.store import jobs
+from assay.store.blobs import Uploads
 from assay.store.runs import figures, underway
-from assay.store.uploads import Uploads
 from assay.workspace.context import OnStore, Service
 
 
