@@ -46,10 +46,9 @@ from assay.evidence import assess
 from assay.evidence.assess import BatchLimits, Weight
 from assay.evidence.quotation import within
 from assay.evidence.weigh import evidence_key
-from assay.models.answer_model import Reading
-from assay.models.llm import Prompt, Reply, Role
+from assay.models.cost import fair_share
+from assay.models.llm import Prompt, Reading, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import fair_share
 from assay.testing import passages_in, schema_of
 from assay.testing.protocol import body_of
 

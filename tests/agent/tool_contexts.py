@@ -16,7 +16,7 @@ from assay.core.access import Base, Principal
 from assay.core.errors import ToolError
 from assay.core.types import Document, Evidence, Row
 from assay.evidence.weigh import evidence_key, quote
-from assay.index.memory.memory_index import MemoryIndex
+from assay.index.memory_index import MemoryIndex
 from assay.index.retrieve import SearchContext
 from assay.ingest.pipeline import passage_context, search_fields
 from assay.ingest.split import split_passages

@@ -199,7 +199,7 @@ GUARDS = (
     ),
     Guard(
         "messages to a webhook are signed",
-        "governance/review/webhook.py",
+        "governance/reviewing.py",
         "return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}",
         'return {HEADER: "t=0,v1=0"}',
         "tests/serve/test_reviews.py::test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it",
@@ -524,7 +524,7 @@ GUARDS = (
     ),
     Guard(
         "a new person inherits nothing of a former one",
-        "store/access/transfer.py",
+        "store/access/members.py",
         'new = heir or f"{FORMER}{name}:{store.new_id()}"',
         "new = heir or name",
         f"{ACCOUNTS}::test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing",
@@ -545,14 +545,14 @@ GUARDS = (
     ),
     Guard(
         "no head is signed over an unsigned note of an erasure",
-        "governance/audit/seal.py",
+        "governance/audit/witness.py",
         "            raise StoreError(UNSIGNED)\n",
         "            pass\n",
         f"{FORGED}::test_signed_records_that_are_missing_on_the_word_of_an_unsigned_note_are_a_fault",
     ),
     Guard(
         "a note of an erasure is signed with the key of the heads",
-        "governance/audit/sign.py",
+        "governance/audit/witness.py",
         "return key in keys and is_signed_by(key, signature, erasure_message(workspace, note))",
         "return is_signed_by(key, signature, erasure_message(workspace, note))",
         f"{FORGED}::test_a_note_that_is_signed_with_another_key_counts_as_unsigned",
@@ -905,7 +905,7 @@ GUARDS = (
     ),
     Guard(
         "after a flush that failed nothing is shown",
-        "store/flushing.py",
+        "store/dialect.py",
         "self._failed = error",
         "pass",
         f"{FLUSHES}::test_after_a_failed_flush_nothing_is_shown_any_more",

@@ -22,7 +22,7 @@ from assay.core.errors import UserError
 from assay.serve.uploading import worker
 from assay.serve.uploading.ingest_job import StoppableReader
 from assay.store import jobs
-from assay.store.uploads import open_uploads
+from assay.store.blobs import open_uploads
 from assay.workspace.facade import open_workspace
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]

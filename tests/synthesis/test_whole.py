@@ -18,7 +18,7 @@ from assay.core.run import Run
 from assay.core.types import Outcome, Usage, Verdict
 from assay.evidence.quotation import stands, within
 from assay.governance.replay import replay
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.synthesis import state
 from assay.testing import ChatServer, HttpReply, synthesis_model
 from assay.testing.protocol import role_of, text_of

@@ -21,7 +21,7 @@ from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.sentences import WIDE, split_sentences
 from assay.language.terms import fold_case
-from assay.models.answer_model import Reading
+from assay.models.llm import Reading
 
 WORDS, ROWS = 120, 12  # of an extract at most
 SHOWN = 3  # extracts

@@ -20,8 +20,8 @@ from assay.evidence.weigh import best_sentence, evidence_key, quote, rarity, sco
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
-from assay.models.answer_model import Reading
-from assay.models.token_estimate import estimate_tokens, fair_share, fit_to_tokens, shorten_path
+from assay.models.cost import estimate_tokens, fair_share, fit_to_tokens, shorten_path
+from assay.models.llm import Reading
 from assay.prompts.fence import context_label, fence
 
 SAYS = 3  # minimum words of a quotation

@@ -19,7 +19,7 @@ from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
 from assay.core.events.describe import count_of, live_line
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.governance.review.visibility import DRAFT, progress_line
+from assay.governance.reviewing import DRAFT, progress_line
 from assay.serve.frames import EventFrame
 from assay.serve.schemas.run_schemas import CitationView
 from assay.serve.state import Person, Server

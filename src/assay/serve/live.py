@@ -24,9 +24,8 @@ from assay.serve.engine import BackgroundLoop
 from assay.serve.frames import EventFrame, build_frame, stored_frames
 from assay.serve.schemas.run_schemas import RunState
 from assay.store.database import Store
-from assay.store.leases import is_elsewhere, this_process
 from assay.store.runs import budgets, records, reviews, underway, visibility
-from assay.store.runs.underway import ListedRun
+from assay.store.runs.underway import ListedRun, is_elsewhere, this_process
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")

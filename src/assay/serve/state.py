@@ -22,7 +22,7 @@ from assay.serve.page_images import PageImageCache
 from assay.serve.uploading.worker import UploadWorker
 from assay.store import documents, jobs
 from assay.store.access import members
-from assay.store.changes import ChangeListener
+from assay.store.database import ChangeListener
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")

@@ -35,8 +35,7 @@ from assay.language.passage_context import passage_context
 from assay.language.table_labels import TableLabels, table_labels
 from assay.store import place_lists
 from assay.store.database import Store
-from assay.store.dialect import insert_new, one_of
-from assay.store.prepared import Prepared
+from assay.store.dialect import Prepared, insert_new, one_of
 from assay.store.runs import records
 from assay.store.schema import bases, documents, leftovers, tables, texts
 

@@ -32,8 +32,7 @@ from assay.core.types import Evidence
 from assay.evidence import assess, weigh
 from assay.evidence.assess import BatchLimits, Weighed, Weights
 from assay.language.injection import is_suspicious
-from assay.models.answer_model import AnswerModel
-from assay.models.llm import Role
+from assay.models.llm import AnswerModel, Role
 from assay.models.meter import NoReply
 
 ONE_SHOT = 8  # passages that go to the writer as they are

@@ -19,7 +19,7 @@ from assay.serve.schemas.access_schemas import (
 )
 from assay.serve.schemas.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, Person
-from assay.store.access import members, tokens, transfer
+from assay.store.access import members, tokens
 from assay.store.access.members import Member
 
 router = APIRouter(
@@ -83,7 +83,7 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
     require_administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
-    transfer.remove_member(server.workspace.store, server.workspace.cache, name, by=who.principal.id)
+    members.remove_member(server.workspace.store, server.workspace.cache, name, by=who.principal.id)
     return Response(status_code=204)
 
 

@@ -18,9 +18,9 @@ from assay.serve.engine import BackgroundLoop
 from assay.serve.uploading import ingest_job
 from assay.serve.uploading.ingest_job import RunningJob
 from assay.store import jobs
+from assay.store.blobs import Uploads
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
-from assay.store.leases import is_elsewhere, this_process
-from assay.store.uploads import Uploads
+from assay.store.runs.underway import is_elsewhere, this_process
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")

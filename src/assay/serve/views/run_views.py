@@ -11,7 +11,7 @@ from assay.core.events.describe import understood_turn
 from assay.core.run import Run
 from assay.core.table_parts import quoted_part
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
-from assay.governance.review.visibility import progress_line
+from assay.governance.reviewing import progress_line
 from assay.serve.live import CANCELLED, run_state
 from assay.serve.schemas.run_schemas import (
     AnswerView,

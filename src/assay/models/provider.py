@@ -15,11 +15,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ModelError, TooLong, UserError
+from assay.models.endpoint import (
+    LARGEST_WINDOW,
+    MOST_CALLS,
+    adaptation_for,
+    as_arguments,
+    clean,
+    is_closed,
+    is_too_long,
+    parse_refusal,
+    stated_window,
+    usage_or_estimate,
+    without_thoughts,
+)
+from assay.models.http import EXCERPT, CorrectedRequest, TransientFailure, with_retries
 from assay.models.llm import Prompt, Reply, ToolCall
-from assay.models.wire.chat import MOST_CALLS, as_arguments, clean, is_closed, usage_or_estimate, without_thoughts
-from assay.models.wire.http import EXCERPT
-from assay.models.wire.refusals import LARGEST_WINDOW, adaptation_for, is_too_long, parse_refusal, stated_window
-from assay.models.wire.retry import CorrectedRequest, TransientFailure, with_retries
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse

@@ -1,4 +1,5 @@
-"""An index in a dictionary: for tests, and as the reference for other engines. Slow and simple."""
+"""Indexes in the memory of this process: for tests and small experiments, and as the reference for other engines. Slow and
+simple; lost when the process ends."""
 
 from __future__ import annotations
 
@@ -7,13 +8,19 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from assay.core.errors import UserError
 from assay.core.types import Hit, Row
+from assay.index.encoding import require_dimensions
 from assay.index.filters import Filter, matches
+from assay.index.lease import file_lease, lease_path
+from assay.index.protocol import NO_INDEX
 
 K1, B = 1.2, 0.75
 
@@ -116,3 +123,36 @@ def _best(rows: Sequence[Row], score: Callable[[Row], float], channel: str, k: i
 def _hit(row: Row, scores: dict[str, float], rank: int) -> Hit:
     vector = np.asarray(row.vector, np.float32)
     return Hit(row.passage, vector, scores, rank, str(row.fields.get("title", "")), dict(row.fields))
+
+
+_INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base; shared by all users of a workspace
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEngine:
+    workspace: Path
+
+    async def versions(self) -> dict[str, str]:
+        return {}
+
+    def limits(self) -> tuple[str, ...]:
+        return ("It is lost when the process ends.",)
+
+    def exists(self, base_id: str) -> bool:
+        return self._key(base_id) in _INDEXES
+
+    async def open(self, base_id: str, dim: int, *, create: bool = False) -> MemoryIndex:
+        if not create and not self.exists(base_id):
+            raise UserError(NO_INDEX)
+        index = _INDEXES.setdefault(self._key(base_id), MemoryIndex(dim=dim))
+        require_dimensions(index.dim, dim)
+        return index
+
+    async def drop(self, base_id: str) -> None:
+        _INDEXES.pop(self._key(base_id), None)
+
+    def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
+        return file_lease(lease_path(self.workspace, base_id), patience)
+
+    def _key(self, base_id: str) -> tuple[Path, str]:
+        return self.workspace.resolve(), base_id

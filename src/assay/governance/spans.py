@@ -1,17 +1,26 @@
-"""Converts the record of a run to spans, by OpenTelemetry's conventions for generative AI. Spans contain figures and
-the names of models and tools only, never what was asked, found or answered. Pure."""
+"""The record of a run as spans, by OpenTelemetry's conventions for generative AI, sent to the configured collector. They
+contain figures and the names of models and tools only, never what was asked, found or answered."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from assay import __version__
 from assay.agent.toolbox import RULE_TOOLS
 from assay.core.codec import digest
 from assay.core.events import Asked, Decided, Event, Failed, ModelReplied, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
+from assay.store.runs import figures
+
+if TYPE_CHECKING:
+    from assay.core.run import Run
+    from assay.core.settings import Settings
+    from assay.store.database import Store
 
 INTERNAL, CLIENT = 1, 3  # kinds of spans, as numbered by the protocol
 AGENT, OTHER = "assay", "other"
@@ -175,3 +184,36 @@ def _value(value: Value) -> dict[str, object]:
             return {"arrayValue": {"values": [{"stringValue": each} for each in value]}}
         case _:
             return {"stringValue": value}
+
+
+log = logging.getLogger("assay.tracing")
+
+PATH = "/v1/traces"
+PATIENCE = 3.0  # timeout in seconds
+
+
+def traces_url(endpoint: str) -> str:
+    """The configured address with the path that the protocol defines."""
+    return endpoint if endpoint.rstrip("/").endswith(PATH) else f"{endpoint.rstrip('/')}{PATH}"
+
+
+async def export_spans(store: Store, settings: Settings, run: Run, since: int) -> bool:
+    """Send the spans of a run from record `since` on. Returns whether they arrived."""
+    if not settings.otel_endpoint or len(run.events) <= since:
+        return False
+    try:
+        import ssl
+
+        import httpx
+
+        times = figures.record_times(store, run.id)
+        body = to_otlp(build_spans(run, times, since), __version__)
+        trusted = ssl.create_default_context(cafile=settings.ca_bundle or None)
+        async with httpx.AsyncClient(timeout=PATIENCE, verify=trusted, proxy=settings.proxy or None) as client:
+            reply = await client.post(traces_url(settings.otel_endpoint), json=body)
+        if reply.status_code >= 300:
+            log.warning("the collector did not take the spans of run %s: %s", run.id, reply.status_code)
+        return reply.status_code < 300
+    except Exception as error:  # an unreachable or misconfigured collector must not affect the run
+        log.warning("the spans of run %s did not arrive: %s", run.id, type(error).__name__)
+        return False
