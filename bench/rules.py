@@ -153,8 +153,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "table kinds",
-            ("index/named_documents.py", "language/table_labels.py"),
-            {"assay.index.named_documents.asked_tables": nothing([])},
+            ("index/table_kinds.py", "language/table_labels.py"),
+            {"assay.index.table_kinds.asked_tables": nothing([])},
             {"pages": ()},
         ),
         Group(

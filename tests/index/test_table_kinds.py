@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import UserError
-from assay.index.named_documents import TableKinds, asked_tables, learn_kinds
+from assay.index.table_kinds import TableKinds, asked_tables, learn_kinds
 from assay.ingest.sources import find_sources
 from assay.language.glossary import Glossary, asked_measures, asked_rows, load_glossary
 from assay.language.table_labels import TableLabels, table_labels

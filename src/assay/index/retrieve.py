@@ -18,19 +18,9 @@ from assay.core.access import Scope
 from assay.core.types import Hit, Passage
 from assay.index.filters import EVERYTHING, Filter, In, Not, both
 from assay.index.fusion import Ranking, capped, diverse, fuse, spread
-from assay.index.named_documents import (
-    AskedTable,
-    NamedWeights,
-    NameTable,
-    TableKinds,
-    asked_tables,
-    learn_kinds,
-    name_table,
-    named_document,
-    weigh_named,
-    words_of_names,
-)
+from assay.index.named_documents import NamedWeights, NameTable, name_table, named_document, weigh_named, words_of_names
 from assay.index.protocol import HitList, Index, hit_list, pick
+from assay.index.table_kinds import AskedTable, TableKinds, asked_tables, learn_kinds
 from assay.language.glossary import Glossary, load_glossary
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
