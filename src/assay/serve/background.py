@@ -25,7 +25,7 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._turn, name="assay-engine", daemon=True)
+        self._thread = threading.Thread(target=self._turn, name="assay-background", daemon=True)
 
     def start(self) -> None:
         self._thread.start()

@@ -3,14 +3,19 @@ them."""
 
 from __future__ import annotations
 
+from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from assay.core.events import Checkpoint, Eagerness, FeedbackKind, Mode, Route, Stakes
+from assay.core.errors import UserError
+from assay.core.events import Checkpoint, Eagerness, FeedbackKind, Mode, Route, SearchFilters, Stakes
 from assay.core.events.describe import Family
 from assay.core.types import Basis, Outcome, Shape, Verdict
+from assay.index.search_filter import parse_document_types
+from assay.language.dates import first_day, last_day
+from assay.workspace.types import AskOptions
 
 MAX_QUESTION = 20_000  # characters; longer text belongs in a knowledge base
 
@@ -508,6 +513,18 @@ class FeedbackListResponse(ResponseModel):
     feedback: tuple[FeedbackView, ...]
 
 
+class SuggestedQuestion(ResponseModel):
+    """A question that the documents answer, and the document it is drawn from."""
+
+    question: str
+    document: Id
+    title: str
+
+
+class SuggestionsResponse(ResponseModel):
+    questions: tuple[SuggestedQuestion, ...]
+
+
 class RenameThreadRequest(RequestModel):
     title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=NOT_BLANK)]
 
@@ -522,3 +539,33 @@ class HealthResponse(ResponseModel):
 class ReadyResponse(ResponseModel):
     ready: bool
     problems: tuple[str, ...]
+
+
+def search_filters(limited: SearchLimits) -> SearchFilters:
+    """The search filters. A year or month stands for its first or last day."""
+    today = date.today().isoformat()
+    first = first_day(limited.since, today) if limited.since else None
+    last = last_day(limited.until, today) if limited.until else None
+    if first and last and first > last:
+        raise UserError(f"`since` ({first}) is later than `until` ({last}): no document can be dated so.")
+    return SearchFilters(
+        bases=limited.bases,
+        sources=limited.sources,
+        types=parse_document_types(limited.types),
+        since=first,
+        until=last,
+        undated=limited.undated,
+        meta=limited.meta,
+    )
+
+
+def ask_options(request: AskRequest) -> AskOptions:
+    return AskOptions(
+        mode=request.mode,
+        where=search_filters(request),
+        eagerness=request.eagerness,
+        checkpoints=request.checkpoints,
+        route=request.route,
+        model=request.model,
+        stakes=request.stakes,
+    )

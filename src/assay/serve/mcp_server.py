@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP at /mcp, and over stdio for a local agent. The tools are in `mcp/tools.py`."""
+"""MCP over streamable HTTP at /mcp, and over stdio for a local agent. The tools are in `mcp_tools.py`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 
+from assay.serve import mcp_tools
 from assay.serve.attached_run import AttachedRun, RunReply, begin, line_of, reply_of
-from assay.serve.mcp import tools
-from assay.serve.mcp.tools import ToolAccess
+from assay.serve.mcp_tools import ToolAccess
 from assay.serve.state import Person, Server
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
@@ -46,7 +46,7 @@ def mount(app: FastAPI, server: Server) -> None:
         finally:
             await asked.leave()
 
-    made = _made(ToolAccess(seen, server.engine.run, ask))
+    made = _made(ToolAccess(seen, server.background.run, ask))
     # The guard has already checked Host and Origin, and knows this server's names.
     trusting = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     made.streamable_http_app(streamable_http_path=PATH, stateless_http=True, transport_security=trusting)
@@ -99,7 +99,7 @@ def _made(reach: ToolAccess) -> MCPServer[Any]:
     """Build the server; the process's logging configuration is kept, although the library would replace it."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    made = tools.build_server(reach)
+    made = mcp_tools.build_server(reach)
     root.handlers[:] = handlers
     root.setLevel(level)
     return made

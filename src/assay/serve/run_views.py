@@ -11,8 +11,9 @@ from assay.core.events.describe import understood_turn
 from assay.core.run import Run
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
 from assay.governance.review.visibility import progress_line
+from assay.serve.document_views import left_out_view, table_view
 from assay.serve.live import CANCELLED, run_state
-from assay.serve.schemas.run_schemas import (
+from assay.serve.run_schemas import (
     AnswerView,
     ApprovalView,
     BlockView,
@@ -35,8 +36,6 @@ from assay.serve.schemas.run_schemas import (
     UsageView,
     WorkingView,
 )
-from assay.serve.views.document_views import left_out_view
-from assay.serve.views.table_views import table_view
 from assay.store.runs import budgets, records, visibility
 from assay.store.runs.history import RunProgress
 from assay.tables.parts import quoted_part

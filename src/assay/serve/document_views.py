@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay.core.access import Base, Principal
-from assay.core.types import UPLOAD, Hit, LeftOut
-from assay.serve.schemas.document_schemas import BaseView, DocumentSummary, FileReportView, HitView, JobState, JobView
-from assay.serve.schemas.run_schemas import LeftOutView
-from assay.serve.schemas.setup_schemas import SuggestedQuestion
+from assay.core.types import UPLOAD, Document, Hit, LeftOut
+from assay.serve.document_schemas import (
+    BaseView,
+    BlocksResponse,
+    DocumentSummary,
+    FileReportView,
+    HitView,
+    JobState,
+    JobView,
+    ReadingBlock,
+)
+from assay.serve.run_schemas import LeftOutView, SuggestedQuestion, TableRowView, TableView
 from assay.store.document_list import Counted
 from assay.store.documents import Entry
 from assay.store.jobs import Job, JobFile
+from assay.tables.parts import Block, PartRow, TablePart
 from assay.workspace.suggest import Suggestion
 
 FEW = 3  # finished files needed for an estimate of the remaining time
@@ -119,3 +128,41 @@ def file_report(file: JobFile) -> FileReportView:
 
 def suggested(each: Suggestion) -> SuggestedQuestion:
     return SuggestedQuestion(question=each.question, document=each.document, title=each.title)
+
+
+def table_view(part: TablePart | None) -> TableView | None:
+    if part is None:
+        return None
+    return TableView(
+        caption=part.caption,
+        units=part.units,
+        period=part.period,
+        columns=part.columns,
+        numeric=part.numeric,
+        cited=part.cited,
+        rows=tuple(map(_row, part.rows)),
+        first=part.first,
+        total=part.total,
+        column=part.column,
+        width=part.width,
+    )
+
+
+def _row(row: PartRow) -> TableRowView:
+    return TableRowView(start=row.start, end=row.end, level=row.level, cells=row.cells, cited=row.cited)
+
+
+def blocks_view(document: Document, blocks: Sequence[Block], at: int) -> BlocksResponse:
+    """`at` is where the blocks would be if there are none."""
+    return BlocksResponse(
+        document=document.id,
+        start=blocks[0].start if blocks else at,
+        end=blocks[-1].end if blocks else at,
+        characters=len(document.text),
+        blocks=tuple(
+            ReadingBlock(
+                start=each.start, end=each.end, text=each.text, number=each.number, table=table_view(each.table)
+            )
+            for each in blocks
+        ),
+    )

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from assay.core.account import Approach, Pipeline
 from assay.core.events import Stakes
-from assay.serve.schemas.run_schemas import (
+from assay.serve.run_schemas import (
     Id,
     LeftOutView,
     Name,

@@ -1,5 +1,5 @@
-"""Streaming multipart uploads: a form is written to disk as it arrives, so that no file is ever held in memory. File
-names are only labels and never used as paths."""
+"""The files of an upload, sent as a form or copied from a folder of this computer. A form is written to disk as it arrives, so
+that no file is ever held in memory. File names are only labels and never used as paths."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 import errno
 import os
 import re
+import shutil
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path, PurePath
@@ -18,9 +19,11 @@ from python_multipart.multipart import parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from assay.core.errors import UserError
 from assay.ingest.parsed import Status
+from assay.ingest.sources import find_sources
 from assay.language.clean import clean_text
-from assay.serve.uploading.ingest_job import FULL
+from assay.serve.upload_job import FULL
 from assay.store.jobs import JobFile
 
 FIELD = "files"
@@ -204,3 +207,29 @@ def _part(part: str) -> str:
     seen = "".join(sign if sign.isprintable() else " " for sign in part).strip()
     ending = PurePath(seen).suffix[:20]
     return seen if len(seen) <= LONGEST_PART else seen[: LONGEST_PART - len(ending)].rstrip() + ending
+
+
+def copy_folder(path: str, workspace: Path, into: Path, most_bytes: int, admit: Callable[[int], None]) -> list[JobFile]:
+    """Copy the files of a folder. `admit` is told of bytes before they are written, and raises if they are too many."""
+    folder = Path(path).expanduser()
+    if not folder.is_absolute() or not folder.is_dir():
+        raise UserError(f"{path!r} is no folder on this computer. Give its whole path, as /home/ada/papers.")
+    folder = folder.resolve()
+    if folder.is_relative_to(workspace.resolve()):
+        raise UserError("That is the folder of the workspace itself. Choose a folder with your documents.")
+    files: list[JobFile] = []
+    for number, source in enumerate(find_sources([folder])):
+        assert source.path is not None
+        name, size = safe_file_name(str(source.path.relative_to(folder.parent))), source.size()
+        if size > most_bytes:
+            files.append(JobFile(number, name, size, "failed", too_large(size, most_bytes)))
+            continue
+        admit(size)
+        with source.path.open("rb") as read, (into / str(number)).open("xb") as written:
+            shutil.copyfileobj(read, written)
+            written.flush()
+            os.fsync(written.fileno())
+        files.append(JobFile(number, name, size))
+    for place in (into, into.parent, into.parent.parent):
+        keep_folder(place)
+    return files

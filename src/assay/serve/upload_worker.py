@@ -14,9 +14,9 @@ from pathlib import Path
 
 from assay.core.access import Base, Principal
 from assay.core.errors import AssayError, StoreError
-from assay.serve.engine import BackgroundLoop
-from assay.serve.uploading import ingest_job
-from assay.serve.uploading.ingest_job import RunningJob
+from assay.serve import upload_job
+from assay.serve.background import BackgroundLoop
+from assay.serve.upload_job import RunningJob
 from assay.store import jobs
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
 from assay.store.leases import is_elsewhere, this_process
@@ -45,14 +45,14 @@ class UploadWorker:
 
     def __init__(
         self,
-        engine: BackgroundLoop,
+        background: BackgroundLoop,
         workspace: Workspace,
         process: str = "",
         *,
         shared: bool = False,
         hears: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._engine = engine
+        self._background = background
         self._workspace = workspace
         self._process = process or this_process()
         self._shared = shared  # other processes use the workspace too
@@ -128,7 +128,7 @@ class UploadWorker:
     async def wake(self) -> None:
         """Check for new jobs. Waits for no job."""
         if self._for_principal is not None:
-            await self._engine.run(self._begin())
+            await self._background.run(self._begin())
 
     async def _begin(self) -> None:
         """Start as many jobs as allowed: first those of people whose turn was longest ago, never two of one person or base."""
@@ -199,13 +199,13 @@ class UploadWorker:
             workspace = await asyncio.to_thread(
                 self._for_principal, work.job.principal
             )  # with their current access, not that of the upload
-            work.adding = asyncio.ensure_future(ingest_job.read(workspace, work, self.uploads))
+            work.adding = asyncio.ensure_future(upload_job.read(workspace, work, self.uploads))
             await self._watched(work, work.adding)
             if work.cancelled and work.left:
-                await asyncio.to_thread(ingest_job.discard_unfinished, workspace, work)
+                await asyncio.to_thread(upload_job.discard_unfinished, workspace, work)
         except Exception as error:
             log.warning("job %s failed", work.job.id, exc_info=error)
-            return FAILED, ingest_job.describe_failure(error)
+            return FAILED, upload_job.describe_failure(error)
         if work.stop.is_set() and work.left:
             return (CANCELLED, "") if work.cancelled else ("", "")
         return DONE, ""
@@ -225,7 +225,7 @@ class UploadWorker:
                 break
             await self._take_turns(work, adding)
         error = asyncio.CancelledError() if adding.cancelled() else adding.exception()
-        if error is not None and not (work.stop.is_set() and ingest_job.is_stopped(error)):
+        if error is not None and not (work.stop.is_set() and upload_job.is_stopped(error)):
             raise error
 
     async def _take_turns(self, work: RunningJob, adding: asyncio.Task[None]) -> None:
@@ -244,7 +244,7 @@ class UploadWorker:
     async def cancel(self, job: Job) -> None:
         """Stop a job now. Files that are already searchable stay, the others are dropped."""
         if job.going:
-            await self._engine.run(self._cancel(job))
+            await self._background.run(self._cancel(job))
 
     async def _cancel(self, job: Job) -> None:
         work = self._works.get(job.id)
@@ -285,7 +285,7 @@ class UploadWorker:
     async def close(self) -> None:
         """Shut down: processing stops where it is, and jobs stay listed."""
         self.closing = True
-        await self._engine.run(self._stop(list(self._works.values())))
+        await self._background.run(self._stop(list(self._works.values())))
         for job in list(self._watchers):
             self._woken(job)
 
@@ -295,7 +295,7 @@ class UploadWorker:
         """See what other processes have done: stop jobs here that were cancelled there, take up those that nobody works on,
         and wake the clients that follow any."""
         if self._works:
-            await self._engine.run(self._let_go())
+            await self._background.run(self._let_go())
         await self.wake()
         for job in list(self._watchers):
             self._woken(job)
