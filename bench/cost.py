@@ -41,11 +41,10 @@ from assay.agent.steps import sift
 from assay.agent.steps.registry import Step
 from assay.agent.steps.sift import SiftLimits
 from assay.answer import draft
+from assay.answer.weigh import BatchLimits, evidence_key, quote
 from assay.core.events import Gathered, Mode, Route, Routed
 from assay.core.types import Evidence
 from assay.evaluate.metrics import mean
-from assay.evidence.assess import BatchLimits
-from assay.evidence.weigh import evidence_key, quote
 from assay.models.llm import Role
 
 NAIVE = (5, 10, 20, 50)  # passages of a search that the naive design weighs

@@ -44,7 +44,6 @@ LOADED = (
     "assay.workspace.review",
     "assay.synthesis.pipeline",
     "assay.workspace.synthesise",
-    "assay.testing",
     "assay.workspace.facade",
     "httpcore",
     "httpx",
@@ -53,8 +52,8 @@ LOADED = (
 )
 AT_NEED = {
     "serve": ("assay.serve.app", "assay.serve.process"),
-    "worker": ("assay.serve.working", "assay.serve.process"),
-    "mcp": ("assay.serve.mcp.server",),
+    "worker": ("assay.serve.housekeeping", "assay.serve.process"),
+    "mcp": ("assay.serve.mcp_server",),
 }
 PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 

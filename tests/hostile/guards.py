@@ -122,7 +122,7 @@ GUARDS = (
     ),
     Guard(
         "an agent hears that an answer waits for a reviewer",
-        "serve/mcp/results.py",
+        "serve/mcp_tools.py",
         "    if reply.held:\n",
         "    if False:\n",
         "tests/serve/test_mcp.py::test_of_an_answer_that_is_held_an_agent_hears_that_it_waits_for_a_reviewer",
@@ -185,7 +185,7 @@ GUARDS = (
     ),
     Guard(
         "a token that others could have read is replaced",
-        "serve/local_token.py",
+        "serve/guard.py",
         "if file.is_file() and not file.stat().st_mode & 0o077:",
         "if file.is_file():",
         "tests/serve/test_local_token.py::test_a_workspace_keeps_its_token_unless_others_could_have_read_it",
@@ -234,7 +234,7 @@ GUARDS = (
     ),
     Guard(
         "a passage that reads like an instruction is flagged",
-        "evidence/weigh.py",
+        "answer/weigh.py",
         'flagged=is_suspicious(f"{hit.passage.context}\\n{hit.passage.text}"),',
         "flagged=False,",
         f"{INJECTION}::test_a_flagged_passage_is_kept_as_evidence_with_its_flag",
@@ -263,7 +263,7 @@ GUARDS = (
     ),
     Guard(
         "a quotation stands in its document",
-        "evidence/quotation.py",
+        "language/quotation.py",
         "document.text[quote.start : quote.end] == quote.text",
         "True",
         f"{ALTERED}::test_every_altered_citation_is_caught",
@@ -489,7 +489,7 @@ GUARDS = (
     ),
     Guard(
         "words of documents are marked in the data that agents get",
-        "serve/mcp/results.py",
+        "serve/mcp_tools.py",
         "    return fence(mark, label, value) if label and isinstance(value, str) and value else value\n",
         "    return value\n",
         "tests/serve/test_mcp.py::test_words_of_documents_are_between_marks_in_data_too",
@@ -715,14 +715,14 @@ GUARDS = (
     ),
     Guard(
         "one upload of a person is read at a time",
-        "serve/uploading/worker.py",
+        "serve/upload_worker.py",
         "base != work.base and job.who != work.job.who",
         "base != work.base",
         f"{JOBS}::test_the_uploads_of_one_person_do_not_stop_those_of_another",
     ),
     Guard(
         "people whose uploads wait take turns",
-        "serve/uploading/worker.py",
+        "serve/upload_worker.py",
         "if work.parked and not work.reading:",
         "if False:",
         f"{JOBS}::test_where_all_places_are_taken_people_take_turns",
@@ -743,7 +743,7 @@ GUARDS = (
     ),
     Guard(
         "an upload has so many files and no more",
-        "serve/uploading/multipart.py",
+        "serve/upload_files.py",
         "if len(self._files) >= MAX_FILES:",
         "if False:",
         f"{JOBS}::test_an_upload_of_very_many_files_is_refused_and_leaves_nothing_behind",
@@ -806,7 +806,7 @@ GUARDS = (
     ),
     Guard(
         "a suggested question holds no instruction",
-        "lookup/suggest.py",
+        "answer/suggest.py",
         " and not is_suspicious(words)",
         "",
         "tests/lookup/test_suggest.py::test_no_question_repeats_an_instruction",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import UserError
+from assay.evaluate.plain_text import WordEmbedder
 from assay.index.filters import EVERYTHING
 from assay.ingest import pipeline
 from assay.ingest.engine import LocalWorkers
@@ -16,7 +17,6 @@ from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.sources import SourceFile
 from assay.store import documents
 from assay.store.access import grants as people
-from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import ErasureReport
 

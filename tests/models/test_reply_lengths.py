@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from assay.agent.steps.plan import Planning
-from assay.evidence import assess
+from assay.answer import weigh
 from assay.models import replies
 
 
@@ -22,7 +22,7 @@ class Notes(BaseModel):
 
 
 def test_no_schema_that_is_sent_has_a_maximal_length():
-    sent = [replies.schema_of(Planning), replies.standalone_schema(assess.schema(3))]
+    sent = [replies.schema_of(Planning), replies.standalone_schema(weigh.schema(3))]
     assert not any("maxLength" in json.dumps(schema) for schema in sent)
 
 

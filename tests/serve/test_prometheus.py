@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from doubles import ChatServer
 from facts_of_runs import BOUNDARIES, facts
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -26,7 +27,6 @@ from assay.serve.metrics import ServerMetrics
 from assay.store.access import members
 from assay.store.runs import figures as store_figures
 from assay.store.runs import records
-from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
 
 Serve = Callable[..., AbstractContextManager[Served]]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from doubles import Script, supported, verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,7 +37,6 @@ from assay.synthesis import state
 from assay.synthesis.stages import audience
 from assay.synthesis.state import evidence_key
 from assay.synthesis.writing import rewrite
-from assay.testing import Script, supported, verdicts
 
 PUMP = "The Carrow pump does not start below 4 degrees, since its oil thickens in the cold."
 OIL = "Ines Tallow measured the viscosity of the oil in 2021 and found that it doubles between 12 and 4 degrees."

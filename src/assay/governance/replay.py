@@ -65,7 +65,7 @@ from assay.core.events.upgrade import read_event
 from assay.core.identity import identified_title
 from assay.core.run import Run
 from assay.core.types import Answer, Document, Usage, Verdict
-from assay.evidence.quotation import stands
+from assay.language.quotation import stands
 from assay.models.llm import Prompt, Reply, Role, ToolCall
 from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
 from assay.store.runs.budgets import SpendingReservation

@@ -124,7 +124,7 @@ tables = Table(  # the tables of documents that have any: offsets into the text,
     schema,
     Column("document", String, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("body", JSON, nullable=False),
-    Column("labels", JSON),  # the words of captions and row labels (`language/table_labels.py`)
+    Column("labels", JSON),  # the words of captions and row labels (`tables/labels.py`)
 )
 
 leftovers = Table(  # documents whose rows must still be removed from the index
