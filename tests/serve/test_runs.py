@@ -339,7 +339,7 @@ def test_a_run_can_be_stopped_in_the_moment_it_begins(serve: Serve):
             await live._cancel(workspace, run.id)
             return run.id
 
-        assert state(client, asyncio.run(at.server.engine.run(at_once()))) == "cancelled"
+        assert state(client, asyncio.run(at.server.background.run(at_once()))) == "cancelled"
         assert at.server.live.count_for("local") == 0
         assert underway.listing(at.server.workspace.store) == []
 

@@ -191,7 +191,7 @@ def _run(
     with workers:
         ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
     say("Closed. Unfinished runs continue when the server starts again.")
-    if server.engine.stuck:  # the interpreter would wait for that thread; its work is resumed later
+    if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
         os._exit(0)
 
 
