@@ -16,7 +16,7 @@ from quality import cut
 from scripted import ChatServer
 
 from assay.evaluate.runner import BASE
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.workspace.facade import Workspace
 
 NOTHING = {"summary": "", "relevance_score": 0}
@@ -80,7 +80,7 @@ async def paper_qa_costs(
 
 
 async def _task(opened: Workspace, queries: Sequence[str], place: Path) -> dict[str, Any]:
-    documents = [opened.document(entry.id) for entry in opened.sources([BASE])]
+    documents = [opened.documents.get(entry.id) for entry in opened.documents.listing([BASE])]
     pieces = cut({each.id: f"{each.title} {each.text}" for each in documents if each})
     files = {name: str(place / f"{name}.npy") for name in ("vectors", "query_vectors")}
     np.save(files["vectors"], await opened.embedder.passages(pieces.texts))

@@ -32,18 +32,18 @@ STARTS = ("PYTHON", "LC_", "LANG", "LD_", "OMP_", "OPENVINO_")  # variables that
 LOADED = (
     "anyio._backends._asyncio",
     "assay.agent.loop",
-    "assay.workspace.ask",
-    "assay.workspace.rerun",
+    "assay.workspace.services.ask",
+    "assay.workspace.services.questions",
     "assay.cli.main",
-    "assay.workspace.erase",
+    "assay.workspace.services.records",
     "assay.index.lance.lance_index",
     "assay.ingest.sandbox.runner",
     "assay.ingest.pipeline",
-    "assay.models.wire.endpoint",
+    "assay.models.endpoint",
     "assay.models.local.bundled",
-    "assay.workspace.review",
+    "assay.workspace.services.reviews",
     "assay.synthesis.pipeline",
-    "assay.workspace.synthesise",
+    "assay.workspace.services.syntheses",
     "assay.workspace.facade",
     "httpcore",
     "httpx",
@@ -325,7 +325,7 @@ def _execute(args: list[str]) -> None:
 
 
 def _main() -> NoReturn:
-    from assay.index.lance.lazy_import import load_lancedb
+    from assay.index.lance.tables import load_lancedb
 
     load_lancedb()
     _load(LOADED)

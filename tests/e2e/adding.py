@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assay.evaluate.plain_text import WordEmbedder
 from assay.index.filters import EVERYTHING
-from assay.index.lance.lazy_import import load_lancedb
+from assay.index.lance.tables import load_lancedb
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.pipeline import Progress
 from assay.ingest.sources import find_sources
@@ -73,5 +73,5 @@ if __name__ == "__main__":
 
     with open_workspace(workspace, create=True) as opened:
         opened.embedder = WordEmbedder()
-        asyncio.run(opened.add_sources(find_sources([Path(folder)]), say=say_or_die, reader=Plain()))
+        asyncio.run(opened.documents.add_sources(find_sources([Path(folder)]), say=say_or_die, reader=Plain()))
     print(f"finished {reports}", flush=True)

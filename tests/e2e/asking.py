@@ -18,7 +18,7 @@ from sqlalchemy import event
 from assay.core.events import Event, Mode
 from assay.core.run import Run
 from assay.evaluate.plain_text import WordEmbedder
-from assay.index.lance.lazy_import import load_lancedb
+from assay.index.lance.tables import load_lancedb
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import SynthesisRequest
 
@@ -36,8 +36,8 @@ def hasty(workspace: Workspace) -> Workspace:
 def begun(what: str, workspace: Workspace) -> AsyncIterator[tuple[Run, Event]]:
     if what == "ask":
         return workspace.ask(QUESTION, mode=Mode.thorough)
-    documents = [entry.id for entry in sorted(workspace.sources(), key=lambda entry: entry.title)]
-    return workspace.synthesise(documents, SynthesisRequest(questions=1, audiences=("plain",), reranker="none"))
+    documents = [entry.id for entry in sorted(workspace.documents.listing(), key=lambda entry: entry.title)]
+    return workspace.syntheses.begin(documents, SynthesisRequest(questions=1, audiences=("plain",), reranker="none"))
 
 
 def die_at_reply(number: int) -> None:

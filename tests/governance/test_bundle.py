@@ -20,7 +20,7 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Decision, Reviewed, Stakes
 from assay.governance.audit import check
 from assay.governance.audit.export import export_bundle
-from assay.governance.audit.sign import load_signer
+from assay.governance.audit.witness import load_signer
 from assay.store.access import grants
 from assay.store.runs import records
 from assay.workspace.facade import Workspace
@@ -46,7 +46,7 @@ VECTORS = [
 
 
 def made(opened: Workspace, run: str) -> bytes:
-    return export_bundle(opened.store, opened.path, opened.settings, opened.run(run), opened.scope())
+    return export_bundle(opened.store, opened.path, opened.settings, opened.questions.run(run), opened.scope())
 
 
 def opened_up(data: bytes) -> dict[str, bytes]:

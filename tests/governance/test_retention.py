@@ -11,9 +11,8 @@ from ledger import ask
 from assay.core.errors import Missing, UserError
 from assay.core.settings import Settings
 from assay.governance.audit.retention import SHORTEST, erase_old
-from assay.governance.audit.seal import audit_context, seal
-from assay.governance.audit.sign import erasure_signer
 from assay.governance.audit.verify import verify
+from assay.governance.audit.witness import audit_context, erasure_signer, seal
 from assay.store.runs import records
 from assay.workspace.facade import Workspace
 
@@ -43,8 +42,8 @@ def test_what_is_old_enough_is_erased_and_the_chain_stays_whole(opened: Workspac
     found = verify(opened.store, context.witness_file)
     assert found.whole and found.erased == count and found.records == count + len(kept.events) + 1
     with pytest.raises(Missing, match="erased"):
-        opened.run(run)
-    assert opened.run(kept.id).answer == kept.answer
+        opened.questions.run(run)
+    assert opened.questions.run(kept.id).answer == kept.answer
     assert list(records.faults(opened.store, run)) == []
 
 

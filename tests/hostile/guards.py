@@ -199,7 +199,7 @@ GUARDS = (
     ),
     Guard(
         "messages to a webhook are signed",
-        "governance/review/webhook.py",
+        "governance/reviewing.py",
         "return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}",
         'return {HEADER: "t=0,v1=0"}',
         "tests/serve/test_reviews.py::test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it",
@@ -440,8 +440,8 @@ GUARDS = (
     ),
     Guard(
         "four eyes",
-        "workspace/review.py",
-        "return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered",
+        "workspace/services/reviews.py",
+        "return four_eyes and review.who == self.principal.id and review.state is not ReviewState.delivered",
         "return False",
         f"{REVIEWING}::test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now",
     ),
@@ -496,7 +496,7 @@ GUARDS = (
     ),
     Guard(
         "a restriction holds before the file is read",
-        "workspace/documents.py",
+        "workspace/services/documents.py",
         "    if only_for:\n",
         "    if False:\n",
         f"{RESTRICTED}::test_only_for_restricts_a_file_before_anybody_could_have_read_it",
@@ -524,7 +524,7 @@ GUARDS = (
     ),
     Guard(
         "a new person inherits nothing of a former one",
-        "store/access/transfer.py",
+        "store/access/members.py",
         'new = heir or f"{FORMER}{name}:{store.new_id()}"',
         "new = heir or name",
         f"{ACCOUNTS}::test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing",
@@ -545,14 +545,14 @@ GUARDS = (
     ),
     Guard(
         "no head is signed over an unsigned note of an erasure",
-        "governance/audit/seal.py",
+        "governance/audit/witness.py",
         "            raise StoreError(UNSIGNED)\n",
         "            pass\n",
         f"{FORGED}::test_signed_records_that_are_missing_on_the_word_of_an_unsigned_note_are_a_fault",
     ),
     Guard(
         "a note of an erasure is signed with the key of the heads",
-        "governance/audit/sign.py",
+        "governance/audit/witness.py",
         "return key in keys and is_signed_by(key, signature, erasure_message(workspace, note))",
         "return is_signed_by(key, signature, erasure_message(workspace, note))",
         f"{FORGED}::test_a_note_that_is_signed_with_another_key_counts_as_unsigned",
@@ -687,7 +687,7 @@ GUARDS = (
     ),
     Guard(
         "a missing guard is said",
-        "workspace/documents.py",
+        "workspace/services/documents.py",
         "(*report.warnings, *describe_missing(workers.missing_guards))",
         "report.warnings",
         f"{SANDBOX}::test_where_guards_are_missing_adding_says_so_once",
@@ -771,14 +771,14 @@ GUARDS = (
     ),
     Guard(
         "nothing is sent to a model's machine before somebody agrees to it",
-        "workspace/model_connection.py",
-        "if host not in agreed and not facts.agreed(context.store, host):",
+        "workspace/services/setup.py",
+        "if host not in agreed and not facts.agreed(self.store, host):",
         "if False:",
         f"{SETUP}::test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name",
     ),
     Guard(
         "a key stays with the address that it was given for",
-        "workspace/model_connection.py",
+        "workspace/services/setup.py",
         'else settings.llm_api_key if same else SecretStr("")',
         "else settings.llm_api_key",
         f"{SETUP}::test_a_key_never_follows_to_another_address",
@@ -793,8 +793,8 @@ GUARDS = (
     Guard(
         "only an administrator changes settings",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    change = server.workspace.change_settings\n",
-        "    change = server.workspace.change_settings\n",
+        "    require_administrator(who)\n    changed = await asyncio.to_thread(server.workspace.setup.change,",
+        "    changed = await asyncio.to_thread(server.workspace.setup.change,",
         "tests/serve/test_settings_routes.py::test_only_an_administrator_sees_and_changes_settings",
     ),
     Guard(
@@ -813,9 +813,9 @@ GUARDS = (
     ),
     Guard(
         "a shared thread is read with what its reader may read",
-        "workspace/shared_threads.py",
-        "    scope = context.scope()\n    texts",
-        "    scope = grants.scope_of(context.store, type(context.principal)(found.who))\n    texts",
+        "workspace/services/threads.py",
+        "        scope = self.context.scope()\n        texts",
+        "        scope = grants.scope_of(self.store, type(self.principal)(found.who))\n        texts",
         f"{FEEDBACK}::test_a_shared_thread_is_read_as_far_as_its_documents_may_be_read",
     ),
     Guard(
@@ -905,7 +905,7 @@ GUARDS = (
     ),
     Guard(
         "after a flush that failed nothing is shown",
-        "store/flushing.py",
+        "store/dialect.py",
         "self._failed = error",
         "pass",
         f"{FLUSHES}::test_after_a_failed_flush_nothing_is_shown_any_more",

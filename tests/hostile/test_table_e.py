@@ -28,8 +28,8 @@ from hostile_runs import of
 from assay.agent.toolbox import TOOLS
 from assay.core.events import Checked, Compacted, Critiqued, Decided, Mode, ModelReplied, StopReason, ToolRan
 from assay.core.types import Outcome, Verdict
+from assay.models.cost import prompt_tokens
 from assay.models.llm import Message, Prompt
-from assay.models.token_estimate import prompt_tokens
 from assay.workspace.facade import Workspace
 
 pytestmark = pytest.mark.long
@@ -49,7 +49,7 @@ async def test_iteration_cap_without_enough_evidence_gives_the_best_answer_marke
     assert run.answer and run.answer.claims and run.answer.outcome is Outcome.partial
     assert run.answer.stopped == StopReason.rounds
     assert "Incomplete evidence" in told(run, filled)
-    stored = filled.run(run.id)  # what a reviewer finds
+    stored = filled.questions.run(run.id)  # what a reviewer finds
     assert stored.answer and stored.answer.outcome is Outcome.partial and stored.judged and stored.judged.missing
 
 

@@ -13,8 +13,8 @@ from assay.core.settings import Settings, secret
 from assay.models.llm import LLM, Role
 
 if TYPE_CHECKING:
-    from assay.models.answer_model import AnswerModel
     from assay.models.embedder import Embedder
+    from assay.models.llm import AnswerModel
     from assay.models.reranker import Reranker
 
 BUNDLED = ("bundled", "gte-small")  # values of the setting that name the bundled embedder
@@ -173,14 +173,14 @@ def is_provider(settings: Settings, name: str) -> bool:
 def llm_for(settings: Settings, name: str) -> LLM:
     """The model of this name, at the endpoint or at a provider."""
     if is_provider(settings, name):
-        from assay.models.wire.provider import ProviderModel
+        from assay.models.provider import ProviderModel
 
         return ProviderModel(name, "" if settings.llm_base_url else secret(settings.llm_api_key))
     if not settings.llm_base_url:
         raise UserError(f"`llm_model` is {name!r}, but nothing says where it is: set `llm_base_url` as well.")
     if not is_endpoint(settings.llm_base_url):
         raise UserError(f"`llm_base_url` is {settings.llm_base_url!r}; it must begin with http:// or https://.")
-    from assay.models.wire.endpoint import ChatEndpoint
+    from assay.models.endpoint import ChatEndpoint
 
     return ChatEndpoint(
         settings.llm_base_url, name, secret(settings.llm_api_key), proxy=settings.proxy, ca_bundle=settings.ca_bundle
@@ -205,3 +205,18 @@ def cluster_hosts(settings: Settings) -> list[str]:
     """The host of the Ray cluster that files are sent to, if the settings name another machine."""
     host = settings.ray_address.rpartition(":")[0].strip("[]") if settings.ingest_engine == "ray" else ""
     return [host] if host and not _here(host) else []
+
+
+def receives(settings: Settings, host: str) -> list[str]:
+    """What would be sent to a host, as text."""
+    what: list[str] = []
+    if host in remote_hosts(settings.embedder, settings.proxy):
+        what.append("every passage of your documents and every search, to be embedded")
+    if host in remote_hosts(settings.reranker, settings.proxy):
+        what.append("every search with the passages it finds, to be ranked")
+    if host in cluster_hosts(settings):
+        what.append("every file that is added, as a whole, to be parsed, split and embedded on Ray")
+    if host in model_hosts(settings):
+        names = sorted({name for named in models_by_role(settings).values() for name in named})
+        what.append(f"your questions, and the passages found for them, to be read by {', '.join(names)}")
+    return what

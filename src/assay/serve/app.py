@@ -96,7 +96,7 @@ def make_app(server: Server) -> FastAPI:
     app.add_middleware(HttpMethodsMiddleware)
     app.add_middleware(RequestGuard, server=server)
     if server.workspace.settings.metrics:
-        server.metrics = ServerMetrics(server.workspace.store)
+        server.metrics = ServerMetrics(server.workspace)
         app.add_middleware(MetricsMiddleware, metrics=server.metrics)  # outermost: rejected requests are counted too
     return app
 

@@ -20,13 +20,13 @@ from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
 from assay.core.events.describe import count_of, live_line
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.governance.review.visibility import DRAFT, progress_line
+from assay.governance.reviewing import DRAFT, progress_line
 from assay.serve import run_views
 from assay.serve.run_registry import EventFrame
 from assay.serve.run_schemas import CitationView
 from assay.serve.state import Person, Server
-from assay.store.runs import visibility
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import WITHHELD_ANSWER, WITHHELD_REASON
 from assay.workspace.types import AskOptions
 
 SPOKEN = frozenset(
@@ -44,7 +44,7 @@ SPOKEN = frozenset(
     }
 )  # event kinds that may be sent to a client
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
-UNSAID = frozenset({DRAFT, visibility.WITHHELD_REASON})  # why an event is not shown is no progress
+UNSAID = frozenset({DRAFT, WITHHELD_REASON})  # why an event is not shown is no progress
 HELD = (
     "{progress} The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is "
     "approved."
@@ -133,15 +133,15 @@ def line_of(event: Event) -> str:
 def reply_of(workspace: Workspace, run_id: str) -> RunReply:
     """The result of a run, with text from the documents that the user may read now. The reason for a failure stays
     in the record, since it may name endpoints."""
-    run = workspace.run(run_id)
+    run = workspace.questions.run(run_id)
     done = progress_line(run)
-    run = workspace.run_for_asker(run_id, run)
+    run = workspace.questions.run_for_asker(run_id, run)
     if run.answer is not None:
-        cited = render.citations(run.answer, run.evidence, workspace.document)
-        shown = run_views.answer_view(run.answer, run.evidence, workspace.document)
+        cited = render.citations(run.answer, run.evidence, workspace.documents.get)
+        shown = run_views.answer_view(run.answer, run.evidence, workspace.documents.get)
         return RunReply(run, number_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
     if run.withheld is not None:
-        return RunReply(run, error=visibility.WITHHELD_ANSWER)
+        return RunReply(run, error=WITHHELD_ANSWER)
     if run.waiting is not None:
         options = (f"- {each}" for each in run.waiting.options if each != EACH)  # cannot be chosen in a chat
         return RunReply(run, "\n".join([run.waiting.question, "", *options]))

@@ -25,10 +25,8 @@ from assay.serve.run_schemas import (
     StrictFlag,
     require_number,
 )
-from assay.store.document_list import Counted
-from assay.store.documents import Entry
-from assay.store.jobs import Job, JobFile
 from assay.tables.parts import Block
+from assay.workspace.stored import Counted, Entry, Job, JobFile
 
 # --- knowledge bases and documents ----------------------------------------------------------------------------------
 

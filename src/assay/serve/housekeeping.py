@@ -12,11 +12,10 @@ from contextlib import asynccontextmanager, suppress
 from assay.core.errors import AssayError
 from assay.core.events import WORKSPACE
 from assay.governance.audit.retention import erase_old
-from assay.governance.audit.seal import audit_context, seal
-from assay.governance.audit.sign import erasure_signer
+from assay.governance.audit.witness import audit_context, erasure_signer, seal
 from assay.serve.state import Server
-from assay.store.leases import LEASE
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import LEASE
 
 log = logging.getLogger("assay.serve")
 
@@ -41,7 +40,7 @@ async def _carry_on(server: Server) -> None:
     await server.load()
     if server.works:
         try:
-            await server.takeover.take_up(server.workspace.store, server.current_workspace)
+            await server.takeover.take_up(server.workspace, server.current_workspace)
         except Exception as error:  # uploaded files are still processed
             log.error("not every run could be taken up", exc_info=error)
         await server.worker.take_up(server.current_workspace)
@@ -49,9 +48,9 @@ async def _carry_on(server: Server) -> None:
     while not server.runs.closing:
         await asyncio.sleep(RENEWAL)
         try:
-            await server.takeover.renew_leases(server.workspace.store)
+            await server.takeover.renew_leases(server.workspace)
             await server.worker.renew()
-            await server.takeover.take_up(server.workspace.store, server.current_workspace)
+            await server.takeover.take_up(server.workspace, server.current_workspace)
         except AssayError as error:
             log.error("leases could not be renewed: %s", error)
         server.changed.set()  # also without word from others: a process that has died writes nothing
@@ -65,7 +64,7 @@ async def _tidy(server: Server) -> None:
         await asyncio.sleep(TIDY)
         try:
             if server.works:
-                await server.workspace.tidy_indexes()
+                await server.workspace.documents.tidy_indexes()
         except AssayError as error:
             log.error("an index could not be optimised: %s", error)
 
@@ -77,7 +76,7 @@ async def _notice(server: Server) -> None:
             await asyncio.wait_for(server.changed.wait(), None if server.hears() else POLL)
         server.changed.clear()
         try:
-            grown = await server.takeover.look(server.workspace.store, server.current_workspace)
+            grown = await server.takeover.look(server.workspace, server.current_workspace)
             if WORKSPACE in grown:
                 await asyncio.to_thread(server.read_settings)
             await server.worker.look()
@@ -111,7 +110,7 @@ async def notify_reviewers(workspace: Workspace) -> None:
     while workspace.settings.review_webhook:
         await asyncio.sleep(pause)
         try:
-            await workspace.notify_reviewers(WEBHOOK_SECONDS)
+            await workspace.reviews.notify(WEBHOOK_SECONDS)
             pause = LOOKS
         except AssayError as error:
             pause = min(pause * 2, LONGEST)

@@ -16,10 +16,8 @@ from assay.serve.background import BackgroundLoop, in_background
 from assay.serve.run_registry import ActiveRun, RunRegistry
 from assay.serve.run_views import CANCELLED
 from assay.serve.stream import build_frame
-from assay.store.database import Store
-from assay.store.leases import this_process
-from assay.store.runs import budgets, records, underway
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import this_process
 
 log = logging.getLogger("assay.serve")
 
@@ -55,7 +53,7 @@ class LiveRuns:
         """Start a run and return it once its first event is on disk; it continues when the client leaves."""
         self._open()
         run, event = await anext(steps)
-        underway.begin(workspace.store, run.id, workspace.principal, self.process if self.works else "")
+        workspace.underway.begin(run.id, workspace.principal, self.process if self.works else "")
         own = ActiveRun(run.id, workspace.principal.id, run)
         if not self.works:
             await cast(AsyncGenerator[Any], steps).aclose()
@@ -85,7 +83,7 @@ class LiveRuns:
         """Resume a run that waits, failed or was interrupted. Raises before any change if that is not possible."""
         # No await before the run is active: of two concurrent requests the second finds it so.
         self._open()
-        run = workspace.run(run_id)  # raises if the user has no such run
+        run = workspace.questions.run(run_id)  # raises if the user has no such run
         if if_due and run_id not in self.runs.due:
             return  # already stopped or resumed by someone else
         if run_id in self.runs.active:
@@ -96,8 +94,8 @@ class LiveRuns:
             raise UserError(f"Run {run_id} waits for a reviewer: there is nothing to carry on before that.")
         if run.rejected:
             raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
-        workspace.check_choice(run, choice, words)  # raises if the choice is invalid
-        underway.begin(workspace.store, run_id, workspace.principal, self.process)
+        workspace.questions.check_choice(run, choice, words)  # raises if the choice is invalid
+        workspace.underway.begin(run_id, workspace.principal, self.process)
         own = ActiveRun(run_id, workspace.principal.id, run)
         self.runs.enter(own)
         steps = workspace.resume(run_id, choice, words)
@@ -129,7 +127,7 @@ class LiveRuns:
         try:
             await self.resume(workspace, run_id)
         except UserError:
-            if not (underway.is_listed(workspace.store, run_id) or workspace.run(run_id).delivered):
+            if not (workspace.underway.is_listed(run_id) or workspace.questions.run(run_id).delivered):
                 raise  # otherwise another process has noticed the decision first
 
     async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
@@ -166,13 +164,13 @@ class LiveRuns:
 
     def _ended(self, workspace: Workspace, own: ActiveRun) -> None:
         try:
-            underway.end(workspace.store, own.id, self.process)
+            workspace.underway.end(own.id, self.process)
         except AssayError as error:  # the next server finds it listed and nothing left to do
             log.error("the end of run %s could not be noted: %s", own.id, error)
 
     def _released(self, workspace: Workspace, own: ActiveRun) -> None:
         try:
-            underway.release(workspace.store, self.process, [own.id])
+            workspace.underway.release(self.process, [own.id])
         except AssayError as error:  # its lease runs out by itself
             log.error("run %s could not be released: %s", own.id, error)
 
@@ -180,7 +178,7 @@ class LiveRuns:
     def _elsewhere(workspace: Workspace, own: ActiveRun) -> bool:
         """Whether another process, such as a terminal, runs it: then its end is not recorded here."""
         try:
-            return len(workspace.run(own.id).events) > len(own.run.events)
+            return len(workspace.questions.run(own.id).events) > len(own.run.events)
         except StoreError:
             own.parked = True  # nothing can be recorded now: it stays listed and is taken up again
             return True
@@ -190,14 +188,14 @@ class LiveRuns:
     def _failed(self, workspace: Workspace, own: ActiveRun, error: str, detail: str) -> None:
         """Record the failure of a run, after the events that were recorded but not yet sent."""
         try:
-            budgets.mark_lost(workspace.store, own.id)  # requests in flight may have been charged
-            owner = records.owner(workspace.store, own.id)  # runs of a removed person are under another name
+            workspace.questions.mark_lost(own.id)  # requests in flight may have been charged
+            owner = workspace.questions.owner(own.id)  # runs of a removed person are under another name
             if owner != workspace.principal.id:
                 workspace = workspace.for_principal(Principal(owner))
-            run = workspace.run(own.id)
+            run = workspace.questions.run(own.id)
             at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
             if not at_rest:  # a pending question to the user stays open
-                workspace.record(run, Failed(error, detail))
+                workspace.questions.record(run, Failed(error, detail))
         except AssayError:
             log.exception("the ending of run %s could not be recorded", own.id)
 
@@ -209,7 +207,7 @@ class LiveRuns:
                 own.frames.clear()  # buffered frames must be contiguous
             return
         seq = len(run.events) - 1
-        at, watched = records.recorded_at(workspace.store, own.id, seq), workspace.may_need_review(own.id)
+        at, watched = workspace.questions.recorded_at(own.id, seq), workspace.reviews.may_be_needed(own.id)
         frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
         with self.runs.lock:
             own.frames.append(frame)
@@ -218,7 +216,7 @@ class LiveRuns:
     async def cancel(self, workspace: Workspace, run_id: str) -> None:
         """Stop a run now, wherever it is worked on. It is recorded as stopped and can be resumed."""
         if not await self.stop_here(workspace, run_id):
-            await self._until_unlisted(workspace.store, run_id)
+            await self._until_unlisted(workspace, run_id)
 
     @in_background
     async def stop_here(self, workspace: Workspace, run_id: str) -> bool:
@@ -233,10 +231,10 @@ class LiveRuns:
 
     def _let_be(self, workspace: Workspace, run_id: str) -> bool:
         """A run that is not active needs no stopping; one that was due to be resumed no longer is."""
-        run = workspace.run(run_id)  # raises if the user has no such run
+        run = workspace.questions.run(run_id)  # raises if the user has no such run
         due = self.runs.no_longer_due(run_id)
         at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
-        if due is None and (at_rest or not underway.request_stop(workspace.store, run_id, self.process)):
+        if due is None and (at_rest or not workspace.underway.request_stop(run_id, self.process)):
             return bool(at_rest)
         own = ActiveRun(run_id, workspace.principal.id, run)
         self._failed(workspace, own, CANCELLED, STOPPED)
@@ -244,11 +242,11 @@ class LiveRuns:
         self.runs.watchers.wake(run_id)
         return True
 
-    async def _until_unlisted(self, store: Store, run_id: str) -> None:
+    async def _until_unlisted(self, workspace: Workspace, run_id: str) -> None:
         """Wait until no process works on a run, but not for long: it stops in any case."""
         with self.runs.watchers.watching(run_id) as woken, suppress(TimeoutError):
             async with asyncio.timeout(STOPPING):
-                while await asyncio.to_thread(underway.is_listed, store, run_id):
+                while await asyncio.to_thread(workspace.underway.is_listed, run_id):
                     with suppress(TimeoutError):
                         await asyncio.wait_for(woken.wait(), POLL)
                     woken.clear()

@@ -34,7 +34,6 @@ from assay.serve.attached_run import AttachedRun, RunReply, begin, citation_mark
 from assay.serve.run_schemas import MAX_QUESTION, CitationView, ResponseModel
 from assay.serve.state import INTERNAL_ERROR, CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
-from assay.store.runs import history as runs
 from assay.workspace import chat_history
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
 from assay.workspace.facade import Workspace
@@ -333,9 +332,9 @@ def _with_known_answer(
     asked, said = last_exchange(messages)
     if not history or not said:
         return history
-    for each in runs.history(workspace.store, workspace.principal.id, workspace.scope(), RECENT):
+    for each in workspace.questions.recent(workspace.principal.id, workspace.scope(), RECENT):
         if each.delivered and each.question == asked and plain_reply(reply_of(workspace, each.id).text) == said:
-            known = chat_history.history([workspace.run_for_asker(each.id)])[-1]
+            known = chat_history.history([workspace.questions.run_for_asker(each.id)])[-1]
             return (*history[:-1], replace(known, question=history[-1].question))
     return history
 

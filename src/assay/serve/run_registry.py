@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from assay.core.access import Principal
 from assay.core.run import Run
-from assay.store.database import Store
-from assay.store.runs import underway
+from assay.workspace.facade import Workspace
 
 BUFFERED_FRAMES = 64  # buffered events of an active run
 
@@ -98,9 +97,9 @@ class RunRegistry:
         with self.lock:
             return run_id in self.active or run_id in self.due
 
-    def under_way_anywhere(self, store: Store, run_id: str) -> bool:
+    def under_way_anywhere(self, workspace: Workspace, run_id: str) -> bool:
         """The same for all processes. Reads the store, so call it in a thread."""
-        return self.under_way(run_id) or (not self.closing and underway.is_listed(store, run_id))
+        return self.under_way(run_id) or (not self.closing and workspace.underway.is_listed(run_id))
 
     def count_for(self, who: str) -> int:
         """The number of active runs of a user, here and, as of the last look, at other processes."""

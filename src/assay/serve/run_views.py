@@ -10,7 +10,7 @@ from assay.core.events import Mode
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
 from assay.core.types import Answer, Claim, Document, Evidence, file_name
-from assay.governance.review.visibility import progress_line
+from assay.governance.reviewing import progress_line
 from assay.serve.run_schemas import (
     AnswerView,
     BlockView,
@@ -26,10 +26,9 @@ from assay.serve.run_schemas import (
     RunView,
     WorkingView,
 )
-from assay.store.runs import budgets, records, visibility
-from assay.store.runs.history import RunProgress
 from assay.tables.parts import quoted_part
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import WITHHELD_ANSWER, RunProgress
 
 CANCELLED = "cancelled"  # the error of a run stopped by its asker
 
@@ -87,14 +86,14 @@ def run_state(run: Run, under_way: bool) -> RunState:
 
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     """The current state of a run, with its answer and evidence in the text of documents that may be read now."""
-    library: Library = cache(workspace.document)
+    library: Library = cache(workspace.documents.get)
     done, rounds = progress_line(run), run.rounds
-    run = workspace.run_for_asker(run.id, run)
+    run = workspace.questions.run_for_asker(run.id, run)
     asked, answer = run.asked, run.answer
     return RunView.made_from(
         run,
         kind="synthesis" if asked.brief else "question",
-        started=records.started(workspace.store, run.id),
+        started=workspace.questions.started(run.id),
         state=run_state(run, under_way),
         outcome=answer.outcome if answer else None,
         mode=asked.mode,
@@ -105,13 +104,13 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         models=tuple(dict.fromkeys(role_model.model for role_model in asked.seats)),
         events=len(run.events),
         rounds=rounds,
-        usage=budgets.spent_by_run(workspace.store, run.id),
-        seconds=records.active_seconds(workspace.store, run.id),
+        usage=workspace.questions.spent(run.id),
+        seconds=workspace.questions.active_seconds(run.id),
         failure=run.failed,
         held=_held(workspace, run, done),
         reviewed=run.reviews[-1] if answer and run.reviews else None,
         answer=answer and answer_view(answer, run.evidence, library, claim_details.recorded_judges(run.events)),
-        withheld=visibility.WITHHELD_ANSWER if run.withheld else "",
+        withheld=WITHHELD_ANSWER if run.withheld else "",
         evidence=()
         if asked.brief  # that of a synthesis is in its account
         else evidence_view(run.evidence, answer.cited_keys if answer else frozenset(), library),
@@ -122,7 +121,7 @@ def shared_answer(workspace: Workspace, run: Run) -> AnswerView | None:
     """The answer of somebody else's run, in the text of documents that the reader may read now."""
     if run.answer is None:
         return None
-    library: Library = cache(workspace.document)
+    library: Library = cache(workspace.documents.get)
     return answer_view(run.answer, run.evidence, library, claim_details.recorded_judges(run.events))
 
 
@@ -132,7 +131,7 @@ def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | 
     return PendingReviewView(
         progress=progress,
         reasons=run.held.reasons,
-        since=records.recorded_at(workspace.store, run.id, len(run.events) - 1),
+        since=workspace.questions.recorded_at(run.id, len(run.events) - 1),
     )
 
 

@@ -23,10 +23,8 @@ from assay.serve.run_registry import RunRegistry
 from assay.serve.stream import RunFollower
 from assay.serve.takeover import RunTakeover
 from assay.serve.upload_worker import UploadWorker
-from assay.store import documents, jobs
-from assay.store.access import members
-from assay.store.changes import ChangeListener
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import ChangeListener
 
 log = logging.getLogger("assay.serve")
 
@@ -103,7 +101,7 @@ class Server:
         always accepted."""
         if self.serving.auth == "off" or self.serving.groups_header:
             return principal
-        member = members.named(self.workspace.store, principal.id)
+        member = self.workspace.people.named(principal.id)
         if member is not None:
             return member.principal
         needs_no_member = self.serving.auth != "keys" or principal.id == LOCAL.id
@@ -142,7 +140,7 @@ class Server:
     def reserve_upload(self, person: Person) -> Reservation:
         """The same for uploads. Reads the store, so call it in a thread."""
         who, most = person.principal.id, self.workspace.settings.serve_uploads_per_person
-        open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
+        open_jobs = sum(job.who == who for job in self.workspace.jobs.unfinished()) if most else 0
         full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
         reservation = Reservation(self.limits, f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
         reservation.check()
@@ -150,8 +148,8 @@ class Server:
 
     def upload_room(self, base: Base, person: Person) -> UploadRoom:
         """How much more the owner of this base may keep here. Reads the store, so call it in a thread."""
-        store, most = self.workspace.store, self.workspace.settings.serve_megabytes_per_person * 1_000_000
-        used = documents.bytes_owned(store, base.owner) + jobs.waiting_bytes(store, person.principal.id) if most else 0
+        opened, most = self.workspace, self.workspace.settings.serve_megabytes_per_person * 1_000_000
+        used = opened.documents.bytes_owned(base.owner) + opened.jobs.waiting_bytes(person.principal.id) if most else 0
         return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:
@@ -159,7 +157,7 @@ class Server:
         enlarge_thread_pool(asyncio.get_running_loop())
         loop = asyncio.get_running_loop()
         self.runs.watchers.loop = self.worker.watchers.loop = loop
-        await asyncio.to_thread(self.takeover.expect, self.workspace.store, alone=not self.shared)
+        await asyncio.to_thread(self.takeover.expect, self.workspace, alone=not self.shared)
         if self.shared:
             self.listener = ChangeListener(self.workspace.store, lambda: self._hear(loop))
             self.listener.start()
@@ -170,7 +168,7 @@ class Server:
     async def load(self) -> None:
         """Load the heavy components. A failure is listed as a problem until it is fixed."""
         try:
-            await asyncio.to_thread(lambda: self.workspace.cache)
+            await asyncio.to_thread(lambda: self.workspace.context.cache)
             await asyncio.to_thread(lambda: self.workspace.embedder)
             self.problems = ()
         except AssayError as error:

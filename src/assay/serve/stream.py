@@ -16,14 +16,12 @@ from assay.core.codec import dumps, to_json
 from assay.core.errors import Missing
 from assay.core.events import Asked, AwaitingReview, Event, Gathered, Withheld
 from assay.core.events.describe import Description, describe
-from assay.governance.review.visibility import redact_event
+from assay.governance.reviewing import redact_event
 from assay.serve.run_registry import EventFrame, RunRegistry
 from assay.serve.run_schemas import RunState, RunSummary
 from assay.serve.run_views import run_summary
-from assay.store import documents
-from assay.store.runs import history, records, visibility
-from assay.store.runs.records import documents_in
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import documents_in
 
 READ_BATCH = 16  # events per read from the store for one client: this many are held for a client that does not read
 SILENCE = 15.0  # seconds of silence before a heartbeat
@@ -52,12 +50,12 @@ def sse(event: str, data: str, number: int | None = None) -> str:
 def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200) -> list[EventFrame]:
     """Frames a client has not seen, from the store, with the text this user may read now."""
     scope = workspace.scope()
-    texts = documents.texts_for(workspace.store, scope)
-    found = records.events_since(workspace.store, run_id, workspace.principal.id, texts, scope, after, most)
+    texts = workspace.documents.texts_for(scope)
+    found = workspace.questions.events_since(run_id, workspace.principal.id, texts, scope, after, most)
     if not found and after < 0:
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}
-    watched = workspace.may_need_review(run_id)
+    watched = workspace.reviews.may_be_needed(run_id)
     return [build_frame(workspace, record.seq, record.at, event, titles, watched=watched) for record, event in found]
 
 
@@ -78,9 +76,9 @@ def build_frame(
         plain.pop("answer")
     spoken_of = documents_in(plain)
     if unknown := spoken_of - titles.keys():
-        titles |= dict.fromkeys(unknown, "") | documents.titles(workspace.store, unknown, workspace.scope())
+        titles |= dict.fromkeys(unknown, "") | workspace.documents.titles(unknown, workspace.scope())
     evidence = event.evidence if isinstance(event, Gathered) else ()
-    pages = documents.quoted_pages(workspace.store, evidence, workspace.scope()) if evidence else {}
+    pages = workspace.documents.quoted_pages(evidence, workspace.scope()) if evidence else {}
     words = describe(event, pages)
     named = {doc: titles[doc] for doc in sorted(spoken_of) if titles[doc]}
     return _frame(seq, type(event).__name__, at, words, words.line, event=plain, documents=named, pages=pages)
@@ -142,7 +140,7 @@ class RunFollower:
         """Whether a run is active here and whether anywhere, both as of before the reading, so that fewer frames than a batch
         from a run that is not are its last; and its frames after this one."""
         here = self._runs.under_way(run_id)
-        ongoing = here or self._runs.under_way_anywhere(workspace.store, run_id)
+        ongoing = here or self._runs.under_way_anywhere(workspace, run_id)
         frames = self._at_hand(run_id, workspace.principal.id, after)
         if frames is None or (frames and self._closed_to(workspace, run_id)):
             self._as_now(workspace)
@@ -156,7 +154,7 @@ class RunFollower:
     def _closed_to(self, workspace: Workspace, run_id: str) -> bool:
         """Whether a run mentions something that this user may no longer read: then the buffer would show too much."""
         self._as_now(workspace)
-        return visibility.hidden_since(workspace.store, run_id, workspace.scope()) is not None
+        return workspace.questions.hidden_since(run_id, workspace.scope()) is not None
 
     def _at_hand(self, run_id: str, who: str, after: int) -> list[EventFrame] | None:
         """The buffered frames after this one, or None if they are incomplete and the store must be read."""
@@ -204,6 +202,6 @@ class RunFollower:
 
     def summary(self, workspace: Workspace, run_id: str) -> RunSummary:
         # Checked before reading: a run that has ended by then is recorded.
-        under_way = self._runs.under_way_anywhere(workspace.store, run_id)
-        found = history.run_progress(workspace.store, run_id, workspace.principal.id, workspace.scope())
+        under_way = self._runs.under_way_anywhere(workspace, run_id)
+        found = workspace.questions.progress(run_id, workspace.principal.id, workspace.scope())
         return run_summary(found, under_way)

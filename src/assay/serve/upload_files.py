@@ -24,7 +24,7 @@ from assay.ingest.parsed import Status
 from assay.ingest.sources import find_sources
 from assay.language.clean import clean_text
 from assay.serve.upload_job import FULL
-from assay.store.jobs import JobFile
+from assay.workspace.stored import JobFile
 
 Admit = Callable[[int], None]  # told of bytes before they are written; raises if they are too many
 

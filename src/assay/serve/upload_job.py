@@ -21,10 +21,8 @@ from assay.ingest.pdf import ocr
 from assay.ingest.pipeline import Progress
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
-from assay.store import documents, jobs
-from assay.store.jobs import Job, JobFile
-from assay.store.uploads import Uploads
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import Job, JobFile, Uploads
 
 T = TypeVar("T")
 
@@ -135,7 +133,7 @@ async def read(workspace: Workspace, work: RunningJob, uploads: Uploads) -> None
     """Process the remaining files of a job. Each is fetched when its turn comes."""
     job, settings = work.job, workspace.settings
     await asyncio.to_thread(writable_base, workspace, job.base)
-    files = await asyncio.to_thread(jobs.files, workspace.store, job.id)
+    files = await asyncio.to_thread(workspace.jobs.files, job.id)
     with ExitStack() as held:
         folder = held.enter_context(uploads.reading(job.id))
         sources: list[SourceFile] = []
@@ -147,7 +145,9 @@ async def read(workspace: Workspace, work: RunningJob, uploads: Uploads) -> None
         sandbox = held.enter_context(closing(Sandbox(limits=file_limits(settings))))
         reader = ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
         try:
-            await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work))
+            await workspace.documents.add_sources(
+                sources, job.base, say=work.hear, reader=StoppableReader(reader, work)
+            )
         finally:
             await asyncio.to_thread(held.close)
 
@@ -157,8 +157,8 @@ def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
     from assay.ingest.forget import forget_originals
 
     base = writable_base(workspace, work.job.base)
-    begun = [entry for entry in documents.pending(workspace.store, base) if entry.uri in work.left]
-    documents.remove(workspace.store, [entry.id for entry in begun], base)
+    begun = [entry for entry in workspace.documents.pending(base) if entry.uri in work.left]
+    workspace.documents.forget([entry.id for entry in begun], base)
     forget_originals(workspace.store, workspace.context.blobs, workspace.path, {entry.digest for entry in begun})
 
 

@@ -45,7 +45,7 @@ def report(
     first, last = _between(since, until)
     with open_workspace(workspace) as opened:
         if run:
-            made = build_run_account(opened.store, opened.run_for_asker(run))
+            made = build_run_account(opened.store, opened.questions.run_for_asker(run))
         else:
             made = build_report(opened.store, kind, first, last, whole(who) or None)
     _print_table(made, csv=csv, json=json)
@@ -98,6 +98,6 @@ def format_cell(cell: Cell, column: str = "") -> str:
 
 def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
-    from assay.governance.reports.monitoring import alerts, dashboard
+    from assay.governance.reports.thresholds import alerts, dashboard
 
     typer.echo(alerts() if file is MonitoringFile.alerts else dashboard(), nl=False)

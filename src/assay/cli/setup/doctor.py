@@ -51,8 +51,7 @@ def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
     """Whether text leaves this machine under these settings: attempted just now, or consented to."""
     from assay.cli.setup.consent import not_agreed
     from assay.core.settings import load_settings
-    from assay.models.factory import reached
-    from assay.workspace.model_connection import receives
+    from assay.models.factory import reached, receives
 
     settings = load_settings(folder)
     hosts = reached(settings)
@@ -139,7 +138,7 @@ def _documents(folder: Path) -> tuple[bool | None, str]:
 
     try:
         with open_workspace(folder) as opened:
-            outdated = opened.outdated_of_all()
+            outdated = opened.documents.outdated_of_all()
     except AssayError as error:
         return False, str(error)
     return (None if outdated else True), outdated or "all were read and split as it is done now"
@@ -149,7 +148,7 @@ def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | N
     """Whether the search index can be reached and written to, the versions of its parts, and what it does not promise."""
     from assay.core.errors import AssayError
     from assay.index.factory import index_engine
-    from assay.store.object_storage import SCHEME
+    from assay.store.blobs import SCHEME
 
     if offline and SCHEME in settings.index:
         return None, f"{settings.index} was not tried: --offline"
@@ -165,8 +164,7 @@ def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | N
 def _blobs(place: str, folder: Path, *, offline: bool) -> tuple[bool | None, str]:
     """Whether originals can be kept there, and what the place does not promise."""
     from assay.core.errors import AssayError
-    from assay.store.blobs import open_blobs
-    from assay.store.object_storage import is_bucket
+    from assay.store.blobs import is_bucket, open_blobs
 
     if offline and is_bucket(place):
         return None, f"{place} was not tried: --offline"

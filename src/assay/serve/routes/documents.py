@@ -37,11 +37,9 @@ from assay.serve.document_schemas import (
 from assay.serve.run_schemas import ErrorResponse, PageSize, TablePart, error_responses, search_filters
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_job import change_base
-from assay.store import document_list
-from assay.store.document_list import SHOWN, Head
-from assay.store.documents import REPLACED, Entry
 from assay.tables.parts import MOST_ROWS, Span, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import REPLACED, SHOWN, Entry, Head
 
 documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=error_responses())
 
@@ -82,7 +80,7 @@ def list_documents(
 ) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first."""
     scope = workspace.scope([base] if base else [])
-    page = document_list.page(workspace.store, scope, (state,) if state else SHOWN, q, after, limit)
+    page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit)
     names = {each.id: each.name for each in scope.bases}
     lines = tuple(document_summary(entry, names) for entry in page.entries)
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
@@ -92,10 +90,10 @@ def list_documents(
 def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
-    head = document_list.head(workspace.store, document, scope)
+    head = workspace.documents.head(document, scope)
     if head is None:
         raise document_missing(document)
-    found = workspace.document(document)
+    found = workspace.documents.get(document)
     return DocumentView.made_from(
         document_summary(head.entry, {base.id: base.name for base in scope.bases}),
         head,
@@ -118,21 +116,21 @@ async def edit_document(
     if changed.title is not None or changed.date is not None:
         if await server.worker.fills(base):
             raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
-        await change_base(workspace, base, lambda: workspace.edit_document(document, changed.title, changed.date))
+        await change_base(workspace, base, lambda: workspace.documents.edit(document, changed.title, changed.date))
     if changed.off is not None or changed.tags is not None:
-        await asyncio.to_thread(workspace.mark_document, document, changed.off, changed.tags)
+        await asyncio.to_thread(workspace.documents.mark, document, changed.off, changed.tags)
     return await asyncio.to_thread(one_document, document, workspace)
 
 
 @documents_router.get("/{document}/citations")
 def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
-    if document_list.entry(workspace.store, document, workspace.scope()) is None:
+    if workspace.documents.entry(document, workspace.scope()) is None:
         raise document_missing(document)
     return CitingRunsResponse(
         runs=tuple(
             CitingRunView.made_from(run.asked, run=run.id, asked_on=run.asked.today)
-            for run in workspace.citing_runs(document)
+            for run in workspace.questions.citing(document)
         )
     )
 
@@ -145,7 +143,7 @@ async def remove_document(document: DocumentId, workspace: CurrentWorkspace, ser
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Remove it when they are done, or stop them."
         )
-    removed = await change_base(workspace, base, lambda: workspace.remove([entry.id], base.name))
+    removed = await change_base(workspace, base, lambda: workspace.documents.remove([entry.id], base.name))
     await server.pages.forget()
     return RemovedResponse(removed=tuple(each.id for each in removed))
 
@@ -153,7 +151,7 @@ async def remove_document(document: DocumentId, workspace: CurrentWorkspace, ser
 def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     """Look up by id only: a name could match several."""
     scope = workspace.scope()
-    entry = document_list.entry(workspace.store, document, scope)
+    entry = workspace.documents.entry(document, scope)
     if entry is None or entry.state == REPLACED:
         raise document_missing(document)
     return entry, next(base for base in scope.bases if base.id == entry.base)
@@ -165,7 +163,7 @@ def text_of(
 ) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
     last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
-    found = document_list.stretch(workspace.store, document, workspace.scope(), start, last)
+    found = workspace.documents.stretch(document, workspace.scope(), start, last)
     if found is None:
         raise document_missing(document)
     text, whole = found
@@ -222,7 +220,7 @@ def rows_of(
 
 
 def _readable(workspace: Workspace, document: str) -> Document:
-    found = workspace.document(document)
+    found = workspace.documents.get(document)
     if found is None:
         raise document_missing(document)
     return found
@@ -243,7 +241,7 @@ def _quotation(start: int, end: int) -> Span | None:
     },
 )
 def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileResponse:
-    entry = document_list.entry(workspace.store, document, workspace.scope())
+    entry = workspace.documents.entry(document, workspace.scope())
     blobs = workspace.context.blobs
     if entry is None or not entry.digest or not blobs.has(entry.digest):
         raise Missing(f"There are no original bytes of a document called {document!r}.")
@@ -299,7 +297,7 @@ async def boxes_of(
     if not has_pages or end <= start:
         return BoxesResponse(document=document, boxes=())
     if OCR_LANGUAGES in head.meta:
-        found = await server.background.run(workspace.boxes(document, start, end))
+        found = await server.background.run(workspace.documents.boxes(document, start, end))
     else:
         words = await asyncio.to_thread(_words, workspace, document, start, end)
         found = await server.pages.boxes(
@@ -309,12 +307,12 @@ async def boxes_of(
 
 
 def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
-    return (document_list.stretch(workspace.store, document, workspace.scope(), start, end) or ("", 0))[0]
+    return (workspace.documents.stretch(document, workspace.scope(), start, end) or ("", 0))[0]
 
 
 def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
     """The document, if the user may read it, and whether its original is there and has pages."""
-    head = document_list.head(workspace.store, document, workspace.scope())
+    head = workspace.documents.head(document, workspace.scope())
     if head is None:
         raise document_missing(document)
     return head, format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest)
@@ -329,5 +327,5 @@ async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: Cur
     where = search_filters(wanted)
     hits = await server.background.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
-    left_out = await asyncio.to_thread(workspace.left_out, where)
+    left_out = await asyncio.to_thread(workspace.documents.left_out, where)
     return SearchResponse(query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out)

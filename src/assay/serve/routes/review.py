@@ -28,12 +28,11 @@ from assay.serve.run_schemas import (
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.stream import build_frame
-from assay.store.runs import underway
 from assay.workspace.facade import Workspace
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewSheet
 
 if TYPE_CHECKING:
-    from assay.workspace.facade import ReviewService
+    from assay.workspace.facade import Reviews
 
 ReviewText = Annotated[str, StringConstraints(max_length=MAX_REVIEW_TEXT)]
 
@@ -108,14 +107,14 @@ class DecisionRequest(RequestModel):
 review_router = APIRouter(prefix="/api/reviews", tags=["reviews"], responses=error_responses(413))
 
 
-def reviews_of(server: Server, workspace: Workspace, who: Person) -> ReviewService:
+def reviews_of(server: Server, workspace: Workspace, who: Person) -> Reviews:
     """The review service for this user. The asker is resolved with their current groups."""
 
     def present(run: str, asker: str) -> Principal:
-        known = underway.asker(server.workspace.store, run) or Principal(asker)
+        known = server.workspace.underway.asker(run) or Principal(asker)
         return server.present(known) or Principal("")  # a removed user may read nothing
 
-    return workspace.reviews(admin=who.admin, principal_of=present)
+    return workspace.reviews.acting(admin=who.admin, principal_of=present)
 
 
 @review_router.get("")
@@ -164,22 +163,24 @@ async def _decided(server: Server, workspace: Workspace, who: Person, run: str, 
     made = service.decide(run, given.decision, given.seal, given.note, edits)
     detail = _whole(workspace, service.sheet(run))
     if made.decision is Decision.reject:
-        underway.end(workspace.store, run)
+        workspace.underway.end(run)
     else:
         asker = detail.who
-        await server.live.go_on(server.for_principal(service.principal_of(run, asker)), run)
+        await server.live.go_on(server.for_principal(service.asker(run, asker)), run)
     return detail
 
 
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
     judges = {each.claim.words: each.by for each in sheet.claims}
-    cited = render.citations(sheet.answer, sheet.evidence, workspace.document)
+    cited = render.citations(sheet.answer, sheet.evidence, workspace.documents.get)
     return ReviewView.made_from(
         sheet.line,
         sheet.line.review,
-        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.document, judges) if sheet.open else None,
-        claims=tuple(_claim(each, sheet, workspace.document, cited) for each in sheet.claims),
-        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.document),
+        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.documents.get, judges)
+        if sheet.open
+        else None,
+        claims=tuple(_claim(each, sheet, workspace.documents.get, cited) for each in sheet.claims),
+        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.documents.get),
         history=sheet.history,
     )
 

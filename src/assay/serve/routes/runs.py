@@ -47,11 +47,9 @@ from assay.serve.run_schemas import (
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.stream import stored_frames
-from assay.store import documents
-from assay.store.runs import budgets, history, records, underway, visibility
-from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
-from assay.workspace.feedback import FeedbackItem
+from assay.workspace.stored import WITHHELD_ANSWER, Record
+from assay.workspace.types import FeedbackItem
 
 runs_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413, 502))
 
@@ -143,8 +141,8 @@ def list_runs(
 ) -> RunListResponse:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
     only = None if kind is None else kind is RunKind.synthesis
-    found, more = history.page(workspace.store, workspace.principal.id, workspace.scope(), after, limit, only)
-    listed = {each.run for each in underway.listing(workspace.store)}
+    found, more = workspace.questions.page(workspace.principal.id, workspace.scope(), after, limit, only)
+    listed = {each.run for each in workspace.underway.listing()}
     summaries = (run_views.run_summary(each, each.id in listed or server.runs.under_way(each.id)) for each in found)
     return RunListResponse(runs=tuple(summaries), next=more)
 
@@ -153,8 +151,8 @@ def list_runs(
 def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunView:
     """A run as it stands."""
     # Checked before reading: a run that has ended by then is recorded.
-    under_way = server.runs.under_way_anywhere(workspace.store, run)
-    return run_views.run_view(workspace, workspace.run(run), under_way)
+    under_way = server.runs.under_way_anywhere(workspace, run)
+    return run_views.run_view(workspace, workspace.questions.run(run), under_way)
 
 
 @runs_router.get(
@@ -173,7 +171,7 @@ def run_events(
     """Everything that happens in a run, each event once: from the first on, or from after the one that `Last-Event-ID` or
     `after` names. The stream ends with `event: end` and the run's state, or with `event: parked` when the server closes."""
     # Raises if there is no such run, while a status code can still be sent.
-    history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope())
+    workspace.questions.progress(run, workspace.principal.id, workspace.scope())
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
     if format is EventFormat.json:
         return EventListResponse(events=_events(workspace, run, seen))
@@ -196,7 +194,7 @@ def chain_entry(record: Record) -> dict[str, Any]:
 @runs_router.get("/runs/{run}/trace")
 def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
-    chain = records.chain(workspace.store, run, workspace.principal.id)
+    chain = workspace.questions.chain(run, workspace.principal.id)
     events = _events(workspace, run)
     if download:
         response.headers["Content-Disposition"] = f'attachment; filename="assay-{re.sub("[^a-z0-9]", "", run)}.json"'
@@ -208,9 +206,9 @@ def trace_of(workspace: Workspace, run: str, events: tuple[EventView, ...], chai
         run=run,
         events=events,
         chain=tuple(map(chain_entry, chain)),
-        faults=tuple(records.faults(workspace.store, run)),
-        usage=budgets.spent_by_run(workspace.store, run),
-        seconds=records.active_seconds(workspace.store, run),
+        faults=tuple(workspace.questions.faults(run)),
+        usage=workspace.questions.spent(run),
+        seconds=workspace.questions.active_seconds(run),
     )
 
 
@@ -226,13 +224,13 @@ def trace_of(workspace: Workspace, run: str, events: tuple[EventView, ...], chai
 )
 def run_answer(run: RunId, workspace: CurrentWorkspace, format: AnswerFormat = AnswerFormat.text) -> Response:
     """A delivered answer as a text, a page, data, or a list of what it cites."""
-    found = workspace.run(run)
+    found = workspace.questions.run(run)
     if found.withheld:
-        raise UserError(visibility.WITHHELD_ANSWER)
+        raise UserError(WITHHELD_ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
-    cited = render.citations(found.answer, found.evidence, workspace.document)
-    workings = show_workings(found.answer, found.evidence, workspace.document)
+    cited = render.citations(found.answer, found.evidence, workspace.documents.get)
+    workings = show_workings(found.answer, found.evidence, workspace.documents.get)
     match format:
         case AnswerFormat.markdown:
             return PlainTextResponse(render.as_markdown(found.answer, cited, workings), media_type=MEDIA_TYPES[format])
@@ -264,14 +262,14 @@ def _answer_policy() -> str:
 @runs_router.get("/runs/{run}/follow-ups")
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
-    return SuggestionsResponse.made_from(questions=workspace.suggest_follow_ups(workspace.run(run)))
+    return SuggestionsResponse.made_from(questions=workspace.questions.suggest_follow_ups(workspace.questions.run(run)))
 
 
 @runs_router.post("/runs/{run}/feedback", status_code=201)
 def give_feedback(run: RunId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
     """Say what you make of an answer of yours, or of one statement in it. It is recorded."""
-    workspace.give_feedback(workspace.run(run), given.kind, given.claim, given.words)
-    return _feedback_view(workspace.feedback(limit=1)[0])
+    workspace.questions.give_feedback(workspace.questions.run(run), given.kind, given.claim, given.words)
+    return _feedback_view(workspace.questions.feedback(limit=1)[0])
 
 
 @runs_router.get("/feedback")
@@ -285,7 +283,9 @@ def list_feedback(
     read are withheld."""
     if everyone:
         require_administrator(who)
-    return FeedbackListResponse(feedback=tuple(map(_feedback_view, workspace.feedback(everyone=everyone, limit=limit))))
+    return FeedbackListResponse(
+        feedback=tuple(map(_feedback_view, workspace.questions.feedback(everyone=everyone, limit=limit)))
+    )
 
 
 def _feedback_view(item: FeedbackItem) -> FeedbackView:
@@ -332,7 +332,7 @@ async def replay_run(
 
 
 async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
-    again = await workspace.replay(workspace.run(run_id))
+    again = await workspace.questions.replay(workspace.questions.run(run_id))
     return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 
@@ -371,18 +371,18 @@ async def rerun(
     run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
-    model = workspace.check_model_name(wanted.model)
-    origin = await asyncio.to_thread(workspace.run, run)
-    workspace.check_branch(origin, wanted.begin)
+    model = workspace.models.check_name(wanted.model)
+    origin = await asyncio.to_thread(workspace.questions.run, run)
+    workspace.questions.check_branch(origin, wanted.begin)
     with server.reserve_run(who):
-        new = await server.live.begin(workspace, workspace.branch(origin, wanted.begin, model))
+        new = await server.live.begin(workspace, workspace.questions.branch(origin, wanted.begin, model))
     return run_started(new.id)
 
 
 @reruns_router.get("/{a}/diff/{b}")
 def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
-    one, other = map(workspace.run_for_asker, (a, b))
+    one, other = map(workspace.questions.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-    compared = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
+    compared = difference(one, other, workspace.documents.titles(found, workspace.scope()))
     return DifferenceResponse.made_from(compared, a=a, b=b)

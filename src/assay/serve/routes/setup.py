@@ -25,9 +25,8 @@ from assay.serve.run_schemas import (
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.upload_files import Admit, copy_folder
-from assay.store.jobs import JobFile
-from assay.workspace.model_connection import ModelConnection, ProposedModel
-from assay.workspace.settings_change import SettingGroup
+from assay.workspace.stored import JobFile
+from assay.workspace.types import ModelConnection, ProposedModel, SettingGroup
 
 log = logging.getLogger("assay.serve")
 
@@ -84,14 +83,14 @@ def _proposed(given: ModelRequest) -> ProposedModel:
 def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """Which model is asked, where it is, and what is sent to it. The key is never shown."""
     require_administrator(who)
-    return server.workspace.model_connection()
+    return server.workspace.setup.connection()
 
 
 @setup_router.post("/preview")
 def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
     require_administrator(who)
-    return server.workspace.model_connection(_proposed(given))
+    return server.workspace.setup.connection(_proposed(given))
 
 
 @setup_router.post("/test")
@@ -99,7 +98,7 @@ async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPer
     """Try the endpoint with a few test sentences; nothing of a document is among them. The machine must be agreed to, here
     or earlier. Nothing is changed."""
     require_administrator(who)
-    lines = await server.background.run(server.workspace.test_model(_proposed(given), given.agree))
+    lines = await server.background.run(server.workspace.setup.test(_proposed(given), given.agree))
     return ModelTestResponse(lines=tuple(lines))
 
 
@@ -109,25 +108,27 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
     read."""
     require_administrator(who)
     by = who.principal.id
-    server.workspace = await asyncio.to_thread(server.workspace.connect_model, _proposed(given), given.agree, by=by)
+    changed = await asyncio.to_thread(server.workspace.setup.connect, _proposed(given), given.agree, by=by)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
-    return await asyncio.to_thread(server.workspace.model_connection)
+    return await asyncio.to_thread(server.workspace.setup.connection)
 
 
 @setup_router.delete("")
 async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnection:
     """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
     require_administrator(who)
-    server.workspace = await asyncio.to_thread(server.workspace.disconnect_model, by=who.principal.id)
+    changed = await asyncio.to_thread(server.workspace.setup.disconnect, by=who.principal.id)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has disconnected the model", who.principal.id)
-    return await asyncio.to_thread(server.workspace.model_connection)
+    return await asyncio.to_thread(server.workspace.setup.connection)
 
 
 @settings_router.get("")
 def settings(server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
     """The settings that can be changed here, with their values and bounds. Keys and addresses are not among them."""
     require_administrator(who)
-    return SettingsResponse(groups=server.workspace.setting_groups())
+    return SettingsResponse(groups=server.workspace.setup.groups())
 
 
 @settings_router.patch("")
@@ -135,10 +136,10 @@ async def change_settings(given: SettingsRequest, server: CurrentServer, who: Cu
     """Change settings, all of them or none. They are written to the workspace's file, hold from the next question on, and
     each change is recorded."""
     require_administrator(who)
-    change = server.workspace.change_settings
-    server.workspace = await asyncio.to_thread(change, given.values, by=who.principal.id)
+    changed = await asyncio.to_thread(server.workspace.setup.change, given.values, by=who.principal.id)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has changed settings: %s", who.principal.id, ", ".join(sorted(given.values)))
-    return SettingsResponse(groups=await asyncio.to_thread(server.workspace.setting_groups))
+    return SettingsResponse(groups=await asyncio.to_thread(server.workspace.setup.groups))
 
 
 @start_router.post(
@@ -164,4 +165,4 @@ async def add_folder(
 @start_router.get("/suggestions")
 def suggestions(workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions to begin with, drawn from the documents that you may read. No model is asked."""
-    return SuggestionsResponse.made_from(questions=workspace.suggest_questions())
+    return SuggestionsResponse.made_from(questions=workspace.questions.suggest())

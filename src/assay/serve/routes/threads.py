@@ -22,8 +22,7 @@ from assay.serve.run_schemas import (
 )
 from assay.serve.run_views import run_view, shared_answer
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.store import threads as store
-from assay.store.runs import visibility
+from assay.workspace.stored import WITHHELD_ANSWER
 
 threads_router = APIRouter(prefix="/api/threads", tags=["threads"], responses=error_responses(413))
 
@@ -36,7 +35,7 @@ def list_threads(
     workspace: CurrentWorkspace, after: str = "", limit: PageSize = 50, q: Annotated[str, Query(max_length=200)] = ""
 ) -> ThreadListResponse:
     """A page of threads, the one that was last spoken in first; `q` are words of their titles."""
-    found, more = store.page(workspace.store, workspace.principal.id, after, limit, q)
+    found, more = workspace.threads.page_of_list(workspace.principal.id, after, limit, q)
     return ThreadListResponse.made_from(threads=found, next=more)
 
 
@@ -46,35 +45,35 @@ def one_thread(
 ) -> ThreadView:
     """A thread with its latest turns, or those before the run `before`, oldest first. A turn that was erased with a document
     is passed over."""
-    found, runs, earlier = workspace.thread_page(thread, before, limit)
-    turns = tuple(run_view(workspace, run, server.runs.under_way_anywhere(workspace.store, run.id)) for run in runs)
+    found, runs, earlier = workspace.threads.page(thread, before, limit)
+    turns = tuple(run_view(workspace, run, server.runs.under_way_anywhere(workspace, run.id)) for run in runs)
     return ThreadView.made_from(found, runs=turns, earlier=earlier)
 
 
 @threads_router.get("/{thread}/readers")
 def thread_readers(thread: str, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Who else may read a thread of yours."""
-    return ThreadReadersResponse(readers=tuple(workspace.thread_readers(thread)))
+    return ThreadReadersResponse(readers=tuple(workspace.threads.readers(thread)))
 
 
 @threads_router.post("/{thread}/readers")
 def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Let a person or a group read a thread of yours, or no longer. They see its questions, and the answers whose documents
     they may read themselves."""
-    return ThreadReadersResponse(readers=tuple(workspace.share_thread(thread, given.name, given.may)))
+    return ThreadReadersResponse(readers=tuple(workspace.threads.share(thread, given.name, given.may)))
 
 
 @threads_router.patch("/{thread}")
 def rename_thread(thread: str, given: RenameThreadRequest, workspace: CurrentWorkspace) -> ThreadSummary:
     """The thread under another title."""
-    store.rename(workspace.store, thread, workspace.principal.id, given.title)
-    return ThreadSummary.made_from(store.named(workspace.store, thread, workspace.principal.id))
+    workspace.threads.rename(thread, workspace.principal.id, given.title)
+    return ThreadSummary.made_from(workspace.threads.named(thread, workspace.principal.id))
 
 
 @threads_router.delete("/{thread}", status_code=204)
 def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
     """The thread is no more; its runs and their records stay."""
-    store.forget(workspace.store, thread, workspace.principal.id)
+    workspace.threads.forget(thread, workspace.principal.id)
     return Response(status_code=204)
 
 
@@ -82,19 +81,19 @@ def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
 def list_shared_threads(workspace: CurrentWorkspace) -> SharedThreadsResponse:
     """Threads that others share with you."""
     return SharedThreadsResponse(
-        threads=tuple(SharedThreadSummary.made_from(each, owner=each.who) for each in workspace.shared_threads())
+        threads=tuple(SharedThreadSummary.made_from(each, owner=each.who) for each in workspace.threads.shared())
     )
 
 
 @shared_router.get("/{thread}")
 def one_shared_thread(thread: str, workspace: CurrentWorkspace) -> SharedThreadView:
     """A thread that somebody shares with you: its questions, and the answers whose documents you may read now."""
-    found, runs = workspace.shared_thread(thread)
+    found, runs = workspace.threads.read_shared(thread)
     turns = tuple(
         SharedTurnView(
             question=run.asked.question,
             answer=shared_answer(workspace, run),
-            withheld=visibility.WITHHELD_ANSWER if run.withheld else "",
+            withheld=WITHHELD_ANSWER if run.withheld else "",
         )
         for run in runs
     )
