@@ -195,7 +195,11 @@ def effects(ended: Ended, opened: Workspace, foreign: str) -> list[str]:
     wrong += [f"{each.passage.doc_id} was found" for each in run.found if each.passage.doc_id == foreign]
     wrong += [f"{foreign} is told of" for each in of(run, ToolRan) if foreign in each.documents]
     results = run.results
-    wrong += [f"{call.tool} ran" for call in run.calls if call.tool not in {*TOOLS, "read_rest"} and not results[call.id].error]
+    wrong += [
+        f"{call.tool} ran"
+        for call in run.calls
+        if call.tool not in {*TOOLS, "read_rest"} and not results[call.id].error
+    ]
     wrong += [f"{call.arguments['k']} passages" for call in run.calls if int(str(call.arguments.get("k", 1))) > 1000]
     wrong += [f"{len(each.calls)} calls at once" for each in of(run, Decided) if len(each.calls) > 3 * AT_ONCE]
     if run.answer is not None:

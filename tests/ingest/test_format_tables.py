@@ -10,8 +10,7 @@ import pytest
 
 from assay.core.tables import check_tables, table_rows
 from assay.core.types import Table
-from assay.ingest.formats import delimited, html, plain
-from assay.ingest.formats.ooxml import docx, pptx, xlsx
+from assay.ingest.formats import delimited, docx, html, plain, pptx, xlsx
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.ingest.tables import caption_above
 from assay.language.units import find_units

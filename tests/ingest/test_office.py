@@ -9,9 +9,9 @@ from datetime import date, datetime
 import pytest
 
 from assay.ingest.formats import delimited
-from assay.ingest.formats.ooxml import docx as docx_parser
-from assay.ingest.formats.ooxml import pptx as pptx_parser
-from assay.ingest.formats.ooxml import xlsx as xlsx_parser
+from assay.ingest.formats import docx as docx_parser
+from assay.ingest.formats import pptx as pptx_parser
+from assay.ingest.formats import xlsx as xlsx_parser
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'

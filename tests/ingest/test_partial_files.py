@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from assay.ingest.formats import delimited
-from assay.ingest.formats.ooxml import xlsx
+from assay.ingest.formats import delimited, xlsx
 from assay.ingest.formats.table import first_rows
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.parsed import FileLimits, Parsed

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from assay.ingest.formats.html_styles import Styles, declarations, page_styles
-from assay.ingest.hidden import HiddenText
+from assay.ingest.parsed import HiddenText
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

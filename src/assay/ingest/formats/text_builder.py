@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.core.types import Section, Table
-from assay.ingest.hidden import HiddenText, describe_hidden, hidden_meta
-from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status, describe_hidden, hidden_meta
 from assay.language.clean import clean_text, tidy_whitespace
 
 

@@ -32,7 +32,7 @@ def _plain(function: Any, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 
-class PdfEngine:
+class PdfFunctions:
     """The C functions that are called for every word."""
 
     def __init__(self) -> None:

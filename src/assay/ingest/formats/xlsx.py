@@ -20,11 +20,10 @@ from assay.ingest.formats.archive import (
     open_archive,
     refuse_damaged,
 )
-from assay.ingest.formats.ooxml.docx_styles import SAME_COLOUR, hidden_text
+from assay.ingest.formats.docx_styles import SAME_COLOUR, hidden_text
 from assay.ingest.formats.table import left_out, write_rows
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.hidden import HiddenText
-from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

@@ -15,11 +15,10 @@ from assay.ingest.formats.archive import (
     open_archive,
     refuse_damaged,
 )
-from assay.ingest.formats.ooxml.formulas import formula
+from assay.ingest.formats.formulas import formula
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.hidden import HiddenText
-from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from assay.ingest.formats.archive import (
     open_archive,
     refuse_damaged,
 )
-from assay.ingest.formats.html_hidden import hides_text
-from assay.ingest.formats.ooxml.docx_numbering import Numbering, read_numbering
-from assay.ingest.formats.ooxml.docx_styles import (
+from assay.ingest.formats.docx_numbering import Numbering, read_numbering
+from assay.ingest.formats.docx_styles import (
     CUT_OFF,
     OFF_THE_PAGE,
     VANISHED,
@@ -35,11 +34,11 @@ from assay.ingest.formats.ooxml.docx_styles import (
     paragraph_look,
     read_styles,
 )
-from assay.ingest.formats.ooxml.formulas import formula
+from assay.ingest.formats.formulas import formula
+from assay.ingest.formats.html_hidden import hides_text
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text_builder import TextBuilder
-from assay.ingest.hidden import HiddenText
-from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
+from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
