@@ -30,7 +30,7 @@ from assay.core.types import (
     omitted_when_empty,
 )
 from assay.evidence.quotation import within
-from assay.ingest.metadata.authors import is_organisation
+from assay.ingest.metadata.file_fields import is_organisation
 from assay.language.clean import clean_text
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ FORMATS = (
         libraries=_ARCHIVE,
     ),
     Format(
-        "csv", "assay.ingest.formats.delimited:parse", (".csv", ".tsv"),
+        "csv", "assay.ingest.formats.plain:parse_delimited", (".csv", ".tsv"),
         rows=True, has_title=False, nouns=("spreadsheet",),
     ),
     Format(

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.governance.replay import Replay
     from assay.index.retrieve import SearchContext
-    from assay.ingest.engine import DocumentReader
     from assay.ingest.parsed import PageBox
     from assay.ingest.pipeline import Progress
     from assay.ingest.readiness import Readiness
+    from assay.ingest.workers import DocumentReader
     from assay.models.capability import Capability
     from assay.models.embedder import Embedder
     from assay.models.llm import LLM

@@ -13,17 +13,18 @@ from assay.ingest.formats.archive import (
     Archive,
     attribute,
     child,
+    formula,
     local_name,
     office_properties,
     open_archive,
     refuse_damaged,
 )
-from assay.ingest.formats.docx_numbering import Numbering, read_numbering
 from assay.ingest.formats.docx_styles import (
     CUT_OFF,
     OFF_THE_PAGE,
     VANISHED,
     Ground,
+    Numbering,
     Style,
     StyleSheet,
     ground_of,
@@ -32,12 +33,12 @@ from assay.ingest.formats.docx_styles import (
     numbered,
     outline,
     paragraph_look,
+    read_numbering,
     read_styles,
 )
-from assay.ingest.formats.formulas import formula
 from assay.ingest.formats.html_hidden import hides_text
 from assay.ingest.formats.table import BarTable
-from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 

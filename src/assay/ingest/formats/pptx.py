@@ -10,14 +10,14 @@ from assay.ingest.formats.archive import (
     Archive,
     attribute,
     child,
+    formula,
     local_name,
     office_properties,
     open_archive,
     refuse_damaged,
 )
-from assay.ingest.formats.formulas import formula
 from assay.ingest.formats.table import BarTable
-from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
 

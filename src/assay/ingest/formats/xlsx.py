@@ -22,7 +22,7 @@ from assay.ingest.formats.archive import (
 )
 from assay.ingest.formats.docx_styles import SAME_COLOUR, hidden_text
 from assay.ingest.formats.table import left_out, write_rows
-from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 import pypdfium2.raw as raw
 
 from assay.ingest.parsed import HiddenText
-from assay.ingest.pdf.engine import Box, PageFrame, PdfFunctions, TextStyle, page_frame
+from assay.ingest.pdf.c_functions import Box, PageFrame, PdfFunctions, TextStyle, page_frame
 from assay.ingest.pdf.unseen import SCAN, Survey, Surveyor, WordsOnPage, find_unseen
 
 SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line; in some files it is \x02

@@ -33,7 +33,7 @@ from assay.ingest.parsed import (
     listed_pages,
 )
 from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
-from assay.ingest.pdf.engine import PdfFunctions, page_frame
+from assay.ingest.pdf.c_functions import PdfFunctions, page_frame
 from assay.ingest.pdf.layout import find_running_heads, order_lines, rotated_lines, split_runs
 from assay.ingest.pdf.page import PageContent, read_page
 from assay.ingest.pdf.unseen import Surveyor, has_layered_forms
@@ -289,8 +289,8 @@ def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[Page
 
 @dataclass(slots=True)
 class OpenPdf:
-    """The file of the last request, parsed once for many page images and citations. Its process keeps the bytes, so the same file
-    is the same object."""
+    """The file of the last request, parsed once for many page images and citations. The same file is the same object, since its
+    process keeps the bytes."""
 
     data: bytes = b""
     document: pdfium.PdfDocument | None = None

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pypdfium2.raw as raw
 
-from assay.ingest.pdf.engine import Box, PageFrame, PdfFunctions, TextStyle
+from assay.ingest.pdf.c_functions import Box, PageFrame, PdfFunctions, TextStyle
 
 OUTSIDE, SMALL, NO_INK = "outside the page", "too small to read", "without ink"
 COVERED, CUT_OFF, LAYER = "covered", "cut off", "in a hidden layer"

@@ -74,8 +74,8 @@ class Sandbox:
     async def boxes(
         self, source: Path | bytes, start: int, end: int, words: str = "", pages: Sequence[int] = (), owner: str = ""
     ) -> list[PageBox] | Unreadable:
-        """The boxes of a span of a PDF's text on its pages. With the span's own words and the page offsets, only the pages around
-        it have to be read. The process that has the file is asked again, for the same owner only."""
+        """The boxes of a span of a PDF's text on its pages. With its own words and the page offsets, only the pages around it
+        have to be read. The process that has the file is asked again, for the same owner only."""
         request = ParserRequest("boxes", {"start": start, "end": end, "words": words, "pages": list(pages)})
         return await self._in_thread(
             lambda job: self._ask(job, source, request, lambda found, _: from_json(list[PageBox], found), owner)

@@ -16,7 +16,7 @@ from assay.core.events import Described, Event
 from assay.core.run import Run
 from assay.core.types import Document
 from assay.evidence.quotation import locate_quote, stands
-from assay.ingest.metadata.authors import is_name, is_organisation
+from assay.ingest.metadata.file_fields import is_name, is_organisation
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_table_row

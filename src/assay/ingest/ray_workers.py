@@ -7,8 +7,10 @@ may run a task again when its worker is lost, and nothing is in the index twice.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
+import pickle
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,11 +25,13 @@ import numpy as np
 
 from assay import __version__
 from assay.core.errors import AssayError, UserError
-from assay.ingest.engine import BATCH, IngestEngine
-from assay.ingest.on_ray import tasks
+from assay.core.types import Document, Passage
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.sandbox.process import CRASHED, OUT_OF_MEMORY, unguarded
-from assay.ingest.sandbox.runner import load_source
+from assay.ingest.sandbox.runner import Sandbox, load_source
+from assay.ingest.sandbox.runner import missing_guards as guards_missing_here
+from assay.ingest.split import split_passages
+from assay.ingest.workers import BATCH, DocumentReader, IngestEngine, reader_in
 from assay.models.embedder import Embedder
 
 LOCAL = "local"  # what Ray calls a cluster of its own on this machine
@@ -123,7 +127,7 @@ class RayWorkers:
 
     async def check_guards(self) -> None:
         """As one worker finds them; a worker that lacks a required guard refuses the files that it is given."""
-        self.missing_guards = await self.run(tasks.missing_guards)
+        self.missing_guards = await self.run(missing_guards)
         if self.limits.require_guards and self.missing_guards:
             raise UserError(unguarded(self.missing_guards))
 
@@ -132,7 +136,7 @@ class RayWorkers:
         ahead = AHEAD * self._processors()
         return IngestEngine(
             reader=self,
-            split=partial(self.run, tasks.split_document, copy, size, overlap),
+            split=partial(self.run, split_document, copy, size, overlap),
             embedder=RayEmbedder(embedder, copy, self),
             files_at_once=ahead,
             batch=max(BATCH, ahead * PER_TASK),
@@ -143,7 +147,7 @@ class RayWorkers:
         if isinstance(loaded, Unreadable):
             return loaded
         try:
-            return await self._result(tasks.read_file, self.limits, self.ocr_languages, loaded, name)
+            return await self._result(read_file, self.limits, self.ocr_languages, loaded, name)
         except self.ray.exceptions.WorkerCrashedError:
             return Unreadable(Status.crashed, CRASHED)
         except self.ray.exceptions.OutOfMemoryError:
@@ -179,9 +183,9 @@ class RayWorkers:
                 ) from error
             raise
 
-    def _copied(self, embedder: Embedder) -> tasks.EmbedderCopy:
+    def _copied(self, embedder: Embedder) -> EmbedderCopy:
         try:
-            return tasks.EmbedderCopy(embedder.name, self.ray.cloudpickle.dumps(embedder))
+            return EmbedderCopy(embedder.name, self.ray.cloudpickle.dumps(embedder))
         except (TypeError, AttributeError, ValueError) as error:
             raise UserError(f"The embedder {embedder.name!r} cannot be sent to Ray workers: {error}.") from error
 
@@ -201,7 +205,7 @@ class RayEmbedder:
     """An embedder whose passages are embedded by workers; queries are embedded here."""
 
     here: Embedder
-    copy: tasks.EmbedderCopy
+    copy: EmbedderCopy
     workers: RayWorkers
 
     @property
@@ -225,8 +229,7 @@ class RayEmbedder:
         try:
             async with asyncio.TaskGroup() as group:
                 embedding = [
-                    group.create_task(self.workers.run(tasks.embed_passages, self.copy, part, gpus=gpus))
-                    for part in parts
+                    group.create_task(self.workers.run(embed_passages, self.copy, part, gpus=gpus)) for part in parts
                 ]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed  # the first error suffices; the other tasks were cancelled
@@ -234,3 +237,53 @@ class RayEmbedder:
 
     async def queries(self, texts: Sequence[str]) -> np.ndarray:
         return await self.here.queries(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderCopy:
+    """An embedder on its way to other processes. `name` must be that of the copy, or vectors would not be comparable."""
+
+    name: str
+    pickled: bytes
+
+
+def read_file(version: str, limits: FileLimits, ocr_languages: str, data: bytes, name: str) -> Parsed | Unreadable:
+    _check_version(version)
+    return asyncio.run(_reader(limits, ocr_languages).read(data, name))
+
+
+def split_document(version: str, embedder: EmbedderCopy, size: int, overlap: int, document: Document) -> list[Passage]:
+    _check_version(version)
+    return split_passages(document, _embedder(embedder).tokens, size, overlap)
+
+
+def embed_passages(version: str, embedder: EmbedderCopy, texts: Sequence[str]) -> np.ndarray:
+    _check_version(version)
+    return asyncio.run(_embedder(embedder).passages(texts))
+
+
+def missing_guards(version: str) -> list[str]:
+    _check_version(version)
+    return guards_missing_here()
+
+
+def _check_version(version: str) -> None:
+    if version != __version__:
+        raise UserError(
+            f"A Ray worker has Assay {__version__}, and this is {version}: install the same version on every node."
+        )
+
+
+@functools.lru_cache(1)
+def _reader(limits: FileLimits, ocr_languages: str) -> DocumentReader:
+    return reader_in(Sandbox(limits), ocr_languages)  # its processes end with this one
+
+
+@functools.lru_cache(1)
+def _embedder(copy: EmbedderCopy) -> Embedder:
+    embedder: Embedder = pickle.loads(copy.pickled)
+    if embedder.name != copy.name:
+        raise UserError(
+            f"The embedder of a Ray worker is {embedder.name!r} and not {copy.name!r}: put the same model on every node."
+        )
+    return embedder
