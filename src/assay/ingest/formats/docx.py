@@ -13,7 +13,10 @@ from assay.ingest.formats.archive import (
     Archive,
     attribute,
     child,
+    children,
     formula,
+    inside,
+    joined_text,
     local_name,
     office_properties,
     open_archive,
@@ -78,17 +81,15 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 def _reader(archive: Archive, part: str, root: Element, out: TextBuilder) -> _Reader:
     styles = read_styles(archive.side_xml(archive.linked(part, "styles")))
     notes = {
-        mark: _by_id(archive.side_xml(archive.linked(part, kind)))
-        for mark, kind in (("footnoteReference", "footnotes"), ("endnoteReference", "endnotes"))
+        f"{kind}Reference": {
+            attribute(note, "id"): note for note in children(archive.side_xml(archive.linked(part, f"{kind}s")))
+        }
+        for kind in ("footnote", "endnote")
     }
     paper = child(root, "background")
-    ground = ground_of(attribute(paper, "color"), "FFFFFF") if paper is not None else "FFFFFF"
+    ground = ground_of(attribute(paper, "color"), "FFFFFF")
     numbering = read_numbering(archive.side_xml(archive.linked(part, "numbering")))
     return _Reader(out, styles, notes, numbering, ground)
-
-
-def _by_id(notes: Element | None) -> dict[str, Element]:
-    return {attribute(note, "id"): note for note in (notes if notes is not None else ())}
 
 
 @dataclass(slots=True)
@@ -110,16 +111,12 @@ class _Reader:
                 self.paragraph(element)
             elif name == "tbl":
                 self.table(element)
-            elif name in _TRANSPARENT:
-                self.blocks(element)
-            elif name == "AlternateContent":
-                self.blocks(_alternative(element))
+            elif name in _TRANSPARENT or name == "AlternateContent":
+                self.blocks(_alternative(element) if name == "AlternateContent" else element)
 
     def paragraph(self, element: Element) -> None:
         style = self.styles.paragraph(element)
-        text = self._text(element, style)
-        label = self.numbering.label(numbered(element) or style.numbered) if text else ""
-        aside, self.aside = self.aside, []
+        label, text = self._labelled(element, style)
         if text:
             level = outline(element) or style.level
             if style.title and not self.title:
@@ -130,6 +127,15 @@ class _Reader:
             else:
                 self.out.block(f"{label} {text}".lstrip(), "\n" if label and self.in_list else "\n\n")
             self.in_list = bool(label) and not level
+        self._write_aside()
+
+    def _labelled(self, paragraph: Element, style: Style) -> tuple[str, str]:
+        """The label of a list item, empty for other paragraphs, and the text."""
+        text = self._text(paragraph, style)
+        return self.numbering.label(numbered(paragraph) or style.numbered) if text else "", text
+
+    def _write_aside(self) -> None:
+        aside, self.aside = self.aside, []
         for box in aside:
             self.blocks(box)
 
@@ -172,37 +178,26 @@ class _Reader:
                 gap = "\n"
         table.close()
         self.in_list = False
-        aside, self.aside = self.aside, []
-        for box in aside:
-            self.blocks(box)
+        self._write_aside()
 
     def _cell(self, cell: Element) -> str:
         around, self.ground = self.ground, self._ground(cell)
-        texts = []
-        for part in _paragraphs(cell):
-            style = self.styles.paragraph(part)
-            text = self._text(part, style)
-            label = self.numbering.label(numbered(part) or style.numbered) if text else ""
-            texts.append(f"{label} {text}".strip())
+        texts = [" ".join(self._labelled(part, self.styles.paragraph(part))).strip() for part in _paragraphs(cell)]
         self.ground = around
         return " ".join(filter(None, texts)).replace("\n", " ")
 
     def _is_page(self, cell: Element) -> bool:
         paragraphs = list(_paragraphs(cell))
-        length = sum(
-            len(text.text or "") for paragraph in paragraphs for text in paragraph.iter() if local_name(text) == "t"
-        )
+        length = sum(len(joined_text(paragraph, by="")) for paragraph in paragraphs)
         return length > 1200 or any(self.styles.paragraph(paragraph).level for paragraph in paragraphs)
 
     def _ground(self, cell: Element) -> Ground:
-        shading = child(cell, "tcPr", "shd")
-        return ground_of(attribute(shading, "fill"), self.ground) if shading is not None else self.ground
+        return ground_of(attribute(child(cell, "tcPr", "shd"), "fill"), self.ground)
 
     def _hide(self, element: Element, how: str) -> bool:
         """Keep the text of an element apart, if it is hidden."""
         if how:
-            texts = (part.text or "" for part in element.iter() if local_name(part) in {"t", "delText"})
-            self.out.hidden.append(HiddenText(" ".join(texts), how))
+            self.out.hidden.append(HiddenText(joined_text(element, "t", "delText"), how))
         return bool(how)
 
     def _text(self, paragraph: Element, style: Style) -> str:
@@ -249,10 +244,8 @@ class _Reader:
 
 def _alternative(element: Element) -> Element:
     """One of several renderings of the same content: the first that contains text."""
-    ways = [way for way in element if local_name(way) in {"Choice", "Fallback"}]
-    return next(
-        (way for way in ways if any(local_name(part) == "t" for part in way.iter())), ways[0] if ways else element
-    )
+    ways = list(children(element, "Choice", "Fallback"))
+    return next((way for way in ways if way.find(".//{*}t") is not None), ways[0] if ways else element)
 
 
 def _marked(note: Element, number: str) -> Element:
@@ -260,11 +253,9 @@ def _marked(note: Element, number: str) -> Element:
     from copy import deepcopy
 
     copy = deepcopy(note)
-    for part in copy.iter():
-        if local_name(part) in {"footnoteRef", "endnoteRef"}:
-            part.tag = part.tag.rpartition("}")[0] + "}t" if "}" in part.tag else "t"
-            part.text = f"[{number}]"
-            break
+    for part in list(inside(copy, "footnoteRef", "endnoteRef"))[:1]:
+        part.tag = part.tag.replace(local_name(part), "t")
+        part.text = f"[{number}]"
     return copy
 
 
@@ -275,8 +266,7 @@ def _hidden_row(row: Element) -> str:
     if (switch := child(looks, "hidden")) is not None and attribute(switch, "val") not in {"0", "false", "off"}:
         return VANISHED
     height = child(looks, "trHeight")
-    exact = height is not None and attribute(height, "hRule") == "exact"
-    return CUT_OFF if exact and _count(height, 100) <= 20 else ""
+    return CUT_OFF if attribute(height, "hRule") == "exact" and _count(height, 100) <= 20 else ""
 
 
 def _hidden_drawing(drawing: Element) -> str:
@@ -301,22 +291,16 @@ def _whole(value: str) -> int:
 
 
 def _count(element: Element | None, unsaid: int) -> int:
-    value = attribute(element, "val") if element is not None else ""
-    return int(value) if value.isdigit() else unsaid
+    count = attribute(element, "val")
+    return int(count) if count.isdigit() else unsaid
 
 
 def _inside(parent: Element, name: str) -> Iterator[Element]:
-    for element in parent:
-        if local_name(element) == name:
-            yield element
-        elif local_name(element) in _TRANSPARENT:
-            yield from _inside(element, name)
+    for element in children(parent, name, *_TRANSPARENT):
+        yield from [element] if local_name(element) == name else _inside(element, name)
 
 
 def _paragraphs(cell: Element) -> Iterator[Element]:
     """All paragraphs of a cell, including those of nested tables."""
-    for element in cell:
-        if local_name(element) == "p":
-            yield element
-        elif local_name(element) in _TRANSPARENT or local_name(element) in {"tbl", "tr", "tc"}:
-            yield from _paragraphs(element)
+    for element in children(cell, "p", "tbl", "tr", "tc", *_TRANSPARENT):
+        yield from [element] if local_name(element) == "p" else _paragraphs(element)

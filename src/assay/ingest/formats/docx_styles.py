@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay.ingest.formats.archive import attribute, child, local_name
+from assay.ingest.formats.archive import attribute, child, children, inside, local_name, value
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -42,15 +42,15 @@ class StyleSheet:
     unnamed: Style = field(default_factory=Style)  # of paragraphs without a style
 
     def paragraph(self, paragraph: Element) -> Style:
-        return self._named(child(paragraph, "pPr", "pStyle"), self.unnamed)
+        return self.styles.get(value(paragraph, "pPr", "pStyle"), self.unnamed)
 
     def table(self, table: Element) -> Style:
-        return self._named(child(table, "tblPr", "tblStyle"), Style())
+        return self.styles.get(value(table, "tblPr", "tblStyle"), Style())
 
     def text(self, run: Element, paragraph: Style, table: Style) -> Look:
         """The properties of a run: its own, those of its styles, and the defaults."""
         own = text_look(child(run, "rPr"))
-        named = self._named(child(run, "rPr", "rStyle"), Style())
+        named = self.styles.get(value(run, "rPr", "rStyle"), Style())
         found = {**self.default, **table.text, **paragraph.text, **named.text, **own}
         for switch in ("vanish", "specVanish"):
             # A switch that two of the styles set is off again.
@@ -58,21 +58,14 @@ class StyleSheet:
             found[switch] = own.get(switch) or ("1" if styled else self.default.get(switch, "0"))
         return found
 
-    def _named(self, name: Element | None, otherwise: Style) -> Style:
-        return self.styles.get(attribute(name, "val"), otherwise) if name is not None else otherwise
-
 
 def read_styles(root: Element | None) -> StyleSheet:
     """Styles by id, each with what it inherits from the style it is based on."""
-    if root is None:
-        return StyleSheet()
-    found = {attribute(style, "styleId"): style for style in root if local_name(style) == "style"}
+    found = {attribute(style, "styleId"): style for style in children(root, "style")}
     styles = {name: _style(name, found) for name in found}
-    unnamed = next(
-        (styles[name] for name, style in found.items() if attribute(style, "default") in {"1", "true"}
-         and attribute(style, "type") == "paragraph"), Style()
-    )  # fmt: skip
-    return StyleSheet(styles, text_look(child(root, "docDefaults", "rPrDefault", "rPr")), unnamed)
+    paragraphs = [name for name, style in found.items() if attribute(style, "type") == "paragraph"]
+    defaults = [styles[name] for name in paragraphs if attribute(found[name], "default") in {"1", "true"}]
+    return StyleSheet(styles, text_look(child(root, "docDefaults", "rPrDefault", "rPr")), *defaults[:1])
 
 
 def _style(name: str, found: dict[str, Element]) -> Style:
@@ -85,27 +78,25 @@ def _style(name: str, found: dict[str, Element]) -> Style:
     while name in found and name not in seen and len(seen) < MOST_INHERITED:
         seen.add(name)
         style = found[name]
-        name_node = child(style, "name")
-        called = attribute(name_node, "val") if name_node is not None else ""
+        called = value(style, "name")
         level = level or _named_level(called) or outline(style)
         title = title or (called.lower() == "title" and len(seen) == 1)
         in_list = in_list or numbered(style)
         text = {**text_look(child(style, "rPr")), **text}
         paragraph = {**paragraph_look(child(style, "pPr")), **paragraph}
-        shaded = shaded or any(local_name(part) == "shd" for part in style.iter())
-        above = child(style, "basedOn")
-        name = attribute(above, "val") if above is not None else ""
+        shaded = shaded or style.find(".//{*}shd") is not None
+        name = value(style, "basedOn")
     return Style(0 if title else level, title, in_list, text, paragraph, shaded)
 
 
 def text_look(looks: Element | None) -> Look:
     found: dict[str, str] = {}
-    for look in looks if looks is not None else ():
+    for look in children(looks):
         name = local_name(look)
         if name == "shd":
             found[name] = attribute(look, "fill")
         elif name == "textFill":
-            alphas = [attribute(part, "val") for part in look.iter() if local_name(part) == "alpha"]
+            alphas = [attribute(part, "val") for part in inside(look, "alpha")]
             clear = child(look, "noFill") is not None or any(each.isdigit() and int(each) > 95_000 for each in alphas)
             found[name] = "clear" if clear else ""
         else:
@@ -115,7 +106,7 @@ def text_look(looks: Element | None) -> Look:
 
 def paragraph_look(looks: Element | None) -> Look:
     found: dict[str, str] = {}
-    for look in looks if looks is not None else ():
+    for look in children(looks):
         name = local_name(look)
         if name == "shd":
             found[name] = attribute(look, "fill")
@@ -168,18 +159,16 @@ def _named_level(called: str) -> int:
 
 def outline(holder: Element) -> int:
     """The heading level that a style or a paragraph sets itself; 0 for none."""
-    found = child(holder, "pPr", "outlineLvl")
-    level = attribute(found, "val") if found is not None else ""
+    level = value(holder, "pPr", "outlineLvl")
     return int(level) + 1 if level.isdigit() and int(level) < 9 else 0
 
 
 def numbered(holder: Element) -> tuple[str, int] | None:
     """The list and depth that a style or a paragraph sets itself."""
-    number, depth = child(holder, "pPr", "numPr", "numId"), child(holder, "pPr", "numPr", "ilvl")
-    if number is None:
+    if child(holder, "pPr", "numPr", "numId") is None:
         return None
-    level = attribute(depth, "val") if depth is not None else "0"
-    return attribute(number, "val"), int(level) if level.isdigit() else 0
+    level = value(holder, "pPr", "numPr", "ilvl")
+    return value(holder, "pPr", "numPr", "numId"), int(level) if level.isdigit() else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,44 +212,31 @@ class Numbering:
 
 
 def read_numbering(root: Element | None) -> Numbering:
-    if root is None:
-        return Numbering()
     schemes = {
         attribute(scheme, "abstractNumId"): {
-            int(attribute(level, "ilvl") or 0): _level(level) for level in scheme if local_name(level) == "lvl"
+            int(attribute(level, "ilvl") or 0): _level(level) for level in children(scheme, "lvl")
         }
-        for scheme in root
-        if local_name(scheme) == "abstractNum"
+        for scheme in children(root, "abstractNum")
     }
     found = Numbering()
-    for number in root:
-        if local_name(number) != "num":
-            continue
-        name = attribute(number, "numId")
-        scheme = _value(number, "abstractNumId")
+    for number in children(root, "num"):
+        name, scheme = attribute(number, "numId"), value(number, "abstractNumId")
         found.levels[name] = dict(schemes.get(scheme, {}))
         found.shared[name] = "scheme " + scheme
-        for override in number:
-            if local_name(override) != "lvlOverride":
-                continue
+        for override in children(number, "lvlOverride"):
             found.restarts.add(name)
             depth = int(attribute(override, "ilvl") or 0)
             if (level := child(override, "lvl")) is not None:
                 found.levels[name][depth] = _level(level)
-            if (start := _value(override, "startOverride")).isdigit():
+            if (start := value(override, "startOverride")).isdigit():
                 before = found.levels[name].get(depth, _Level())
                 found.levels[name][depth] = _Level(before.form, before.pattern, int(start))
     return found
 
 
 def _level(level: Element) -> _Level:
-    start = _value(level, "start")
-    return _Level(_value(level, "numFmt") or "decimal", _value(level, "lvlText"), int(start) if start.isdigit() else 1)
-
-
-def _value(parent: Element, name: str) -> str:
-    element = child(parent, name)
-    return attribute(element, "val") if element is not None else ""
+    start = value(level, "start")
+    return _Level(value(level, "numFmt") or "decimal", value(level, "lvlText"), int(start) if start.isdigit() else 1)
 
 
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))

@@ -10,7 +10,10 @@ from assay.ingest.formats.archive import (
     Archive,
     attribute,
     child,
+    children,
     formula,
+    inside,
+    joined_text,
     local_name,
     office_properties,
     open_archive,
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _FURNITURE = frozenset({"ftr", "sldNum", "dt", "hdr"})
-_HIDEABLE = frozenset({"sp", "grpSp", "graphicFrame", "r"})
+_HIDEABLE = ("sp", "grpSp", "graphicFrame", "r")
 _SMALLEST = 150  # hundredths of a point
 _TITLES = frozenset({"title", "ctrTitle"})
 
@@ -53,11 +56,10 @@ def _write_slides(archive: Archive, part: str, root: Element, out: TextBuilder) 
     """Write all slides and return the title of the first, which is the presentation's title if there is no other."""
     links = archive.links(part)
     size = child(root, "sldSz")
-    sheet = (_whole(attribute(size, "cx")), _whole(attribute(size, "cy"))) if size is not None else (0, 0)
-    order = child(root, "sldIdLst")
+    sheet = _whole(attribute(size, "cx")), _whole(attribute(size, "cy"))
     titled = ""
     hidden: list[int] = []
-    for number, item in enumerate(order if order is not None else (), start=1):
+    for number, item in enumerate(children(child(root, "sldIdLst")), start=1):
         out.page()
         kind, target = links.get(item.get(_RELATION) or "", ("", ""))
         slide = archive.xml(target) if kind == "slide" else None
@@ -121,35 +123,33 @@ class _Slide:
 
     def _take_hidden(self, tree: Element | None) -> Iterator[HiddenText]:
         """Remove what the slide does not show from its tree."""
-        parts = [part for part in (tree.iter() if tree is not None else ()) if local_name(part) in _HIDEABLE]
-        for part in parts:
+        for part in list(inside(tree, *_HIDEABLE)):
             how = _hidden_run(part) if local_name(part) == "r" else self._hidden_shape(part)
             holder = part.getparent()
             if how and holder is not None:
-                yield HiddenText(" ".join(_texts(part)), how)
+                yield HiddenText(joined_text(part), how)
                 holder.remove(part)
 
     def _hidden_shape(self, shape: Element) -> str:
-        return "switched off" if _switched_off(shape) else "outside the slide" if self._outside(shape) else ""
+        if any(attribute(look, "hidden") in {"1", "true"} for look in shape.findall("*/{*}cNvPr")):
+            return "switched off"
+        return "outside the slide" if self._outside(shape) else ""
 
     def _order(self, shape: _Shape) -> tuple[bool, int, int]:
         """Sort key: title first, then by rows from the top and left to right; a row is a twelfth of the slide."""
         return not shape.title, shape.top * 12 // (self.sheet[1] or 1), shape.left
 
     def _shapes(self, tree: Element | None, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
-        for element in tree if tree is not None else ():
+        for element in children(tree, "AlternateContent", "sp", "grpSp", "graphicFrame"):
             name = local_name(element)
             if name == "AlternateContent":
-                ways = list(element)
-                yield from self._shapes(ways[0] if ways else None, places)
-                continue
-            if name not in {"sp", "grpSp", "graphicFrame"}:
+                yield from self._shapes(next(iter(element), None), places)
                 continue
             if name == "grpSp":
                 yield from self._group(element, places)
                 continue
-            slot = next((part for head in element for line in head for part in line if local_name(part) == "ph"), None)
-            kind = attribute(slot, "type") if slot is not None else ""
+            slot = element.find("*/*/{*}ph")
+            kind = attribute(slot, "type")
             if kind in _FURNITURE:
                 continue
             lines = _lines(child(element, "txBody")) if name == "sp" else self._graphic(element)
@@ -167,7 +167,7 @@ class _Slide:
 
     def _outside(self, element: Element) -> bool:
         """Whether it is placed outside the slide, where it is not visible."""
-        box = next((part for part in element.iter() if local_name(part) == "xfrm"), None)
+        box = next(iter(inside(element, "xfrm")), None)
         start, size = child(box, "off"), child(box, "ext")
         if start is None or size is None or not all(self.sheet) or local_name(element.getparent()) == "grpSp":
             return False
@@ -179,11 +179,11 @@ class _Slide:
         """A table, a chart or a diagram, as lines."""
         links = None
         lines: list[str] = []
-        for element in frame.iter():
+        for element in inside(frame, "tbl", "chart", "relIds"):
             name = local_name(element)
             if name == "tbl":
                 lines += [" | ".join(row.cells).rstrip(" |") for row in _table_lines(frame) if any(row.cells)]
-            elif name in {"chart", "relIds"}:
+            else:
                 links = links or self.archive.links(self.part)
                 _, target = links.get(element.get(_RELATION) or attribute(element, "dm"), ("", ""))
                 root = self.archive.side_xml(target)
@@ -193,13 +193,9 @@ class _Slide:
 
     def _notes(self) -> list[str]:
         target = self.archive.linked(self.part, "notesSlide")
-        tree = child(self.archive.side_xml(target), "cSld", "spTree")
-        found: list[str] = []
-        for shape in tree if tree is not None else ():
-            slot = next((part for part in shape.iter() if local_name(part) == "ph"), None)
-            if slot is not None and attribute(slot, "type") == "body":
-                found += _lines(child(shape, "txBody"))
-        return found
+        shapes = children(child(self.archive.side_xml(target), "cSld", "spTree"))
+        bodies = [shape for shape in shapes if attribute(_slot(shape), "type") == "body"]
+        return [line for shape in bodies for line in _lines(child(shape, "txBody"))]
 
     def _places(self) -> dict[tuple[str, str], tuple[int, int]]:
         """The positions of placeholders in the layout and its master: most slides do not repeat them."""
@@ -207,10 +203,8 @@ class _Slide:
         layout = self.archive.linked(self.part, "slideLayout")
         master = self.archive.linked(layout, "slideMaster") if layout else ""
         for part in filter(None, (master, layout)):
-            tree = child(self.archive.side_xml(part), "cSld", "spTree")
-            for shape in tree if tree is not None else ():
-                slot = next((found for found in shape.iter() if local_name(found) == "ph"), None)
-                place = _place(shape)
+            for shape in children(child(self.archive.side_xml(part), "cSld", "spTree")):
+                slot, place = _slot(shape), _place(shape)
                 if slot is not None and place:
                     kind = attribute(slot, "type")
                     places[kind, attribute(slot, "idx") or "0"] = places[kind, ""] = place
@@ -218,23 +212,19 @@ class _Slide:
 
 
 def _table_lines(frame: Element) -> Iterator[_TableLine]:
-    table = next((part for part in frame.iter() if local_name(part) == "tbl"), None)
-    look = child(table, "tblPr")
-    titled = look is not None and attribute(look, "firstRow") in {"1", "true"}
-    for row in table if table is not None else ():
-        if local_name(row) == "tr":
-            cells = [cell for cell in row if local_name(cell) == "tc"]
-            merged = [{attribute(cell, "hMerge"), attribute(cell, "vMerge")} & {"1", "true"} for cell in cells]
-            yield _TableLine(
-                [" ".join(_lines(child(cell, "txBody"))) for cell in cells],
-                [
-                    0 if gone else _whole(attribute(cell, "gridSpan")) or 1
-                    for cell, gone in zip(cells, merged, strict=True)
-                ],
-                [_whole(attribute(cell, "rowSpan")) or 1 for cell in cells],
-                titled,
-            )
-            titled = False
+    table = next(iter(inside(frame, "tbl")), None)
+    titled = attribute(child(table, "tblPr"), "firstRow") in {"1", "true"}
+    for row in children(table, "tr"):
+        cells = list(children(row, "tc"))
+        merged = [{attribute(cell, "hMerge"), attribute(cell, "vMerge")} & {"1", "true"} for cell in cells]
+        wide = [_whole(attribute(cell, "gridSpan")) or 1 for cell in cells]
+        yield _TableLine(
+            [" ".join(_lines(child(cell, "txBody"))) for cell in cells],
+            [0 if gone else span for span, gone in zip(wide, merged, strict=True)],
+            [_whole(attribute(cell, "rowSpan")) or 1 for cell in cells],
+            titled,
+        )
+        titled = False
 
 
 def _write_table(rows: tuple[_TableLine, ...], caption: str, out: TextBuilder) -> None:
@@ -248,21 +238,11 @@ def _write_table(rows: tuple[_TableLine, ...], caption: str, out: TextBuilder) -
 
 def _hidden_run(run: Element) -> str:
     looks = child(run, "rPr")
-    if looks is None:
-        return ""
     if 0 < _whole(attribute(looks, "sz")) <= _SMALLEST:
         return "too small to read"
-    fill = child(looks, "solidFill")
-    alphas = [
-        attribute(part, "val") for part in (fill.iter() if fill is not None else ()) if local_name(part) == "alpha"
-    ]
+    alphas = [attribute(part, "val") for part in inside(child(looks, "solidFill"), "alpha")]
     clear = any(alpha.isdigit() and int(alpha) <= 5_000 for alpha in alphas)
     return "transparent" if clear or child(looks, "noFill") is not None else ""
-
-
-def _switched_off(shape: Element) -> bool:
-    names = (look for head in shape for look in head if local_name(look) == "cNvPr")
-    return any(attribute(look, "hidden") in {"1", "true"} for look in names)
 
 
 def _whole(value: str) -> int:
@@ -279,13 +259,11 @@ def _place(shape: Element) -> tuple[int, int] | None:
 def _lines(body: Element | None) -> list[str]:
     """The paragraphs of a text frame; an indented one is marked as a list item."""
     lines: list[str] = []
-    for paragraph in body if body is not None else ():
-        if local_name(paragraph) == "p":
-            text = tidy_whitespace("".join(_words(paragraph))).replace("\n", " ")
-            looks = child(paragraph, "pPr")
-            deeper = looks is not None and attribute(looks, "lvl") not in {"", "0"}
-            if text:
-                lines.append(f"- {text}" if deeper else text)
+    for paragraph in children(body, "p"):
+        text = tidy_whitespace("".join(_words(paragraph))).replace("\n", " ")
+        deeper = attribute(child(paragraph, "pPr"), "lvl") not in {"", "0"}
+        if text:
+            lines.append(f"- {text}" if deeper else text)
     return lines
 
 
@@ -307,15 +285,13 @@ def _words(parent: Element) -> Iterator[str]:
 
 
 def _diagram(root: Element) -> list[str]:
-    points = (child(point, "t") for point in root.iter() if local_name(point) == "pt")
-    return [line for text in points for line in _lines(text)]
+    return [line for point in inside(root, "pt") for line in _lines(child(point, "t"))]
 
 
 def _chart(root: Element) -> list[str]:
     """A chart's title, and its values with the names of their category and series."""
-    heading = next((part for part in root.iter() if local_name(part) == "title"), None)
-    lines = [tidy_whitespace(" ".join(_texts(heading)))] if heading is not None else []
-    for series in (part for part in root.iter() if local_name(part) == "ser"):
+    lines = [tidy_whitespace(joined_text(next(iter(inside(root, "title")), None)))]
+    for series in inside(root, "ser"):
         name = " ".join(_cached(child(series, "tx")))
         categories = _cached(child(series, "cat")) or _cached(child(series, "xVal"))
         values = _cached(child(series, "val")) or _cached(child(series, "yVal"))
@@ -325,9 +301,9 @@ def _chart(root: Element) -> list[str]:
     return [line for line in lines if line]
 
 
-def _texts(element: Element) -> list[str]:
-    return [part.text or "" for part in element.iter() if local_name(part) == "t"]
+def _slot(shape: Element) -> Element | None:
+    return next(iter(inside(shape, "ph")), None)
 
 
 def _cached(element: Element | None) -> list[str]:
-    return [part.text or "" for part in (element.iter() if element is not None else ()) if local_name(part) == "v"]
+    return [part.text or "" for part in inside(element, "v")]

@@ -15,7 +15,9 @@ from assay.ingest.formats.archive import (
     Archive,
     attribute,
     child,
-    local_name,
+    children,
+    inside,
+    joined_text,
     office_properties,
     open_archive,
     refuse_damaged,
@@ -71,15 +73,13 @@ def _workbook(archive: Archive) -> tuple[_Look, list[_Sheet]]:
         raise Refused(Status.corrupt, "It holds no workbook; open it in Excel and save it again.")
     links = archive.links(workbook)
     kinds = dict(links.values())
-    sheet = archive.side_xml(kinds.get("styles", "xl/styles.xml"))
+    styles, unseen = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
     strings = _strings(archive, kinds.get("sharedStrings", "xl/sharedStrings.xml"))
-    settings = child(root, "workbookPr")
-    since_1904 = settings is not None and attribute(settings, "date1904") in {"1", "true"}
+    since_1904 = attribute(child(root, "workbookPr"), "date1904") in {"1", "true"}
     epoch = datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30)
-    look = _Look(strings, _styles(sheet), epoch, _unseen_styles(sheet))
+    look = _Look(strings, styles, epoch, unseen)
     found: list[_Sheet] = []
-    sheets = child(root, "sheets")
-    for sheet in sheets if sheets is not None else ():
+    for sheet in children(child(root, "sheets")):
         kind, target = links.get(sheet.get(_RELATION) or attribute(sheet, "id"), ("", ""))
         hidden = attribute(sheet, "state") in {"hidden", "veryHidden"}
         there = kind == "worksheet" and target in archive
@@ -158,14 +158,8 @@ def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dic
     number = 0
     with archive.open(target) as stream:
         # Only rows and column settings are visited one by one: a sheet may have millions of cells.
-        for _, element in iterparse(
-            stream,
-            tag=("{*}row", "{*}col"),
-            resolve_entities=False,
-            no_network=True,
-            huge_tree=False,
-            remove_comments=True,
-        ):
+        safe = {"resolve_entities": False, "no_network": True, "huge_tree": False, "remove_comments": True}
+        for _, element in iterparse(stream, tag=("{*}row", "{*}col"), **safe):
             hidden = element.get("hidden") in {"1", "true"}
             if element.tag.endswith("row"):
                 number = int(element.get("r") or number + 1)
@@ -179,9 +173,8 @@ def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dic
                 if row:
                     yield number, row, len(row)
             elif hidden:
-                hidden_columns.update(
-                    range(int(element.get("min") or 0), min(int(element.get("max") or 0), 16_384) + 1)
-                )
+                last = min(int(element.get("max") or 0), 16_384)
+                hidden_columns.update(range(int(element.get("min") or 0), last + 1))
 
 
 def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, str]:
@@ -210,7 +203,7 @@ def _column(reference: str) -> int:
 def _shown(cell: Element, look: _Look) -> str:
     kind = cell.get("t", "n")
     if kind == "inlineStr":
-        return "".join(text.text or "" for text in cell.iter() if local_name(text) == "t")
+        return joined_text(cell, by="")
     raw = next((part.text or "" for part in cell if part.tag.endswith("}v") or part.tag == "v"), "")
     if kind == "s":
         return look.strings[int(raw)] if raw.strip().isdigit() and int(raw) < len(look.strings) else ""
@@ -240,39 +233,26 @@ def _number(raw: str, style: str, epoch: datetime) -> str:
     return f"{value:.15g}" if abs(value) < 1e15 else raw
 
 
-def _styles(root: Element | None) -> list[str]:
-    formats = {
-        int(attribute(form, "numFmtId") or 0): attribute(form, "formatCode")
-        for form in (root.iter() if root is not None else ())
-        if local_name(form) == "numFmt"
-    }
-    looks = child(root, "cellXfs")
-    return [_style(int(attribute(look, "numFmtId") or 0), formats) for look in (looks if looks is not None else ())]
-
-
-def _unseen_styles(root: Element | None) -> list[str]:
-    """Per style: how it hides a value. Colours of a theme are not known, but for the first: white."""
-    codes = {attribute(form, "numFmtId"): attribute(form, "formatCode") for form in _list(root, "numFmts")}
-    inks = [_shade(child(font, "color"), "000000") for font in _list(root, "fonts")]
+def _styles(root: Element | None) -> tuple[list[str], list[str]]:
+    """Per style: date, percent or nothing; and how it hides a value. Of a theme only its first colour is known: white."""
+    codes = {attribute(form, "numFmtId"): attribute(form, "formatCode") for form in inside(root, "numFmt")}
+    inks = [_shade(child(font, "color"), "000000") for font in children(child(root, "fonts"))]
     grounds: list[str | None] = []
-    for fill in _list(root, "fills"):
+    for fill in children(child(root, "fills")):
         pattern = child(fill, "patternFill")
         kind = attribute(pattern, "patternType") if pattern is not None else "gradient"
         plain = _shade(child(pattern, "fgColor"), "000000") if kind == "solid" else None
         grounds.append("FFFFFF" if kind in {"", "none"} else plain)
-    found: list[str] = []
-    for style in _list(root, "cellXfs"):
-        font, fill = (attribute(style, name) for name in ("fontId", "fillId"))
+    forms: list[str] = []
+    unseen: list[str] = []
+    for style in children(child(root, "cellXfs")):
+        form, font, fill = (attribute(style, name) for name in ("numFmtId", "fontId", "fillId"))
         ink = inks[int(font)] if font.isdigit() and int(font) < len(inks) else None
         ground = grounds[int(fill)] if fill.isdigit() and int(fill) < len(grounds) else "FFFFFF"
-        blank = re.fullmatch(r";;;+", codes.get(attribute(style, "numFmtId"), "").strip())
-        found.append("formatted as nothing" if blank else hidden_text({"color": ink or ""}, ground))
-    return found
-
-
-def _list(root: Element | None, name: str) -> list[Element]:
-    holder = child(root, name)
-    return list(holder) if holder is not None else []
+        blank = re.fullmatch(r";;;+", codes.get(form, "").strip())
+        unseen.append("formatted as nothing" if blank else hidden_text({"color": ink or ""}, ground))
+        forms.append(_form(int(form or 0), codes.get(form)))
+    return forms, unseen
 
 
 def _shade(colour: Element | None, unsaid: str) -> str | None:
@@ -283,32 +263,22 @@ def _shade(colour: Element | None, unsaid: str) -> str | None:
     return attribute(colour, "rgb")[-6:] or ("FFFFFF" if attribute(colour, "theme") == "0" else None)
 
 
-def _style(number: int, formats: dict[int, str]) -> str:
-    code = re.sub(r'"[^"]*"|\\.|\[(?!h|m|s)[^\[\]]*+\]|_.|\*.', "", formats.get(number, ""), flags=re.IGNORECASE).split(
-        ";"
-    )[0]
-    if number in _PERCENT or "%" in code:
+def _form(number: int, code: str | None) -> str:
+    """Whether a number format shows a date or a percentage; `code` is that of the file, if the number is not a built-in one."""
+    bare = re.sub(r'"[^"]*"|\\.|\[(?!h|m|s)[^\[\]]*+\]|_.|\*.', "", code or "", flags=re.IGNORECASE).split(";")[0]
+    if number in _PERCENT or "%" in bare:
         return "percent"
-    dated = re.search(r"[dmyhs]", code, re.IGNORECASE) and not re.search(
-        r"[0#?]", code.replace(".0", "").replace("ss.00", "")
-    )
-    return "date" if dated or (number in _DATES and number not in formats) else ""
+    digits = re.search(r"[0#?]", bare.replace(".0", "").replace("ss.00", ""))
+    dated = re.search(r"[dmyhs]", bare, re.IGNORECASE) and not digits
+    return "date" if dated or (number in _DATES and code is None) else ""
 
 
 def _strings(archive: Archive, member: str) -> list[str]:
     """The shared strings, without the phonetic guides (`rPh`) of East Asian ones."""
-    root = archive.xml(member)
     return [
-        "".join(text.text or "" for part in item for text in _texts(part))
-        for item in (root if root is not None else ())
+        "".join(text.text or "" for text in item.xpath("*[local-name()='t'] | *[local-name()='r']/*[local-name()='t']"))
+        for item in children(archive.xml(member))
     ]
-
-
-def _texts(part: Element) -> Iterator[Element]:
-    if local_name(part) == "t":
-        yield part
-    elif local_name(part) == "r":
-        yield from (text for text in part if local_name(text) == "t")
 
 
 def _merged(archive: Archive, target: str) -> tuple[dict[tuple[int, int], tuple[int, int]], bool]:
