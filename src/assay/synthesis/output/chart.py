@@ -14,9 +14,7 @@ from markupsafe import Markup
 
 from assay.core.account import Account, Relation, RelationType
 from assay.synthesis.output.circle import Circle, MapLabel, Point, place_on_circle, width
-from assay.synthesis.output.content import TIES
-from assay.synthesis.output.footnotes import Footnotes, footnotes, printable
-from assay.synthesis.output.templating import asset, html_environment
+from assay.synthesis.output.content import TIES, Footnotes, asset, footnotes, html_environment, printable
 
 MARGIN = 16.0
 ROW = 26.0  # height of a legend row

@@ -17,8 +17,16 @@ from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Account, Pipeline
 from assay.synthesis.output import content
 from assay.synthesis.output.chart import svg
-from assay.synthesis.output.footnotes import FindDocument, Footnotes, abstract, footnotes, in_order
-from assay.synthesis.output.templating import asset, html_environment, markdown_environment
+from assay.synthesis.output.content import (
+    FindDocument,
+    Footnotes,
+    abstract,
+    asset,
+    footnotes,
+    html_environment,
+    in_order,
+    markdown_environment,
+)
 
 AUDIENCES = {EXPERT: "Expert", PLAIN: "Plain language", EXECUTIVE: "Executive"}
 TABLE_DOCUMENTS = 6  # up to this many documents, the comparison is a table in Markdown; a wider one is unreadable
