@@ -841,14 +841,14 @@ GUARDS = (
     ),
     Guard(
         "a synthesis shows its model no passage that reads like an instruction",
-        "synthesis/stages/read.py",
+        "synthesis/read.py",
         "return [each for each in own if not is_suspicious(each.text)]",
         "return own",
         f"{SYNTHESIS}/test_reading.py::test_a_passage_that_instructs_a_model_is_not_shown_and_its_words_are_no_point",
     ),
     Guard(
         "a point of a synthesis needs words of a passage",
-        "synthesis/stages/read.py",
+        "synthesis/read.py",
         "return (nearest, False) if nearest and _is_quotable(nearest.words) else None",
         'return Claim("", (key,), quote=own.quote), False',
         f"{SYNTHESIS}/test_reading.py::test_a_point_whose_words_stand_nowhere_is_not_taken",

@@ -9,8 +9,7 @@ import sys
 import pytest
 from wharf import carried, context, document, opened
 
-from assay.synthesis import state
-from assay.synthesis.stages import read
+from assay.synthesis import read, state
 
 REPORT = """Report on the wharf
 

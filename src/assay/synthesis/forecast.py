@@ -13,16 +13,8 @@ from assay.agent.forecast import Speed
 from assay.answer.checking.model_rulings import TOGETHER
 from assay.core.account import EXPERT, Approach, Brief, Pipeline
 from assay.store.runs.forecasts import WorkEstimate
+from assay.synthesis.read import A_POINT, DOCUMENTS, FEWEST_POINTS, MOST, MOST_POINTS, PARTS, SHARE
 from assay.synthesis.stages.plan import RELATIONS
-from assay.synthesis.stages.read import (
-    A_POINT,
-    DOCUMENTS,
-    FEWEST_POINTS,
-    MOST,
-    MOST_POINTS,
-    PARTS,
-    SHARE,
-)
 from assay.synthesis.writing import rewrite
 
 # Average tokens.

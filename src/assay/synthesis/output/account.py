@@ -13,8 +13,8 @@ from assay.core.types import Answer, Document
 from assay.language.injection import is_suspicious
 from assay.language.quotation import stands
 from assay.synthesis import state
+from assay.synthesis.read import unseen_passages
 from assay.synthesis.stages.coverage import ledger
-from assay.synthesis.stages.read import unseen_passages
 from assay.synthesis.writing import rewrite
 from assay.synthesis.writing.readability import readability
 

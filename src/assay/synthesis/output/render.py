@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import pairwise
+from math import cos, hypot, pi, sin
 from typing import Any
 
 from markupsafe import Markup
 
 from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
-from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Account, Pipeline
+from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Account, Pipeline, Relation, RelationType
 from assay.synthesis.output import content
-from assay.synthesis.output.chart import svg
+from assay.synthesis.output.circle import Circle, MapLabel, Point, place_on_circle, width
 from assay.synthesis.output.content import (
+    TIES,
     FindDocument,
     Footnotes,
     abstract,
@@ -26,6 +31,7 @@ from assay.synthesis.output.content import (
     html_environment,
     in_order,
     markdown_environment,
+    printable,
 )
 
 AUDIENCES = {EXPERT: "Expert", PLAIN: "Plain language", EXECUTIVE: "Executive"}
@@ -129,3 +135,140 @@ def _headings(notes: Footnotes, values: dict[str, Any], others: int) -> dict[str
         )
         if present
     }
+
+
+MARGIN = 16.0
+ROW = 26.0  # height of a legend row
+KEY = 13.0  # font size of the legend
+BUNDLE = 150.0  # maximum spread of all curves between two documents
+BETWEEN = 36.0  # maximum distance between two adjacent curves
+ALONE = "no relation found"
+LEAST_WIDTH = 560.0
+
+
+@dataclass(frozen=True, slots=True)
+class MapEdge:
+    """A relation as a curve, with the same number as in the lists."""
+
+    number: int
+    relation: Relation
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    kind: str
+    text: str
+    x: float
+    y: float
+    size: float = KEY
+
+
+def svg(account: Account) -> Markup:
+    """The map of an account as one SVG, with an edge for every relation and a node for every document."""
+    notes = footnotes(account)
+    circle = place_on_circle(map_labels(account, notes))
+    left, top, right, bottom = circle.bounds()
+    legend, height = _legend(account, left, bottom + MARGIN, max(right - left, LEAST_WIDTH))
+    wide = max(right - left, LEAST_WIDTH) + 2 * MARGIN
+    picture = (
+        html_environment()
+        .get_template("chart.svg")
+        .render(
+            account=account,
+            notes=notes,
+            circle=circle,
+            box=(left - MARGIN, top - MARGIN, wide, bottom - top + height + 3 * MARGIN),
+            style=asset("chart.css"),
+            arcs=_arcs(account, circle),
+            edges=_edges(account, circle),
+            related={doc for each in account.relations for doc in _pair(each)},
+            legend=legend,
+            ALONE=ALONE,
+        )
+    )
+    return Markup(picture)
+
+
+def map_labels(account: Account, notes: Footnotes) -> tuple[MapLabel, ...]:
+    """Documents by theme, each theme preceded by its name, by label within a theme. Every document occurs once, with
+    or without a theme."""
+    named: list[MapLabel] = []
+    left = dict.fromkeys(account.brief.documents)
+    for theme in account.themes if len(account.themes) > 1 else ():
+        own = [doc for doc in left if doc in theme.documents]
+        if own:
+            named.append(MapLabel("", "", printable(theme.name)))
+            named += [_named(doc, notes) for doc in own]
+        left = {doc: None for doc in left if doc not in own}
+    return (*named, *(_named(doc, notes) for doc in left))
+
+
+def _named(doc: str, notes: Footnotes) -> MapLabel:
+    return MapLabel(doc, notes.label(doc), notes.title(doc))
+
+
+def _arcs(account: Account, circle: Circle) -> list[str]:
+    """An arc path for each theme, from its first document to its last."""
+    arcs: list[str] = []
+    heads = [place for place, spot in enumerate(circle.spots) if not spot.named.doc_id]
+    themed = {doc for theme in account.themes for doc in theme.documents}
+    for head, until in pairwise([*heads, len(circle.spots)]):
+        own = [spot for spot in circle.spots[head + 1 : until] if spot.named.doc_id in themed]
+        if not own:
+            continue
+        begin, end = own[0].angle - 0.03, own[-1].angle + 0.03
+        inner = circle.radius - circle.node - 7
+        (ax, ay), (bx, by) = ((inner * cos(angle), inner * sin(angle)) for angle in (begin, end))
+        far = 1 if end - begin > pi else 0
+        arcs.append(f"M{ax:.1f} {ay:.1f}A{inner:.1f} {inner:.1f} 0 {far} 1 {bx:.1f} {by:.1f}")
+    return arcs
+
+
+def _edges(account: Account, circle: Circle) -> list[MapEdge]:
+    """Curves between documents, spread out if there are several; contradictions are drawn on top."""
+    nodes = {spot.named.doc_id: spot.node for spot in circle.spots if spot.named.doc_id}
+    order = list(nodes)
+    numbered = [(n, each) for n, each in enumerate(account.relations, 1) if _pair(each) <= nodes.keys()]
+    between = Counter(_pair(each) for _, each in numbered)
+    drawn: Counter[frozenset[str]] = Counter()
+    edges: list[MapEdge] = []
+    for number, relation in numbered:
+        pair = _pair(relation)
+        start, end = sorted((relation.left.doc_id, relation.right.doc_id), key=order.index)
+        edges.append(MapEdge(number, relation, _curve(nodes[start], nodes[end], drawn[pair], between[pair])))
+        drawn[pair] += 1
+    return sorted(edges, key=lambda each: each.relation.type is RelationType.contradiction)
+
+
+def _pair(relation: Relation) -> frozenset[str]:
+    return frozenset((relation.left.doc_id, relation.right.doc_id))
+
+
+def _curve(start: Point, end: Point, place: int, several: int) -> str:
+    """A curve that bends towards the centre; the `place`-th of `several` between the same two documents."""
+    (ax, ay), (bx, by) = start, end
+    length = hypot(bx - ax, by - ay) or 1.0
+    step = min(BETWEEN, BUNDLE / max(1, several - 1))
+    aside = (place - (several - 1) / 2) * step
+    mx, my = (ax + bx) / 2 * 0.4, (ay + by) / 2 * 0.4
+    cx, cy = mx - (by - ay) / length * aside, my + (bx - ax) / length * aside
+    return f"M{ax:.1f} {ay:.1f}Q{cx:.1f} {cy:.1f} {bx:.1f} {by:.1f}"
+
+
+def _legend(account: Account, left: float, top: float, room: float) -> tuple[list[LegendEntry], float]:
+    """The legend: the meaning and number of each kind of line, set in rows; and its height."""
+    counted = Counter(each.type for each in account.relations)
+    related = {doc for each in account.relations for doc in _pair(each)}
+    alone = sum(doc not in related for doc in account.brief.documents)
+    keys = [(tie.value, f"{tie.value} ({counted[tie]})") for tie in TIES]
+    keys += [("alone", f"{ALONE} ({alone})")] if alone else []
+    entries: list[LegendEntry] = []
+    x, y = 0.0, 0.0
+    for kind, words in keys:
+        wide = 46.0 + width(words, KEY) + 18.0
+        if x and x + wide > room:
+            x, y = 0.0, y + ROW
+        entries.append(LegendEntry(kind, words, left + x, top + y))
+        x += wide
+    return entries, y + ROW

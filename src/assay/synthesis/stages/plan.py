@@ -26,9 +26,8 @@ from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import state
-from assay.synthesis.reading.standalone import stands_alone
+from assay.synthesis.read import question_key, stands_alone
 from assay.synthesis.relating.groups import groups
-from assay.synthesis.stages.read import question_key
 from assay.synthesis.writing.material import Material, gather_material
 
 SHARE, MOST = 0.4, 20_000  # of the window for points in one request, and the most
