@@ -224,7 +224,7 @@ def groups() -> list[Group]:
         ),
         Group(
             "readability",
-            ("synthesis/writing/readability.py",),
+            ("synthesis/audience.py",),
             unmeasured="words with their syllables as a dictionary counts them",
         ),
     ]

@@ -855,14 +855,14 @@ GUARDS = (
     ),
     Guard(
         "the reason of a relation is judged",
-        "synthesis/stages/plan.py",
+        "synthesis/plan.py",
         "if verdict.verdict is Verdict.supported:",
         "if verdict:",
         f"{SYNTHESIS}/test_planning.py::test_a_reason_that_does_not_follow_is_dropped_and_said",
     ),
     Guard(
         "a topic brings no name, number or instruction of its own",
-        "synthesis/stages/plan.py",
+        "synthesis/plan.py",
         'return "" if len(text) > most or strange or is_suspicious(text) else text',
         "return text",
         f"{SYNTHESIS}/test_planning.py::"
@@ -870,14 +870,14 @@ GUARDS = (
     ),
     Guard(
         "the pass for flow adds no name, number or date",
-        "synthesis/writing/polish.py",
+        "synthesis/polish.py",
         "if facts.missing_facts(text, known, facts.lowercase_stems(known)):",
         "if not text:",
         f"{SYNTHESIS}/test_narrating.py::test_the_pass_adds_no_name_number_or_date",
     ),
     Guard(
         "a sentence of a synthesis cites only evidence of its run",
-        "synthesis/stages/narrate.py",
+        "synthesis/narrate.py",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], of.known.keys())",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], sentence.cites)",
         f"{SYNTHESIS}/test_narrating.py::test_keys_that_this_run_does_not_know_are_cited_by_nothing",

@@ -18,7 +18,7 @@ from assay.core.events import Asked, Event, Found, Paired, PassagesChosen, Relat
 from assay.core.run import Run
 from assay.core.types import Passage, Quote
 from assay.models.llm import Role
-from assay.synthesis.output.account import diagnose
+from assay.synthesis.account import diagnose
 
 
 def run(*events: Event, pipeline: Pipeline = Pipeline.synthesis, model: bool = True) -> Run:

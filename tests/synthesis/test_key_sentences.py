@@ -58,7 +58,7 @@ async def test_a_document_without_a_sentence_gives_none():
 
 SCRIPT = """
 import asyncio, sys
-sys.path.insert(0, "tests/synthesis")
+sys.path[:0] = ["tests", "tests/synthesis"]
 from test_key_sentences import REPORT, picked
 print(asyncio.run(picked(REPORT)))
 """

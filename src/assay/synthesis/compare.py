@@ -222,6 +222,9 @@ def _name_relations(run: Run, rows: Sequence[NameRow], known: Sequence[Relation]
     return found
 
 
+# --- contradictions --------------------------------------------------------------------------------------------------
+# Sentences of different documents that are similar in meaning and differ in a number, a date or a name.
+
 OF_ONE, OF_ALL = 40, 4000  # sentences to compare, per document and in total
 LONGEST = 40  # maximum words of such a sentence
 NEAR = 0.6  # cosine similarity

@@ -1,4 +1,4 @@
-"""An extractive abstract for a document that has none: candidate sentences, and the selection among them. Pure."""
+"""The sentences that stand for a document: an abstract for one that has none, and key sentences for a digest without a model."""
 
 from __future__ import annotations
 
@@ -226,6 +226,9 @@ def scores(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> li
     early = [0.25 * max(0.0, 1 - place / min(len(spans), 12)) for place in range(len(spans))]
     return [round(float(near) + first, 6) for near, first in zip(central, early, strict=True)]
 
+
+# --- with the answer model -------------------------------------------------------------------------------------------
+# For a digest without a language model: a document's own words, picked as in an answer without a model.
 
 READ = 16  # sentences that the answer model reads
 QUESTIONS = (

@@ -35,7 +35,7 @@ from assay.models.schemas import list_schema, object_schema
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import context_label, fence
 from assay.synthesis import key_sentences, state
-from assay.synthesis.stages.describe import fill_identity
+from assay.synthesis.describe import fill_identity
 
 SHARE, MOST = 0.45, 24_000  # of the window for passages in one request, and the most
 REPLY, DOCUMENTS = 1100, 8  # tokens of a reply about one document, and documents in one request
@@ -479,6 +479,8 @@ def question_key(text: str) -> str:
     """What two wordings of one question share."""
     return " ".join(sorted(content_terms(text)))
 
+
+# --- questions that are self-contained -------------------------------------------------------------------------------
 
 BEFORE = 3  # content words after which "this" may refer back into the question itself
 

@@ -15,8 +15,8 @@ from assay.serve.schemas.document_schemas import CreateSynthesisRequest, Synthes
 from assay.serve.schemas.run_schemas import RunStartedResponse, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
+from assay.synthesis import render
 from assay.synthesis.forecast import in_words, is_large
-from assay.synthesis.output import render
 from assay.workspace.facade import Workspace
 from assay.workspace.types import SynthesisRequest
 

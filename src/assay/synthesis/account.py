@@ -12,11 +12,10 @@ from assay.core.run import Run
 from assay.core.types import Answer, Document
 from assay.language.injection import is_suspicious
 from assay.language.quotation import stands
-from assay.synthesis import state
+from assay.synthesis import audience, state
+from assay.synthesis.audience import measure_readability
+from assay.synthesis.coverage import ledger
 from assay.synthesis.read import unseen_passages
-from assay.synthesis.stages.coverage import ledger
-from assay.synthesis.writing import rewrite
-from assay.synthesis.writing.readability import readability
 
 OF_WHAT = {
     "money": "the money",
@@ -53,8 +52,8 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
         spine=_spine(run, answer),
         themes=spine.themes if spine else (),
         narrative=answer,
-        readability=readability(words),
-        translations=tuple(rewrite.align_with_answer(each, run) for each in state.translations(run).values()),
+        readability=measure_readability(words),
+        translations=tuple(audience.align_with_answer(each, run) for each in state.translations(run).values()),
         ledger=ledger(run),
         diagnostics=diagnose(run),
         notes=notes(run),
@@ -134,6 +133,9 @@ def notes(run: Run) -> tuple[str, ...]:
         )
     return tuple(each.strip() for each in notes)
 
+
+# --- diagnostics -----------------------------------------------------------------------------------------------------
+# What other rerankers would have selected, and what the types of relations mean. They affect no decision.
 
 FEW = 3  # with fewer relations, the distribution means nothing
 ALIKE = 0.9  # share of complementary and parallel relations from which the questions brought out no difference

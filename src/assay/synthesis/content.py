@@ -1,5 +1,5 @@
-"""The content shared by the page and the Markdown file of an account: sentences, rows and figures, without markup.
-Pure."""
+"""The content shared by the page and the Markdown file of an account: sentences, rows and figures, their citations, and the
+environments that print them. Pure."""
 
 from __future__ import annotations
 
@@ -255,6 +255,9 @@ def byline(portrait: Portrait) -> str:
     return " · ".join(filter(None, (", ".join(map(printable, portrait.authors)), printable(portrait.year))))
 
 
+# --- citations -------------------------------------------------------------------------------------------------------
+# Numbered in reading order. The page and the Markdown file share the numbers.
+
 UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # invalid in files and in XML
 NEXT = 3  # maximum characters between adjacent sentences
 UNNAMED = "(no title)"
@@ -414,6 +417,10 @@ def _in_order(account: Account, evidence: Mapping[str, Evidence]):
             yield key, evidence[key].quote
 
 
+# --- templates -------------------------------------------------------------------------------------------------------
+# Every printed value is stripped of invisible characters and escaped for its format. Only `Markup` (our own files and macros)
+# is printed unescaped.
+
 LINE_START = re.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")  # would start a list or a heading
 
 
@@ -436,7 +443,7 @@ def markdown_environment() -> Environment:
 
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("assay.synthesis.output"),
+        loader=PackageLoader("assay.synthesis"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -462,4 +469,4 @@ def md(words: str) -> str:
 @cache
 def asset(name: str) -> Markup:
     """A style sheet or script of the package."""
-    return Markup((resources.files("assay.synthesis.output") / "templates" / name).read_text(encoding="utf-8"))
+    return Markup((resources.files("assay.synthesis") / "templates" / name).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Renders an account as a self-contained HTML page, and as a Markdown file with the same content. Pure.
+"""Renders an account as a self-contained HTML page with a map of relations, and as a Markdown file with the same content. Pure.
 
 The page sends no request and runs only its own script. Text of documents and models is escaped in both formats.
 """
@@ -19,9 +19,9 @@ from markupsafe import Markup
 
 from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
 from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Account, Pipeline, Relation, RelationType
-from assay.synthesis.output import content
-from assay.synthesis.output.circle import Circle, MapLabel, Point, place_on_circle, width
-from assay.synthesis.output.content import (
+from assay.synthesis import content
+from assay.synthesis.circle import Circle, MapLabel, Point, place_on_circle, width
+from assay.synthesis.content import (
     TIES,
     FindDocument,
     Footnotes,
@@ -136,6 +136,9 @@ def _headings(notes: Footnotes, values: dict[str, Any], others: int) -> dict[str
         if present
     }
 
+
+# --- map -------------------------------------------------------------------------------------------------------------
+# The type of a relation is shown by colour and dashes. The SVG is self-contained, embedded in a page or as a file.
 
 MARGIN = 16.0
 ROW = 26.0  # height of a legend row
