@@ -14,9 +14,9 @@ from assay.core.events import RoleModel
 from assay.core.types import Usage
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences
+from assay.models.cost import estimate_tokens, prompt_tokens
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import estimate_tokens, prompt_tokens
 
 NOTE = "It states a part of what the question asks for, and names what the next part is about."
 NOT = "It does not help."

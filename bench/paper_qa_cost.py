@@ -16,7 +16,7 @@ from quality import cut
 from scripted import ChatServer
 
 from assay.evaluate.runner import BASE
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.workspace.facade import Workspace
 
 NOTHING = {"summary": "", "relevance_score": 0}

@@ -25,7 +25,7 @@ from result_file import add_out, write_result
 from scripted import ChatServer, synthesis_model, text_of
 
 from assay.core.account import Pipeline
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.workspace.facade import open_workspace
 from assay.workspace.synthesise import SynthesisRequest
 

@@ -47,10 +47,9 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Passage, Plan, PlanStep
 from assay.language.quotation import within
-from assay.models.answer_model import Reading
-from assay.models.llm import Prompt, Reply, Role
+from assay.models.cost import fair_share
+from assay.models.llm import Prompt, Reading, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import fair_share
 
 TEXT = (
     "The tower of the light-\nhouse is “31 metres” tall, as the log says. It was built by hand,\n"

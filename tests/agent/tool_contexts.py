@@ -17,7 +17,7 @@ from assay.core.access import Base, Principal
 from assay.core.errors import ToolError
 from assay.core.types import Document, Evidence, Row
 from assay.evaluate.plain_text import WordEmbedder
-from assay.index.memory.memory_index import MemoryIndex
+from assay.index.memory_index import MemoryIndex
 from assay.index.retrieve import SearchContext
 from assay.ingest.pipeline import passage_context, search_fields
 from assay.ingest.split import split_passages

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from doubles import WordAnswers
 
-from assay.models.answer_model import AnswerModel
-from assay.models.local.bert_answers import BertAnswers
+from assay.models.llm import AnswerModel
+from assay.models.local.bundled import BertAnswers
 
 QUESTION = "How many litres does the kettle hold?"
 ANSWERS = "The kettle in the pump house holds seven litres."

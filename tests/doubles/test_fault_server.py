@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
+from assay.models import replies as form
 from assay.models.llm import ToolSpec
-from assay.models.wire import reply_schema as form
 from doubles import EndpointFault, FaultServer, Script
 from doubles.fault_replies import NO_SUCH_TOOL
 

@@ -15,8 +15,8 @@ from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
 from assay.answer import draft, revise, weigh
 from assay.answer.checking import model_rulings
+from assay.models import replies
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
-from assay.models.wire import json_extract, reply_schema
 from assay.prompts.fence import fence
 from doubles import AlwaysContinue, ChatServer, InventsKeys, ObeysDocuments, RandomModel, SameCall, UnknownTools
 from doubles.fill_policies import cooperative_reply
@@ -64,8 +64,8 @@ async def say(model: LLM, role: str, shown: str | None = None) -> dict[str, Any]
 async def test_calls_are_made_in_the_json_protocol_too(
     make: Callable[[], LLM], form_: Literal["schema", "json", "text"]
 ):
-    system = Message("system", f"Assay · decide\n{reply_schema.choice_instructions(TOOLS)}")
-    schema = reply_schema.choice_schema(TOOLS) if form_ == "schema" else None
+    system = Message("system", f"Assay · decide\n{replies.choice_instructions(TOOLS)}")
+    schema = replies.choice_schema(TOOLS) if form_ == "schema" else None
     reply = await make().complete(Prompt((system, Message("user", EVIDENCE)), form_, schema), 1)
     for made in json.loads(reply.text)["calls"]:
         assert isinstance(made["tool"], str) and "query" in made["arguments"]
@@ -75,11 +75,11 @@ async def test_calls_are_made_in_the_json_protocol_too(
 async def test_a_schema_that_is_told_in_words_is_kept_to_as_well(role: str):
     kind, schema, shown = ASKED[role]
     system = Message(
-        "system", f"Assay · {role}\nDo it.\n{reply_schema.schema_instructions(reply_schema.standalone_schema(schema))}"
+        "system", f"Assay · {role}\nDo it.\n{replies.schema_instructions(replies.standalone_schema(schema))}"
     )
     for seed in range(5):
         reply = await RandomModel(seed).complete(Prompt((system, Message("user", shown)), "text"), 1)
-        json_extract.read(kind, reply.text)
+        replies.read(kind, reply.text)
 
 
 async def call(model: LLM, shown: str = EVIDENCE) -> Reply:

@@ -18,7 +18,7 @@ from sqlalchemy import event
 from assay.core.events import Event, Mode
 from assay.core.run import Run
 from assay.evaluate.plain_text import WordEmbedder
-from assay.index.lance.lazy_import import load_lancedb
+from assay.index.lance.tables import load_lancedb
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import SynthesisRequest
 

@@ -28,8 +28,8 @@ from hostile_runs import of
 from assay.agent.toolbox import TOOLS
 from assay.core.events import Checked, Compacted, Critiqued, Decided, Mode, ModelReplied, StopReason, ToolRan
 from assay.core.types import Outcome, Verdict
+from assay.models.cost import prompt_tokens
 from assay.models.llm import Message, Prompt
-from assay.models.token_estimate import prompt_tokens
 from assay.workspace.facade import Workspace
 
 pytestmark = pytest.mark.long

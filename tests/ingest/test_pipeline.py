@@ -404,8 +404,7 @@ def test_an_index_that_fails_for_a_moment_or_cannot_be_reached_is_not_deleted(
     opened: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch, reachable: bool, failures: int
 ):
     from assay.core.errors import StoreError
-    from assay.index.lance.lance_engine import LanceEngine
-    from assay.index.lance.lance_index import LanceIndex
+    from assay.index.lance.lance_index import LanceEngine, LanceIndex
 
     add(opened, folder)
     purge, failed = LanceIndex.purge, 0

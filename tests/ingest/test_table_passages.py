@@ -20,7 +20,7 @@ from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Q
 from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.formats import html
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.serve.views.run_views import answer_view, evidence_view
+from assay.serve.run_views import answer_view, evidence_view
 from assay.store import documents
 from assay.store.schema import tables
 from assay.workspace.facade import Workspace, open_workspace

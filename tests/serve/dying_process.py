@@ -28,9 +28,9 @@ def install(point: str, times: int) -> None:
     from assay.models import factory
     from assay.models.meter import StoreLedger
     from assay.store import documents
+    from assay.store.blobs import BucketUploads, FolderUploads
     from assay.store.database import Store
     from assay.store.runs import records, underway
-    from assay.store.uploads import BucketUploads, FolderUploads
 
     factory.embedder_for = lambda *_: WordEmbedder()
     left = [times]

@@ -55,7 +55,7 @@ def test_a_worker_optimises_an_index_to_which_much_was_written(folder: Path, mon
             return await index.is_untidy()
 
     assert not asyncio.run(is_untidy()) and asyncio.run(is_untidy(writes=UNTIDY))
-    monkeypatch.setattr("assay.serve.working.TIDY", 0.05)
+    monkeypatch.setattr("assay.serve.housekeeping.TIDY", 0.05)
     with working(folder, process=SOUTH):
         until(lambda: not asyncio.run(is_untidy()))
 

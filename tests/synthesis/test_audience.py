@@ -30,9 +30,9 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
+from assay.models.cost import estimate_tokens
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import audience, state
 from assay.synthesis.state import evidence_key
 

@@ -11,7 +11,7 @@ from assay.core.account import Pipeline, Portrait, Readability, Translation
 from assay.core.events import RULES, Described, Fallback, InsightsDrawn, Revised, Translated
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.governance.rebuilt_prompts import refusal
+from assay.governance.replay import refusal
 from assay.synthesis import account, narrate, settle, state
 
 NOTHING = Readability(0, 0.0, 0.0, 0.0)

@@ -11,8 +11,8 @@ from wharf import DOCS, INSTRUCTION, KEPT_A, A, Model, carried, context, documen
 from assay.core.account import Pipeline, QuestionKind
 from assay.core.events import Fallback, Gathered, InsightsDrawn
 from assay.core.types import Passage
+from assay.models.cost import estimate_tokens
 from assay.models.meter import NoReply
-from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import read, state
 
 

@@ -20,7 +20,7 @@ from assay.core.run import Run
 from assay.core.types import Outcome, Usage, Verdict
 from assay.governance.replay import replay
 from assay.language.quotation import stands, within
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.synthesis import state
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace

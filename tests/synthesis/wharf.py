@@ -19,9 +19,9 @@ from assay.core.events import Asked, Covered, Described, Event, Found, ModelRepl
 from assay.core.run import Run
 from assay.core.types import Document, Passage
 from assay.evaluate.plain_text import WordEmbedder
+from assay.models.cost import prompt_tokens
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import prompt_tokens
 from assay.synthesis import compare, read, state
 
 KEPT_A, KEPT_B = "The crane log of the wharf is kept for 30 days.", "The crane log of the wharf is kept for 90 days."

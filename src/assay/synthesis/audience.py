@@ -36,9 +36,9 @@ from assay.language.injection import is_suspicious
 from assay.language.quantities import numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import fold_case, stem_word
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 from assay.synthesis import state
 from assay.synthesis.material import document_names
@@ -175,7 +175,7 @@ class TranslationSentenceReply(_StrictReply):
 
 class TranslationReply(_StrictReply):
     sentences: list[TranslationSentenceReply]
-    usable_analogy: str = ""
+    analogy: str = ""
 
 
 # --- input ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The sentences that stand for a document: an abstract for one that has none, and key sentences for a digest without a model."""
+"""The sentences that stand for a document: an abstract where it has none, and key sentences for a digest without a model."""
 
 from __future__ import annotations
 

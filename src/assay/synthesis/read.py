@@ -29,10 +29,10 @@ from assay.language.names import find_names
 from assay.language.quotation import locate_quote
 from assay.language.sentences import is_statement
 from assay.language.terms import content_terms
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import context_label, fence
 from assay.synthesis import key_sentences, state
 from assay.synthesis.describe import fill_identity

@@ -32,8 +32,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Evidence
 from assay.language.injection import is_suspicious
-from assay.models.answer_model import AnswerModel
-from assay.models.llm import Role
+from assay.models.llm import AnswerModel, Role
 from assay.models.meter import NoReply
 
 ONE_SHOT = 8  # passages that go to the writer as they are

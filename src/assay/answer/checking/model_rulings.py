@@ -19,8 +19,8 @@ from assay.language.dates import with_weekday
 from assay.language.glossary import Glossary, describe_measures
 from assay.language.injection import note_taint
 from assay.language.quotation import locate_quote
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import fence
 
 VERDICTS = ("supported", "partial", "unsupported", "contradicted")
