@@ -151,8 +151,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "table kinds",
-            ("index/table_kinds.py", "language/table_labels.py"),
-            {"assay.index.table_kinds.asked_tables": nothing([])},
+            ("tables/labels.py", "tables/labels.py"),
+            {"assay.tables.labels.asked_tables": nothing([])},
             {"pages": ()},
         ),
         Group(
@@ -194,8 +194,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "sentences that stand in an abstract",
-            ("synthesis/reading/abstracts.py:is_sentence", "synthesis/reading/abstracts.py:_is_informative"),
-            {"assay.synthesis.reading.abstracts.is_sentence": nothing(True)},
+            ("synthesis/key_sentences.py:is_sentence", "synthesis/key_sentences.py:_is_informative"),
+            {"assay.synthesis.key_sentences.is_sentence": nothing(True)},
             {"abstracts": ()},
         ),
         Group(
@@ -206,8 +206,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "table readings",
-            ("lookup/tables.py", "lookup/table_question.py"),
-            {"assay.lookup.tables.look_up": nothing(None)},
+            ("tables/lookup.py", "tables/question.py"),
+            {"assay.tables.lookup.look_up": nothing(None)},
             {"extracts": ()},
         ),
         Group(
@@ -217,12 +217,12 @@ def groups() -> list[Group]:
         ),
         Group(
             "suggested questions",
-            ("lookup/suggest.py",),
+            ("answer/suggest.py",),
             unmeasured="people who say which of the questions they would ask",
         ),
         Group(
             "readability",
-            ("synthesis/writing/readability.py",),
+            ("synthesis/audience.py",),
             unmeasured="words with their syllables as a dictionary counts them",
         ),
     ]

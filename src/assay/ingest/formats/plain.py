@@ -20,8 +20,8 @@ from assay.ingest.formats.table import first_rows, write_rows
 from assay.ingest.formats.text import TextBuilder, decode, too_long
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.ingest.tables import GridCell, GridRow, build_table, caption_above
 from assay.language.clean import clean_text
+from assay.tables.build import GridCell, GridRow, build_table, caption_above
 
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:

@@ -15,7 +15,9 @@ from assay.core.types import Table
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.metadata.file_fields import plausible_title
 from assay.ingest.parsed import FileLimits
-from assay.ingest.tables import (
+from assay.language.clean import tidy_whitespace
+from assay.language.units import find_units, names_unit, only_declares
+from assay.tables.build import (
     LONGEST_NAME,
     YEAR_IN,
     GridCell,
@@ -27,8 +29,6 @@ from assay.ingest.tables import (
     is_name,
     is_title,
 )
-from assay.language.clean import tidy_whitespace
-from assay.language.units import find_units, names_unit, only_declares
 
 MOST_TITLES = 10  # lines above the tables of a sheet that are looked at
 
