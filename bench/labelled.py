@@ -15,12 +15,12 @@ from assay.agent.context import RunContext
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import ROUNDS, Limits
 from assay.agent.tool import ToolContext
+from assay.answer.weigh import BatchLimits
 from assay.core.events import Asked, Event, Mode, Route
 from assay.core.run import Run
 from assay.core.types import Usage
 from assay.evaluate.beir import BeirCollection, load
 from assay.evaluate.runner import BASE, DAY, SCHEME, open_collection
-from assay.evidence.assess import BatchLimits
 from assay.index.retrieve import SearchContext
 from assay.workspace.facade import Workspace
 

@@ -13,10 +13,10 @@ from assay.agent.loop import play
 from assay.agent.steps import hop
 from assay.agent.steps.gather import gather_by_model
 from assay.agent.steps.registry import STEPS, Step
+from assay.answer.weigh import BatchLimits
 from assay.core.events import Decided, Found, Gathered, Mode, Stopped, StopReason, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
-from assay.evidence.assess import BatchLimits
 
 ALONE = BatchLimits(together=1, alone=1)
 

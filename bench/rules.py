@@ -153,8 +153,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "table kinds",
-            ("index/table_kinds.py", "language/table_labels.py"),
-            {"assay.index.table_kinds.asked_tables": nothing([])},
+            ("tables/labels.py", "tables/labels.py"),
+            {"assay.tables.labels.asked_tables": nothing([])},
             {"pages": ()},
         ),
         Group(
@@ -208,8 +208,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "table readings",
-            ("lookup/tables.py", "lookup/table_question.py"),
-            {"assay.lookup.tables.look_up": nothing(None)},
+            ("tables/lookup.py", "tables/question.py"),
+            {"assay.tables.lookup.look_up": nothing(None)},
             {"extracts": ()},
         ),
         Group(
@@ -219,7 +219,7 @@ def groups() -> list[Group]:
         ),
         Group(
             "suggested questions",
-            ("lookup/suggest.py",),
+            ("answer/suggest.py",),
             unmeasured="people who say which of the questions they would ask",
         ),
         Group(

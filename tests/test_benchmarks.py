@@ -24,10 +24,10 @@ import result_file  # noqa: E402
 import rule_trials  # noqa: E402
 import rules  # noqa: E402
 import verdict  # noqa: E402
+from doubles import HttpReply, supported  # noqa: E402
 
 from assay.core.types import Document, Verdict  # noqa: E402
 from assay.evaluate.beir import BeirCollection, BeirDocument  # noqa: E402
-from assay.testing import HttpReply, supported  # noqa: E402
 
 # --- figures --------------------------------------------------------------------------------------------------------
 

@@ -9,12 +9,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import (
+    ChatServer,
+    Script,
+    calls,
+    direct,
+    enough,
+    keeps,
+    lookup,
+    missing,
+    no_calls,
+    one_step,
+    passages_in,
+    research,
+    role_of,
+    says,
+    steps,
+    supported,
+    text_of,
+    verdicts,
+    writes,
+)
+from doubles.replies import drops
 from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 
 from assay.agent import tool_context
 from assay.agent.hops.leads import is_unit
 from assay.agent.hops.scoring import HOP_SETTINGS
 from assay.agent.limits import Limits
+from assay.answer.weigh import Weight
 from assay.core.errors import UserError
 from assay.core.events import (
     OTHER_WORDS,
@@ -36,30 +59,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.evidence.assess import Weight
 from assay.language import dates
-from assay.testing import (
-    ChatServer,
-    Script,
-    calls,
-    direct,
-    enough,
-    keeps,
-    lookup,
-    missing,
-    no_calls,
-    one_step,
-    passages_in,
-    research,
-    role_of,
-    says,
-    steps,
-    supported,
-    text_of,
-    verdicts,
-    writes,
-)
-from assay.testing.replies import drops
 from assay.workspace.ask import run_context_for
 
 TODAY = "2026-05-14"

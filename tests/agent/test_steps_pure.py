@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from doubles import passages_in, schema_of
+from doubles.protocol import body_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +24,8 @@ from assay.agent.steps.plan import PLANS, Planning, build_plan, replan_due
 from assay.agent.steps.registry import Step
 from assay.agent.steps.sift import sift_due
 from assay.agent.tool import Brief, Result, ToolContext, tool
+from assay.answer import weigh
+from assay.answer.weigh import BatchLimits, Weight, evidence_key
 from assay.core.errors import ModelError
 from assay.core.events import (
     Asked,
@@ -42,16 +46,10 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Passage, Plan, PlanStep
-from assay.evidence import assess
-from assay.evidence.assess import BatchLimits, Weight
-from assay.evidence.quotation import within
-from assay.evidence.weigh import evidence_key
-from assay.models.answer_model import Reading
-from assay.models.llm import Prompt, Reply, Role
+from assay.language.quotation import within
+from assay.models.cost import fair_share
+from assay.models.llm import Prompt, Reading, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import fair_share
-from assay.testing import passages_in, schema_of
-from assay.testing.protocol import body_of
 
 TEXT = (
     "The tower of the light-\nhouse is “31 metres” tall, as the log says. It was built by hand,\n"
@@ -81,7 +79,7 @@ def passage(words: str, id: str = "p1") -> Passage:
 )
 def test_a_quotation_is_found_through_white_space_hyphens_quotation_marks_and_ellipses(said: str, stands: str):
     own = passage(TEXT)
-    weighed = assess.read([Weight(id="P1", quote=said, score=8)], {"P1": own}, "how tall?", 3.0)
+    weighed = weigh.read([Weight(id="P1", quote=said, score=8)], {"P1": own}, "how tall?", 3.0)
     (piece,) = weighed.evidence
     assert stands in piece.quote.text and within(piece.quote, own) and weighed.inexact == ()
     assert own.text[piece.quote.start - 100 : piece.quote.end - 100] == piece.quote.text
@@ -90,7 +88,7 @@ def test_a_quotation_is_found_through_white_space_hyphens_quotation_marks_and_el
 @pytest.mark.parametrize("said", ["The tower is 32 metres tall.", "", "   ", "…", "It leans because of the wind."])
 def test_a_quotation_that_is_not_in_the_passage_is_replaced_by_its_best_sentence_and_that_is_recorded(said: str):
     own = passage(TEXT)
-    weighed = assess.read([Weight(id="P1", quote=said, score=8)], {"P1": own}, "Why does it lean?", 3.0)
+    weighed = weigh.read([Weight(id="P1", quote=said, score=8)], {"P1": own}, "Why does it lean?", 3.0)
     (piece,) = weighed.evidence
     assert piece.quote.text == "Nobody knows why it leans." and within(piece.quote, piece.passage)
     assert weighed.inexact == (piece.key,) == (evidence_key(own),)
@@ -103,13 +101,13 @@ def test_weights_under_the_cutoff_or_for_passages_that_were_not_shown_are_none_a
         "P3": passage("No.", "c"),
     }
     given = [("P1", 9), ("P1", 4), ("P2", 2), ("P9", 10), ("a", 10), ("P3", 0)]
-    weighed = assess.read([Weight(id=id, score=score) for id, score in given], shown, "q", 3.0)
+    weighed = weigh.read([Weight(id=id, score=score) for id, score in given], shown, "q", 3.0)
     assert [(each.passage.id, each.score) for each in weighed.evidence] == [("a", 9.0)]
     assert weighed.dropped == ("b", "c")
 
 
 def test_a_score_of_nothing_is_never_evidence_however_low_the_cutoff():
-    weighed = assess.read([Weight(id="P1", score=0)], {"P1": passage(TEXT)}, "q", 0.0)
+    weighed = weigh.read([Weight(id="P1", score=0)], {"P1": passage(TEXT)}, "q", 0.0)
     assert weighed.evidence == () and weighed.dropped == ("p1",)
 
 
@@ -117,11 +115,11 @@ def test_a_score_of_nothing_is_never_evidence_however_low_the_cutoff():
 @settings(max_examples=100, deadline=None)
 def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[int], window: int, together: int):
     found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
-    groups = list(assess.batches(found, window, BatchLimits(together=together)))
+    groups = list(weigh.batches(found, window, BatchLimits(together=together)))
     assert [each for group in groups for each in group] == found
     assert all(len(group) <= together for group in groups)
     for group in groups:
-        tokens = sum(assess.estimate_tokens(each.passage.text) for each in group)
+        tokens = sum(weigh.estimate_tokens(each.passage.text) for each in group)
         assert len(group) == 1 or tokens <= BatchLimits().tokens
 
 
@@ -129,9 +127,9 @@ def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[i
 @settings(max_examples=50, deadline=None)
 def test_passages_of_a_batch_are_shown_uncut(lengths: list[int], window: int):
     found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
-    for group in assess.batches(found, window, BatchLimits()):
-        room = window - 150 - assess.REPLY * len(group) - 600  # what the reply and the instructions leave
-        values = assess.build_prompt("Why did the alarm wait?", (), group, {}, "mark", room)
+    for group in weigh.batches(found, window, BatchLimits()):
+        room = window - 150 - weigh.REPLY * len(group) - 600  # what the reply and the instructions leave
+        values = weigh.build_prompt("Why did the alarm wait?", (), group, {}, "mark", room)
         assert "…" not in values["passages"]
 
 
@@ -314,7 +312,7 @@ async def test_calls_of_one_decision_see_nothing_of_each_other_also_when_only_so
 
 def test_a_value_is_bound_only_to_an_open_step_and_only_if_it_stands_in_the_evidence_it_names():
     tall, lit = passage("The tower is 31 metres tall.", "t"), passage("The lamp is lit by Inès.", "l")
-    weighed = assess.read([Weight(id="t", score=9), Weight(id="l", score=9)], {"t": tall, "l": lit}, "q", 3.0)
+    weighed = weigh.read([Weight(id="t", score=9), Weight(id="l", score=9)], {"t": tall, "l": lit}, "q", 3.0)
     plan = Plan((PlanStep("s1", "How tall?"), PlanStep("s2", "Who lights it?"), PlanStep("s3", "When?")))
     run = Run(
         "r1",

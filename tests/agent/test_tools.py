@@ -15,11 +15,11 @@ from tool_contexts import ANN, BOB, PUMPS, VALVES, Library, after, call, names_f
 
 from assay.agent.tool import Result
 from assay.agent.tool_context import ToolContext
+from assay.answer.weigh import evidence_key
 from assay.core.access import Principal
 from assay.core.codec import to_json
 from assay.core.events import Found, SearchFilters
 from assay.core.types import Section
-from assay.evidence.weigh import evidence_key
 from assay.index.filters import Eq
 from assay.index.search_filter import filter_for
 from assay.prompts import render

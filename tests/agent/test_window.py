@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from doubles import keys_in, passages_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.agent import prompt_window
 from assay.agent.steps.decide import already_called, same_call
+from assay.answer.weigh import evidence_key, quote
 from assay.core.events import (
     Asked,
     Call,
@@ -25,10 +27,8 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Plan, PlanStep
-from assay.evidence.weigh import evidence_key, quote
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.prompts.fence import fence, fence_mark
-from assay.testing import keys_in, passages_in
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=400)
 PLAIN = st.lists(

@@ -12,11 +12,12 @@ from sqlalchemy import insert, update
 from assay.agent.tool import Result
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox import TOOLS
+from assay.answer.weigh import evidence_key, quote
 from assay.core.access import Base, Principal
 from assay.core.errors import ToolError
 from assay.core.types import Document, Evidence, Row
-from assay.evidence.weigh import evidence_key, quote
-from assay.index.memory.memory_index import MemoryIndex
+from assay.evaluate.plain_text import WordEmbedder
+from assay.index.memory_index import MemoryIndex
 from assay.index.retrieve import SearchContext
 from assay.ingest.pipeline import passage_context, search_fields
 from assay.ingest.split import split_passages
@@ -25,7 +26,6 @@ from assay.store.access import grants as people
 from assay.store.database import Store
 from assay.store.schema import acceptances, grants
 from assay.store.schema import documents as documents_table
-from assay.testing.word_embedder import WordEmbedder
 
 ANN, BOB = Principal("ann"), Principal("bob")
 TODAY = "2025-07-01"

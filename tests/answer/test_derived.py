@@ -8,9 +8,9 @@ import pytest
 from ferries import document
 
 from assay.answer.checking.judge import JUDGE
-from assay.answer.derived import derive, table_claims
 from assay.core.types import Derivation, Document, Evidence, Passage, Quote, Verdict
-from assay.lookup.tables import look_up
+from assay.tables.derive import derive, table_claims
+from assay.tables.lookup import look_up
 
 
 def evidence(source: Document) -> Evidence:

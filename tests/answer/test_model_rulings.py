@@ -13,9 +13,9 @@ from assay.answer.checking import claim_rules, model_rulings
 from assay.answer.checking.model_rulings import DIFFER, NO_WORDS, JudgeRequest, Ruling, Rulings, agree, combine
 from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Operand, Passage, Quote, Verdict, Working
-from assay.evidence.quotation import within
 from assay.language.injection import TAINT_REASON
-from assay.models.token_estimate import estimate_tokens
+from assay.language.quotation import within
+from assay.models.cost import estimate_tokens
 
 MARK = "0f0f0f0f0f0f"
 KEY, OTHER = "a1b2c3d4", "0000ffff"

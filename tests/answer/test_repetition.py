@@ -10,8 +10,8 @@ from assay.answer.checking.repetition import LONGEST, quote_source, repeats, sta
 from assay.answer.draft import quote_sources
 from assay.core.events import Drafted
 from assay.core.types import Block, Claim, Document, Evidence, Quote, Shape, Verdict
-from assay.evidence.quotation import stands
 from assay.ingest.split import split_passages
+from assay.language.quotation import stands
 
 DOSE = "The maximum dose is 20 mg a day."
 

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from doubles import ChatServer
 from terminal import NOTES, Typed, looked_up
 
 from assay.cli.setup import doctor
@@ -15,7 +16,6 @@ from assay.cli.view import dialogue
 from assay.core.settings import load_settings
 from assay.core.settings_file import with_settings
 from assay.store import facts
-from assay.testing import ChatServer
 from assay.workspace.facade import Workspace, open_workspace
 
 

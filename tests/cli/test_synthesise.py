@@ -17,6 +17,8 @@ from typing import NoReturn
 
 import forked
 import pytest
+from doubles.protocol import role_of
+from doubles.synthesis_replies import synthesis_model
 from terminal import NOTES, PAINT, Typed
 
 from assay.agent.forecast import LOCAL, REMOTE
@@ -25,8 +27,6 @@ from assay.core import private_files
 from assay.core.account import Brief, Pipeline
 from assay.store.runs.history import history
 from assay.synthesis.forecast import SynthesisForecast, forecast, lasting, rounded
-from assay.testing.protocol import role_of
-from assay.testing.synthesis_replies import synthesis_model
 from assay.workspace.facade import Workspace, open_workspace
 
 pytestmark = pytest.mark.long

@@ -12,7 +12,7 @@ from assay.answer.checking.judge import AskModel, CodeThenModel, Judge, sources_
 from assay.answer.checking.model_rulings import Judgement, JudgeRequest, Ruling, Rulings
 from assay.core.events import RULES, Fallback
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
-from assay.evidence.quotation import within
+from assay.language.quotation import within
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from test_table_parts import grid
 from test_table_rows import TEXT, document
 
-from assay.core.reading import AT_ONCE, Block, blocks_after, blocks_around, blocks_before, blocks_within
 from assay.core.types import Document, Table
+from assay.tables.parts import AT_ONCE, Block, blocks_after, blocks_around, blocks_before, blocks_within
 
 
 def library(*rows: int) -> Document:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from assay.agent.toolbox import collection
 from assay.core.errors import UserError
 from assay.core.formats import FORMATS, Format
 from assay.index.search_filter import parse_document_types
-from assay.lookup import catalogue
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda each: each.name)
@@ -25,7 +25,7 @@ def test_a_type_that_is_no_format_is_refused_with_those_that_there_are():
 @pytest.mark.parametrize("format", FORMATS, ids=lambda each: each.name)
 def test_the_nouns_of_a_format_select_it_from_the_collection(format: Format):
     for noun in format.nouns:
-        asked = catalogue.parse(f"How many {noun}s are there?")
+        asked = collection.parse(f"How many {noun}s are there?")
         assert asked is not None and format.name in asked.kinds
 
 

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from test_table_rows import TEXT, balance_sheet, document
 
-from assay.core.table_parts import (
-    MOST_CELLS,
-    MOST_COLUMNS,
-    MOST_ROWS,
-    TablePart,
-    quoted_part,
-    table_part,
-    text_table,
-)
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Table
+from assay.tables.parts import MOST_CELLS, MOST_COLUMNS, MOST_ROWS, TablePart, quoted_part, table_part, text_table
 
 
 def grid(rows: int, columns: int) -> tuple[str, Table]:

@@ -18,7 +18,7 @@ from assay.core.tables import (
     tables_within,
 )
 from assay.core.types import Document, Passage, Table
-from assay.language.passage_context import passage_context
+from assay.tables.labels import passage_context
 
 LINES = [
     "Balance sheet (in millions)",

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.types import Document, Evidence, Passage, Quote
-from assay.evidence.quotation import locate_quote, stands, within
+from assay.language.quotation import locate_quote, stands, within
 
 TEXT = "The valve was re-\nplaced in May. “It leaked,” says the log — for  three\nweeks. Nobody was hurt."
 

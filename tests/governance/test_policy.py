@@ -12,7 +12,7 @@ from assay.core.events import Asked, Checked, Drafted, Gathered, Rephrased, Stak
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
-from assay.governance.review.policy import (
+from assay.governance.reviewing import (
     ALWAYS,
     CLASSES,
     CONFLICTS,

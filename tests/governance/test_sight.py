@@ -42,7 +42,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Plan, PlanStep, Quote, Shape
-from assay.governance.review.visibility import progress_line, redact_event, redact_run
+from assay.governance.reviewing import progress_line, redact_event, redact_run
 
 SECRET = "the tower will be pulled down"
 CLAIM = Claim(SECRET, ("e1",))

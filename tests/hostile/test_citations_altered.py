@@ -12,12 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from assay.answer.checking.judge import JUDGE
+from assay.answer.weigh import evidence_key, quote
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
-from assay.evidence.quotation import locate_quote
-from assay.evidence.weigh import evidence_key, quote
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
+from assay.language.quotation import locate_quote
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
 

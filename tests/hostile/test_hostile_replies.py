@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, ScriptedCall, ScriptedCalls
+from doubles.fill_policies import cooperative_policy, random_policy, reply_by_policy
+from doubles.protocol import role_of
 from hostile_runs import POISONED, Ended, asked, door, kept, of, small_workspace, sound, stocked, typed_end
 from sqlalchemy import func, select
 
@@ -27,9 +30,6 @@ from assay.index.retrieve import readable, retrieve
 from assay.language.injection import is_command
 from assay.store import schema
 from assay.store.runs import records
-from assay.testing import ChatServer, ScriptedCall, ScriptedCalls
-from assay.testing.fill_policies import cooperative_policy, random_policy, reply_by_policy
-from assay.testing.protocol import role_of
 from assay.workspace.facade import Workspace
 
 REPLIES = 10_000 if os.environ.get("ASSAY_SOAK") else 150
@@ -195,7 +195,11 @@ def effects(ended: Ended, opened: Workspace, foreign: str) -> list[str]:
     wrong += [f"{each.passage.doc_id} was found" for each in run.found if each.passage.doc_id == foreign]
     wrong += [f"{foreign} is told of" for each in of(run, ToolRan) if foreign in each.documents]
     results = run.results
-    wrong += [f"{call.tool} ran" for call in run.calls if call.tool not in {*TOOLS, "read_rest"} and not results[call.id].error]
+    wrong += [
+        f"{call.tool} ran"
+        for call in run.calls
+        if call.tool not in {*TOOLS, "read_rest"} and not results[call.id].error
+    ]
     wrong += [f"{call.arguments['k']} passages" for call in run.calls if int(str(call.arguments.get("k", 1))) > 1000]
     wrong += [f"{len(each.calls)} calls at once" for each in of(run, Decided) if len(each.calls) > 3 * AT_ONCE]
     if run.answer is not None:

@@ -11,17 +11,7 @@ from typing import Any
 
 import forked
 import pytest
-from gateway import QUESTION, run_with, script, told
-from hostile_runs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
-
-from assay.core.codec import dumps
-from assay.core.errors import ModelError
-from assay.core.events import Event, Failed, Route
-from assay.core.run import Run
-from assay.core.types import Outcome
-from assay.store.database import Store
-from assay.store.runs import budgets
-from assay.testing import (
+from doubles import (
     ChatServer,
     EndpointFault,
     FaultServer,
@@ -36,6 +26,16 @@ from assay.testing import (
     supported,
     writes,
 )
+from gateway import QUESTION, run_with, script, told
+from hostile_runs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
+
+from assay.core.codec import dumps
+from assay.core.errors import ModelError
+from assay.core.events import Event, Failed, Route
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.store.database import Store
+from assay.store.runs import budgets
 from assay.workspace import ask
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.facade import Workspace
@@ -247,14 +247,14 @@ async def test_a_model_that_answers_a_factual_question_without_searching_abstain
 
 
 async def test_what_a_model_says_without_searching_is_labelled_as_not_from_the_documents(filled: Workspace):
-    question = "sqrt 2, roughly"
-    model = Script(route=direct(), direct=says("About one and a half."))
+    question = "please sing a lullaby for babies"
+    model = Script(route=direct(), direct=says("Sleep, little one."))
     with ChatServer(model.answer) as server:
         run = (await asked(door(filled, server.url), question)).run
         assert run.answer and run.answer.outcome is Outcome.direct
-        assert run.answer.said == "About one and a half." and not run.answer.claims
+        assert run.answer.said == "Sleep, little one." and not run.answer.claims
         assert "not from your documents" in told(run, filled).lower()
-        off = Script(route=direct(), weigh=keeps("sqrt"), decide=no_calls(), plan=one_step(question))
+        off = Script(route=direct(), weigh=keeps("lullaby"), decide=no_calls(), plan=one_step(question))
         server.answer = off.answer
         run = (await asked(door(filled, server.url, llm_general=False), question)).run
     assert run.calls and run.answer and run.answer.outcome is Outcome.abstained and not run.answer.said

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from assay.core.types import Hit, Passage
+from assay.evaluate.plain_text import WordEmbedder
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, capped, fuse
-from assay.index.hit_list import HitList, hit_list, pick
 from assay.index.lance import rows
+from assay.index.protocol import HitList, hit_list, pick
 from assay.ingest.sources import SourceFile
-from assay.testing.word_embedder import WordEmbedder
 from assay.workspace.facade import open_workspace
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import UserError
-from assay.index.table_kinds import TableKinds, asked_tables, learn_kinds
 from assay.ingest.sources import find_sources
 from assay.language.glossary import Glossary, asked_measures, asked_rows, load_glossary
-from assay.language.table_labels import TableLabels, table_labels
 from assay.language.terms import content_terms
+from assay.tables.labels import TableKinds, TableLabels, asked_tables, learn_kinds, table_labels
 from assay.workspace.facade import open_workspace
 
 # A trade that no glossary knows: every site has a bill of materials, and extracts of it.

@@ -13,8 +13,8 @@ from assay.core.types import Table
 from assay.ingest.formats import delimited, html, plain
 from assay.ingest.formats.ooxml import docx, pptx, xlsx
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.ingest.tables import caption_above
 from assay.language.units import find_units
+from assay.tables.build import caption_above
 
 LIMITS = FileLimits()
 GRID = [

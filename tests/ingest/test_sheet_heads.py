@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-from assay.core.table_parts import quoted_part
 from assay.core.tables import table_rows
 from assay.core.types import Document
 from assay.ingest.formats import delimited
 from assay.ingest.formats.detect import read
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.ingest.split import split_passages
+from assay.tables.parts import quoted_part
 
 LIMITS = FileLimits()
 Rows = Sequence[Sequence[object]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.lookup.catalogue import CatalogueQuestion, Limit, Listed, Wanted, mentions, parse, select
+from assay.agent.toolbox.collection import CatalogueQuestion, Limit, Listed, Wanted, mentions, parse, select
 
 SHELF = [
     Listed("1", "tides.pdf", "Tides of the northern sound", ("Ada Moss",), "2021-03-02", "pdf"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ferries import document
 
-from assay.lookup.tables import ROWS, TableAnswer, as_date, as_number, look_up
+from assay.tables.lookup import ROWS, TableAnswer, as_date, as_number, look_up
 
 
 def ask(question: str) -> TableAnswer | None:

@@ -13,11 +13,21 @@ from hypothesis import strategies as st
 from loopback import Loopback, Naps, chats, drips, hangs, says
 
 from assay.core.errors import ModelError, TooLong
+from assay.models.cost import estimate_tokens, fit_to_tokens, prompt_tokens
+from assay.models.endpoint import (
+    ChatEndpoint,
+    adaptation_for,
+    entry_of,
+    is_permanent,
+    is_too_long,
+    parse_refusal,
+    read_reply,
+    request_body,
+    stated_window,
+    window_of,
+    without_thoughts,
+)
 from assay.models.llm import Message, Prompt, Reply, ToolSpec
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens, prompt_tokens
-from assay.models.wire.chat import read_reply, request_body, without_thoughts
-from assay.models.wire.endpoint import ChatEndpoint, entry_of, window_of
-from assay.models.wire.refusals import adaptation_for, is_permanent, is_too_long, parse_refusal, stated_window
 
 KEY = "sk-very-secret-1234"
 PROMPT = Prompt((Message("system", "Be brief."), Message("user", "Who are you?")), max_tokens=50, temperature=0.2)

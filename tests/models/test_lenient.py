@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.models.wire.json_extract import DEEPEST, LARGEST, UnreadableReply, extract_json, fit, read, strip_thoughts
+from assay.models.replies import DEEPEST, LARGEST, UnreadableReply, extract_json, fit, read, strip_thoughts
 
 
 class Weight(BaseModel):

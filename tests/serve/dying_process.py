@@ -24,13 +24,13 @@ POINTS = (
 
 
 def install(point: str, times: int) -> None:
+    from assay.evaluate.plain_text import WordEmbedder
     from assay.models import factory
     from assay.models.meter import StoreLedger
     from assay.store import documents
+    from assay.store.blobs import BucketUploads, FolderUploads
     from assay.store.database import Store
     from assay.store.runs import records, underway
-    from assay.store.uploads import BucketUploads, FolderUploads
-    from assay.testing import WordEmbedder
 
     factory.embedder_for = lambda *_: WordEmbedder()
     left = [times]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from doubles import Script, supported, verdicts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,14 +30,13 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
+from assay.models.cost import estimate_tokens
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import estimate_tokens
 from assay.synthesis import state
 from assay.synthesis.stages import audience
 from assay.synthesis.state import evidence_key
 from assay.synthesis.writing import rewrite
-from assay.testing import Script, supported, verdicts
 
 PUMP = "The Carrow pump does not start below 4 degrees, since its oil thickens in the cold."
 OIL = "Ines Tallow measured the viscosity of the oil in 2021 and found that it doubles between 12 and 4 degrees."

@@ -10,7 +10,7 @@ from orchard import CANKERED, HIVED, PRUNED, THREE, asked, context, document, do
 from assay.core.account import Portrait
 from assay.core.run import Run
 from assay.core.types import Document
-from assay.evidence.quotation import stands
+from assay.language.quotation import stands
 from assay.synthesis import state
 from assay.synthesis.reading import abstracts
 from assay.synthesis.stages import describe

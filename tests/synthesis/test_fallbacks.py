@@ -11,7 +11,7 @@ from assay.core.account import Pipeline, Portrait, Readability, Translation
 from assay.core.events import RULES, Described, Fallback, InsightsDrawn, Revised, Translated
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.governance.rebuilt_prompts import refusal
+from assay.governance.replay import refusal
 from assay.synthesis import state
 from assay.synthesis.output import account
 from assay.synthesis.stages import narrate, settle

@@ -15,10 +15,10 @@ from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS
 from assay.answer.checking.judge import JUDGE, Judge
 from assay.answer.evidence_text import Sources
+from assay.answer.weigh import Assessor, BatchLimits
 from assay.core.events import Event, ModelReplied, Narrowed, Withheld
 from assay.core.run import Run
 from assay.core.types import Answer, Document
-from assay.evidence.assess import Assessor, BatchLimits
 from assay.language.glossary import Glossary, load_glossary
 from assay.models.ask import UNKNOWN_WINDOW, ask
 from assay.models.llm import Role

@@ -16,7 +16,7 @@ from assay.core.events import (
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Evidence, PlanStep
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens, shorten_path
+from assay.models.cost import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts.fence import context_label, fence, fence_mark
 
 ROUNDS = 3  # number of recent rounds whose results are shown in full

@@ -11,11 +11,11 @@ from typing import Protocol, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
+from assay.answer.weigh import evidence_key
 from assay.core.access import Scope
 from assay.core.errors import ToolError
 from assay.core.events import Found
 from assay.core.types import Document, Evidence, Hit, Passage
-from assay.evidence.weigh import evidence_key
 from assay.index.filters import EVERYTHING, Eq, Filter, both, matches
 from assay.index.retrieve import SearchContext, permitted, readable, retrieve
 from assay.index.search_filter import filter_fields

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from assay.core.events import HistorySummarised
 from assay.core.run import Run
 from assay.core.types import Exchange
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import fence
 
 DIRECT = "(not from the documents)"  # before the answer of such a turn

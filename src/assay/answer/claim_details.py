@@ -12,7 +12,7 @@ from assay.answer.checking.model_rulings import DIFFER
 from assay.answer.checking.source import cited_texts
 from assay.core.events import RULES, Checked, Event
 from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
-from assay.language.locate import find_words, line_at
+from assay.language.quotation import find_words, line_at
 
 CODE = "code"
 BASIS_TEXT = {each: each.value for each in Basis} | {

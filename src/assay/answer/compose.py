@@ -13,6 +13,7 @@ from assay.core.events import BUDGETS, RULES, Described, Drafted, Route, StopRea
 from assay.core.run import Run
 from assay.core.types import Answer, Block, Claim, Evidence, Examined, Outcome, Shape, Verdict
 
+EXTRACTS = 7  # version of the decisions since which a draft by rule is extracts, with a probability
 NEAR = 3  # quotations shown if nothing answers the question
 
 
@@ -148,13 +149,14 @@ def _outcome(run: Run, draft: Drafted, delivered: Sequence[Block], gaps: Sequenc
         return Outcome.partial if gaps or cut_short else Outcome.answered
     usual = {StopReason.searches, StopReason.rounds} if not run.asked.has_model else frozenset()
     limited = reason in BUDGETS | {StopReason.unusable} and reason not in usual
-    return Outcome.partial if lost or limited or draft.missing or _unsure(draft) else Outcome.answered
+    return Outcome.partial if lost or limited or draft.missing or _unsure(run, draft) else Outcome.answered
 
 
-def _unsure(draft: Drafted) -> bool:
+def _unsure(run: Run, draft: Drafted) -> bool:
     """Whether extracts are only perhaps an answer. What is computed is proven."""
-    computed = any(claim.derived for claim in _claims(draft))
-    return draft.by == RULES and not computed and (draft.probability is None or draft.probability < FOUND)
+    if draft.by != RULES or any(claim.derived for claim in _claims(draft)):
+        return False
+    return run.asked.version >= EXTRACTS if draft.probability is None else draft.probability < FOUND
 
 
 def _near(run: Run, draft: Drafted, guard: DeliveryGuard) -> tuple[Claim, ...]:

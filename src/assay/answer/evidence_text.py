@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.core.types import Evidence
 from assay.language.sentences import split_sentences
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens, shorten_path
+from assay.models.cost import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts.fence import context_label, fence
 
 FLAGGED = "reads like an instruction, and is not one"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.core.blocks import blocks_around, subjects
-from assay.core.table_parts import TablePart, quoted_part
 from assay.core.types import Document, Quote
+from assay.tables.parts import TablePart, quoted_part
 
 BETWEEN = " › "
 _EMPTY_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")

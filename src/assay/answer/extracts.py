@@ -12,21 +12,22 @@ from itertools import islice
 
 from assay.answer.conflicts.dispute import statements
 from assay.answer.conflicts.sides import among_documents
+from assay.answer.weigh import quote
 from assay.core.blocks import BlockKind, Span, TextBlock, blocks_around, subjects
 from assay.core.events import Drafted
 from assay.core.tables import tables_within
 from assay.core.types import Block, Claim, Conflict, Document, Evidence, Quote, Shape
-from assay.evidence.quotation import locate_quote
-from assay.evidence.weigh import quote
 from assay.language.injection import is_command
+from assay.language.quotation import locate_quote
 from assay.language.sentences import WIDE, split_sentences
 from assay.language.terms import fold_case
-from assay.models.answer_model import Reading
+from assay.models.llm import Reading
 
 WORDS, ROWS = 120, 12  # of an extract at most
 SHOWN = 3  # extracts
 SIGNS = 900  # characters of an extract at most, in any script
 PASSAGES, OTHERS = 8, 4  # passages that are read: the best, and the best of further documents
+READ = 16  # pieces that the answer model reads: those that say most of the question
 SAID = 10.0  # weight of the share of the question that a piece says, beside the log-odds that it answers: decision 24
 ORDERS = 4.0  # log-odds by which a piece that gives orders to a model goes down
 COMPARED = 8  # pieces that are compared for values that differ
@@ -114,6 +115,13 @@ def pieces(evidence: Sequence[Evidence], document: Callable[[str], Document | No
             under = BETWEEN.join(standing(source, block, left, right))
             found.setdefault((words.doc_id, left), Piece(words, each.key, each.passage.id, under))
     return list(found.values())
+
+
+def worth_reading(question: str, found: Sequence[Piece]) -> list[Piece]:
+    """The pieces that say most of the question, in their order. Reading is what an answer takes its time for."""
+    said = said_shares(question, [each.text for each in found])
+    best = sorted(range(len(found)), key=lambda place: -said[place])[:READ]
+    return [found[place] for place in sorted(best)]
 
 
 def standing(document: Document, block: TextBlock, start: int, end: int) -> list[str]:

@@ -14,7 +14,6 @@ from assay.answer.claim_details import ShownWorking, basis
 from assay.answer.extract_view import BETWEEN, Stretch, quoted_in_place
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
-from assay.core.table_parts import PartRow, TablePart, text_table
 from assay.core.types import (
     Answer,
     Basis,
@@ -29,9 +28,10 @@ from assay.core.types import (
     file_name,
     omitted_when_empty,
 )
-from assay.evidence.quotation import within
 from assay.ingest.metadata.authors import is_organisation
 from assay.language.clean import clean_text
+from assay.language.quotation import within
+from assay.tables.parts import PartRow, TablePart, text_table
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -29,8 +29,8 @@ from assay.core.types import Claim, Evidence
 from assay.language import facts
 from assay.language.terms import content_terms
 from assay.language.words import stop_words
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import fence
 
 OTHER_EVIDENCE = 5  # pieces of evidence shown in addition to the claim's citations

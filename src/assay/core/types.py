@@ -149,7 +149,7 @@ class Passage:
     end: int
     heading: str = ""
     page: int | None = None
-    context: str = omitted_when_empty("")  # what it does not say: `language/passage_context.py`
+    context: str = omitted_when_empty("")  # what it does not say: `tables/labels.py`
 
     @property
     def above(self) -> str:

@@ -10,11 +10,11 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from assay.answer.render import claim_text, one_line
+from assay.answer.suggest import AnsweredQuestion, questions_of
 from assay.core.errors import UserError
 from assay.core.events import Decision, FeedbackKind
 from assay.core.types import Answer, Document, Evidence, Outcome, file_name
 from assay.evaluate.cases import Case
-from assay.lookup.suggest import AnsweredQuestion, questions_of
 from assay.workspace.facade import Workspace
 
 MOST = 10_000  # decisions and feedback that are read

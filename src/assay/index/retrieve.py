@@ -18,18 +18,17 @@ from assay.core.access import Scope
 from assay.core.types import Hit, Passage
 from assay.index.filters import EVERYTHING, Filter, In, Not, both
 from assay.index.fusion import Ranking, capped, diverse, fuse, spread
-from assay.index.hit_list import HitList, hit_list, pick
 from assay.index.named_documents import NamedWeights, NameTable, name_table, named_document, weigh_named, words_of_names
-from assay.index.protocol import Index
-from assay.index.table_kinds import AskedTable, TableKinds, asked_tables, learn_kinds
+from assay.index.protocol import HitList, Index, hit_list, pick
 from assay.language.glossary import Glossary, load_glossary
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
-from assay.models.answer_model import AnswerModel
 from assay.models.embedder import Embedder
+from assay.models.llm import AnswerModel
 from assay.models.reranker import Reranker
 from assay.store import documents
 from assay.store.database import Store
+from assay.tables.labels import AskedTable, TableKinds, asked_tables, learn_kinds
 
 NAMED_DEPTH = 4  # times the pool, inside the documents that a question names
 NAMED_LEXICAL = 0.1  # the weight of the lexical score there: the words of its name occur in all passages of a document

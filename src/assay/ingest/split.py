@@ -16,8 +16,8 @@ from itertools import accumulate, pairwise
 from assay.core.blocks import BlockKind, TextBlock, block_at, find_blocks, subjects
 from assay.core.tables import row_spans
 from assay.core.types import Document, Passage, Section
-from assay.language.passage_context import passage_context
 from assay.language.sentences import split_sentences
+from assay.tables.labels import passage_context
 
 Span = tuple[int, int]
 Tokens = Callable[[str], int]

@@ -31,14 +31,12 @@ from assay.core.events import DocumentEdited, DocumentMarked
 from assay.core.formats import format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified_title
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
-from assay.language.passage_context import passage_context
-from assay.language.table_labels import TableLabels, table_labels
 from assay.store import place_lists
 from assay.store.database import Store
-from assay.store.dialect import insert_new, one_of
-from assay.store.prepared import Prepared
+from assay.store.dialect import Prepared, insert_new, one_of
 from assay.store.runs import records
 from assay.store.schema import bases, documents, leftovers, tables, texts
+from assay.tables.labels import TableLabels, passage_context, table_labels
 
 BLOCK = 4096  # bytes that the smallest file takes on a disk
 PENDING, READY, UNREADABLE, REPLACED = "pending", "ready", "unreadable", "replaced"

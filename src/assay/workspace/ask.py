@@ -15,6 +15,7 @@ from assay.agent.limits import ROUNDS, SET_ROUNDS, Limits
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
+from assay.answer.weigh import Assessor
 from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
 from assay.core.events import (
@@ -35,9 +36,8 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Document
-from assay.evidence.assess import Assessor
-from assay.governance.review.gate import any_review, review_requirement
-from assay.governance.tracing.export import export_spans
+from assay.governance.reviewing import any_review, review_requirement
+from assay.governance.spans import export_spans
 from assay.index.search_filter import count_left_out
 from assay.models.factory import has_model
 from assay.models.llm import Role

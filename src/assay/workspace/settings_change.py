@@ -16,8 +16,7 @@ from assay.core.errors import UserError
 from assay.core.events import Checkpoint, SettingChanged
 from assay.core.settings import FILE, PREFIX, Settings, changed_settings, load_settings, shown_value
 from assay.core.settings_file import write_settings
-from assay.governance.review.gate import parse_reviewers
-from assay.governance.review.policy import parse_policy
+from assay.governance.reviewing import parse_policy, parse_reviewers
 from assay.store.runs import records
 from assay.workspace.ask import parse_checkpoints
 from assay.workspace.context import WorkspaceContext

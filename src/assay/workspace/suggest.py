@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from assay.answer.suggest import questions_of
 from assay.core.run import Run
 from assay.core.types import Document
-from assay.lookup.suggest import questions_of
 from assay.store import document_list
 from assay.store.documents import READY
 from assay.workspace.context import WorkspaceContext

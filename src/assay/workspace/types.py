@@ -14,9 +14,9 @@ from assay.core.types import Exchange
 if TYPE_CHECKING:
     from assay.agent.forecast import Error, Reached
     from assay.agent.tool import Tool
+    from assay.answer.weigh import Assessor
     from assay.core.events import Reviewed
     from assay.core.types import Answer, Basis, Claim, Evidence
-    from assay.evidence.assess import Assessor
     from assay.store.erasure import Backup
     from assay.store.runs.forecasts import WorkEstimate, WorkKind
     from assay.store.runs.reviews import Review

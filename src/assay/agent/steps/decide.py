@@ -14,7 +14,8 @@ from assay.agent.hops.scoring import Lead
 from assay.agent.past_searches import build_calls, past_searches
 from assay.agent.steps.read_evidence import FIRST, is_split, joined_parts, second_question, second_search
 from assay.agent.tool import checked, schema_of
-from assay.agent.toolbox.catalogue import catalogue
+from assay.agent.toolbox.collection import catalogue
+from assay.agent.toolbox.collection import parse as parse_catalogue
 from assay.agent.toolbox.follow import follow
 from assay.agent.toolbox.read_rest import read_rest
 from assay.agent.toolbox.read_rows import read_rows
@@ -26,10 +27,9 @@ from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Document, Scalar
 from assay.language.terms import content_terms, fold_case
-from assay.lookup.catalogue import parse as parse_catalogue
-from assay.lookup.tables import look_up
 from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
+from assay.tables.lookup import look_up
 
 WIDE, WIDTH = (
     50,

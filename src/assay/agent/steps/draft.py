@@ -18,10 +18,11 @@ from assay.agent.steps.read_evidence import (
     second_search,
 )
 from assay.agent.steps.rework import draft_rework
+from assay.agent.toolbox import collection
 from assay.agent.toolbox.read_rows import read_rows
 from assay.agent.turns import conversation, documents_of, render_history
-from assay.answer import derived, extracts, greetings
 from assay.answer import draft as drafting
+from assay.answer import extracts, greetings
 from assay.core.events import (
     RULES,
     Drafted,
@@ -31,10 +32,10 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Derivation, Shape, Verdict
 from assay.language.glossary import describe_measures
-from assay.lookup import catalogue
-from assay.lookup.tables import look_up
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+from assay.tables import derive
+from assay.tables.lookup import look_up
 
 CONVERSATION = 800  # tokens of it shown for a direct reply
 LONG, SHORT = 12_000, 1_200  # tokens of evidence shown to the writer; more confuses a small model
@@ -176,9 +177,9 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
         document = context.document(str(call.arguments["document"]))
         question = second_question(run) if second_search(run) else run.question
         found = look_up(question, [document] if document else [])
-        blocks = derived.table_claims(found, run.evidence, document) if found and document else ()
+        blocks = derive.table_claims(found, run.evidence, document) if found and document else ()
         return (*blocks, *_led_there(run, context)) if blocks else ()
-    asked = catalogue.parse(run.question)
+    asked = collection.parse(run.question)
     ids = {each.passage.id for each in result.found}
     own = [each for each in run.evidence if each.passage.id in ids]
     by_document = {each.passage.doc_id: each for each in own}
@@ -188,7 +189,7 @@ def _computed(run: Run, context: RunContext) -> tuple[Block, ...]:
     rule = Derivation(asked.wanted.value)
     left = str(result.left) if result.left else ""
     quotes, keys = [each.quote for each in operands], [each.key for each in operands]
-    claim = derived.derive(rule, quotes, keys, context.document, left)
+    claim = derive.derive(rule, quotes, keys, context.document, left)
     return (Block((claim,)),)
 
 

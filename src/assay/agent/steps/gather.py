@@ -13,8 +13,10 @@ from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.steps.read_evidence import LED
 from assay.agent.steps.rework import reuse_evidence
-from assay.agent.toolbox.catalogue import catalogue
+from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.read_rows import read_rows
+from assay.answer import weigh
+from assay.answer.weigh import BatchLimits, Weighed, Weights
 from assay.core.errors import ModelError
 from assay.core.events import (
     RULES,
@@ -29,11 +31,8 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Evidence
-from assay.evidence import assess, weigh
-from assay.evidence.assess import BatchLimits, Weighed, Weights
 from assay.language.injection import is_suspicious
-from assay.models.answer_model import AnswerModel
-from assay.models.llm import Role
+from assay.models.llm import AnswerModel, Role
 from assay.models.meter import NoReply
 
 ONE_SHOT = 8  # passages that go to the writer as they are
@@ -65,7 +64,7 @@ async def gather_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
     if reader is not None:
         yield await _by_answer_model(run, context, reader, sent)
         return
-    shared = assess.batches(sent, context.window(Role.weigh), _width(context))
+    shared = weigh.batches(sent, context.window(Role.weigh), _width(context))
     groups = [group for group in shared if any(found.passage.id in waiting for found in group)]
     if run.every:
         async for event in _weigh_in_turn(run, context, groups):
@@ -135,22 +134,22 @@ async def _weighed(run: Run, context: RunContext, group: Sequence[Found]) -> Gat
     shown = {f"P{place}": each.passage for place, each in enumerate(group, 1)}
 
     def build_prompt(room: int) -> Mapping[str, str]:
-        return assess.build_prompt(run.question, parts, group, titles, mark(run), room)
+        return weigh.build_prompt(run.question, parts, group, titles, mark(run), room)
 
     reply = await context.ask(
         Role.weigh,
         "weigh",
         Weights,
         build_prompt,
-        schema=assess.schema(len(group)),
+        schema=weigh.schema(len(group)),
         documents=sorted({each.passage.doc_id for each in group}),
-        max_tokens=150 + assess.REPLY * len(group),
+        max_tokens=150 + weigh.REPLY * len(group),
     )
     if isinstance(reply, NoReply):
-        ruled = _gathered(assess.weigh_by_words(run.query, parts, group, context.cutoff), RULES)
+        ruled = _gathered(weigh.weigh_by_words(run.query, parts, group, context.cutoff), RULES)
         return replace(ruled, why=reply.detail, fallback=(reply.why,))
     weights, by = reply
-    return _gathered(assess.read(weights.passages, shown, run.question, context.cutoff), by)
+    return _gathered(weigh.read(weights.passages, shown, run.question, context.cutoff), by)
 
 
 async def _by_answer_model(run: Run, context: RunContext, reader: AnswerModel, sent: Sequence[Found]) -> Gathered:
@@ -167,7 +166,7 @@ async def _by_answer_model(run: Run, context: RunContext, reader: AnswerModel, s
         replace(each, span=(max(0, each.span[0] - left), max(0, each.span[1] - left)))
         for each, left in zip(best, above, strict=True)
     ]
-    return _gathered(assess.weigh_by_readings(run.query, passages, readings, worth, context.cutoff), reader.name)
+    return _gathered(weigh.weigh_by_readings(run.query, passages, readings, worth, context.cutoff), reader.name)
 
 
 async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> Gathered:
@@ -182,7 +181,7 @@ async def _by_the_team(run: Run, context: RunContext, sent: Sequence[Found]) -> 
         )
     except Exception as error:  # a custom assessor may raise anything; the run can be resumed after a fix
         raise ModelError(f"The assessor failed ({type(error).__name__}: {error}).") from error
-    return _gathered(assess.read(list(weights), shown, run.question, context.cutoff), "assessor")
+    return _gathered(weigh.read(list(weights), shown, run.question, context.cutoff), "assessor")
 
 
 def _gathered(weighed: Weighed, by: str) -> Gathered:

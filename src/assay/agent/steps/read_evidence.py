@@ -10,12 +10,11 @@ from assay.agent.context import RunContext
 from assay.agent.hops import scoring
 from assay.agent.past_searches import past_searches
 from assay.agent.toolbox.follow import follow
-from assay.answer import extracts
+from assay.answer import extracts, weigh
 from assay.answer.extracts import ReadPiece
 from assay.core.events import Call, StepAnswered
 from assay.core.run import Run
 from assay.core.types import Evidence
-from assay.evidence import weigh
 from assay.language.identify import identify_language
 from assay.language.terms import content_terms, fold_case
 
@@ -43,7 +42,7 @@ async def read_evidence(run: Run, context: RunContext, question: str, first: Seq
         weighed = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
     places = {passage: place for place, passage in enumerate(first)}
     weighed = sorted(weighed, key=lambda each: places.get(each.passage.id, len(places)))
-    found = extracts.pieces(extracts.best_passages(weighed), context.document)
+    found = extracts.worth_reading(question, extracts.pieces(extracts.best_passages(weighed), context.document))
     model = context.tool_context.search_context.answer_model
     readings = await model.read(question, [each.text for each in found]) if model else None
     read = extracts.read_pieces(question, found, readings)

@@ -15,9 +15,9 @@ from assay.agent.toolbox import TOOLS
 from assay.core.events import Decided, Event, Found, Gathered, Mode, Route, ToolRan
 from assay.core.run import Run
 from assay.core.types import Hit, Passage
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
 from assay.prompts.fence import context_label, fence
 
 OVERLAP = 0.7  # share of a passage that another one holds, from which on it says nothing new

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.agent.tool import Tool
-from assay.agent.toolbox.catalogue import catalogue
+from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.compare_documents import compare_documents
 from assay.agent.toolbox.custom import admit_tool, load_tools
 from assay.agent.toolbox.extract_entities import extract_entities

@@ -14,9 +14,9 @@ from assay.agent.tool import Result, Within, as_found, tool
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import document_named, shown
 from assay.agent.toolbox.results import Piece, quoted, sentences_about
+from assay.answer.weigh import evidence_key
 from assay.core.errors import ToolError
 from assay.core.types import Hit
-from assay.evidence.weigh import evidence_key
 from assay.index.filters import Eq
 from assay.prompts.fence import fence
 from assay.store.documents import Entry

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from assay.agent.tool_context import ToolContext
 from assay.agent.toolbox.documents import shown
+from assay.answer.weigh import evidence_key, rarity
 from assay.core.errors import ToolError
 from assay.core.types import Passage
-from assay.evidence.weigh import evidence_key, rarity
 from assay.language import sentences
 from assay.language.terms import content_terms
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.prompts.fence import context_label, fence
 
 SHORTEST = 40  # tokens; shorter excerpts are not worth showing

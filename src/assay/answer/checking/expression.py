@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 from assay.language.dates import Day, dates
-from assay.language.locate import find_words
 from assay.language.quantities import Readings, figures
+from assay.language.quotation import find_words
 
 LONGEST, DEEPEST, LARGEST_POWER = 1000, 150, 100
 EXACT = Context(prec=40, Emax=400, Emin=-400)

@@ -10,16 +10,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from assay.answer import derived
 from assay.answer.checking import claim_rules, model_rulings
 from assay.answer.checking.model_rulings import Judgement, JudgeRequest
 from assay.answer.evidence_text import Sources
 from assay.core.events import RULES
 from assay.core.types import Claim, Document, Evidence, Verdict
-from assay.evidence.quotation import lies_in, stands, within
 from assay.language.injection import note_taint
+from assay.language.quotation import lies_in, stands, within
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+from assay.tables import derive
 
 Documents = Callable[[str], Document | None]
 
@@ -93,7 +93,7 @@ class CodeThenModel:
         if len(cited) < len(set(claim.cites)):
             return claim_rules.unsupported(claim, "it cites evidence that this run did not gather")
         if claim.derived is not None:
-            wrong = derived.fault(claim, evidence, document)
+            wrong = derive.fault(claim, evidence, document)
             if wrong:
                 return claim_rules.unsupported(claim, wrong)
             return note_taint(

@@ -13,14 +13,14 @@ from assay.answer.checking.claim_rules import HEDGE, by_rule
 from assay.answer.checking.source import cited_texts
 from assay.answer.claims import accept_clause
 from assay.answer.evidence_text import Sources, quotations
+from assay.answer.weigh import quote
 from assay.core.types import Claim, Evidence, Quote, Verdict
-from assay.evidence.quotation import locate_quote
-from assay.evidence.weigh import quote
 from assay.language.dates import with_weekday
 from assay.language.glossary import Glossary, describe_measures
 from assay.language.injection import note_taint
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.language.quotation import locate_quote
+from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import fence
 
 VERDICTS = ("supported", "partial", "unsupported", "contradicted")

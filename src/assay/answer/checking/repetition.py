@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from assay.answer.weigh import quote
 from assay.core.blocks import BlockKind, TextBlock, find_blocks
 from assay.core.types import Claim, Evidence, Passage
-from assay.evidence.quotation import SAME
-from assay.evidence.weigh import quote
 from assay.language.injection import is_command, is_suspicious
+from assay.language.quotation import SAME
 from assay.language.sentences import Span, is_statement, is_table_row, split_statements
 from assay.language.terms import content_terms
 

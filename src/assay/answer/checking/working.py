@@ -14,8 +14,8 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, l
 from assay.answer.checking.expression import EXACT, LONGEST, Expression, InvalidExpression, Quantity, Result, is_count
 from assay.core.types import Basis, Working
 from assay.language.dates import dates
-from assay.language.locate import find_words, line_at
 from assay.language.quantities import Number, Readings, figures, readings
+from assay.language.quotation import find_words, line_at
 from assay.language.units import scale_in
 
 MOST_OPERANDS = 200

@@ -84,8 +84,7 @@ def show(hits: Sequence[Hit], document: Callable[[str], Document | None]) -> Non
 
 def passage_lines(passage: Passage, document: Document | None, width: int) -> list[str]:
     """A passage as lines: rows of a table under its header, in columns if they fit; all else on one line."""
-    from assay.core.reading import blocks_within
-    from assay.core.table_parts import text_table
+    from assay.tables.parts import blocks_within, text_table
 
     if document is None or not document.tables:
         return [" ".join(passage.text.split())]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
+    from assay.serve.process import WorkerProcesses
     from assay.serve.state import ServeOptions
-    from assay.serve.worker_processes import WorkerProcesses
     from assay.workspace.facade import Workspace as Opened
 
 LOCK = ".serve.lock"
@@ -74,9 +74,9 @@ def serve(
     """Serve the page and the API, until Ctrl-C. Runs go on where they were when it starts again."""
     from assay.core.access import LOCAL
     from assay.core.errors import UserError
-    from assay.serve.local_token import load_token
+    from assay.serve.guard import load_token
+    from assay.serve.process import WorkerProcesses
     from assay.serve.state import ServeOptions
-    from assay.serve.worker_processes import WorkerProcesses
     from assay.workspace.facade import open_workspace
 
     serving = ServeOptions(
@@ -191,7 +191,7 @@ def _run(
     with workers:
         ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
     say("Closed. Unfinished runs continue when the server starts again.")
-    if server.engine.stuck:  # the interpreter would wait for that thread; its work is resumed later
+    if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
         os._exit(0)
 
 

@@ -56,7 +56,7 @@ def worker(
         asyncio.run(_work(server, with_server=with_server))
         if not with_server:
             say("Ended. Unfinished runs are taken up by another worker, or by the next one.")
-        if server.engine.stuck:  # the interpreter would wait for that thread; its work is resumed later
+        if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
             os._exit(0)
 
 
@@ -66,7 +66,7 @@ async def _work(server: Server, *, with_server: bool) -> None:
     import sys
     import threading
 
-    from assay.serve.working import work_until
+    from assay.serve.housekeeping import work_until
 
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):

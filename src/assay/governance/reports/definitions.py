@@ -10,7 +10,19 @@ from statistics import mean
 from assay.core.events import Planned
 from assay.core.run import Run
 from assay.governance.reports import ReportKind
-from assay.governance.reports.figures import RunFigures, figures
+from assay.governance.reports.figures import (
+    ForecastAccuracy,
+    RoleSpending,
+    RunFigures,
+    RunGroup,
+    ToolWeek,
+    cap_share,
+    figures,
+    group_by_week,
+    override_share,
+    unusual_runs,
+    unusual_weeks,
+)
 from assay.governance.reports.report import (
     OUTLIERS,
     Cell,
@@ -21,17 +33,6 @@ from assay.governance.reports.report import (
     median_or_none,
     render_report,
     share,
-)
-from assay.governance.reports.rows import (
-    ForecastAccuracy,
-    RoleSpending,
-    RunGroup,
-    ToolWeek,
-    cap_share,
-    group_by_week,
-    override_share,
-    unusual_runs,
-    unusual_weeks,
 )
 from assay.governance.reports.thresholds import BY_NAME, DAYS, THRESHOLDS, Threshold, format_figure, quantile
 from assay.store.database import Store

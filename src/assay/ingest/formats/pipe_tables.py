@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assay.core.types import Table
-from assay.ingest.tables import GridCell, GridRow, build_table, caption_above
+from assay.tables.build import GridCell, GridRow, build_table, caption_above
 
 _RULE = re.compile(r"^[ \t]*+\|?(?:[ \t]*+:?-{1,200}:?[ \t]*+\|)+(?:[ \t]*+:?-{1,200}:?[ \t]*+)?$")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from assay.core.tables import LINES
-from assay.ingest.tables import LONGEST_NAME, YEAR_IN, header_units, is_name, is_title
 from assay.language.units import find_units, names_unit, only_declares
+from assay.tables.build import LONGEST_NAME, YEAR_IN, header_units, is_name, is_title
 
 _LONGEST_PERIOD = 40  # characters
 _TITLES = 3  # lines of a caption

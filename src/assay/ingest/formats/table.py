@@ -15,8 +15,8 @@ from assay.ingest.formats.sheet_head import Header, SheetHead, is_header, read_h
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.metadata.file_fields import plausible_title
 from assay.ingest.parsed import FileLimits
-from assay.ingest.tables import GridCell, GridRow, build_table, caption_above, find_header, is_name
 from assay.language.clean import tidy_whitespace
+from assay.tables.build import GridCell, GridRow, build_table, caption_above, find_header, is_name
 
 MOST_TITLES = 10  # lines above the tables of a sheet that are looked at
 

@@ -14,8 +14,8 @@ from statistics import median
 from assay.core.tables import LINES
 from assay.core.types import Table
 from assay.ingest.pdf.layout import TextLine
-from assay.ingest.tables import CAPTION, GridCell, GridRow, build_table
 from assay.language.units import find_units, only_declares
+from assay.tables.build import CAPTION, GridCell, GridRow, build_table
 
 _MARKS = r"[*†‡§]{0,3}"
 _VALUE = re.compile(

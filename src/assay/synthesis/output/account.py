@@ -10,8 +10,8 @@ from assay.core.account import Account, Relation, SpineSentence
 from assay.core.events import Gathered, fallbacks
 from assay.core.run import Run
 from assay.core.types import Answer, Document
-from assay.evidence.quotation import stands
 from assay.language.injection import is_suspicious
+from assay.language.quotation import stands
 from assay.synthesis import state
 from assay.synthesis.output import diagnostics
 from assay.synthesis.stages.coverage import ledger

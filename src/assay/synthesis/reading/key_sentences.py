@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.agent.context import RunContext
+from assay.answer.weigh import quote
 from assay.core.types import Document, Passage, Quote
-from assay.evidence.weigh import quote
 from assay.language.injection import is_command
 from assay.language.sentences import split_sentences
 from assay.synthesis.reading import abstracts

@@ -13,9 +13,9 @@ from assay.core.account import Insight, Question, QuestionKind, Relation, Relati
 from assay.core.events import Event, Gathered, InsightsDrawn, Merged, Paired, Related
 from assay.core.run import Run
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
-from assay.evidence.quotation import lies_in, stands
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
+from assay.language.quotation import lies_in, stands
 from assay.language.sentences import split_sentences
 from assay.language.terms import fold_case
 from assay.synthesis import state

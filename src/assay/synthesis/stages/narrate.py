@@ -18,10 +18,10 @@ from assay.core.events import Drafted, Event
 from assay.core.events.maker import Maker, combine_makers, stand_in
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Conflict, Quote, Shape
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import fence
 from assay.synthesis import state
 from assay.synthesis.writing import polish

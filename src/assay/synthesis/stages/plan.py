@@ -20,10 +20,10 @@ from assay.core.types import Claim, Verdict
 from assay.language import facts
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import fence
 from assay.synthesis import state
 from assay.synthesis.reading.standalone import stands_alone

@@ -1,0 +1,273 @@
+"""Weighing: passages in, scored quotations out; by rule, by the answer model, or as a language model said. Pure: the
+agent's step asks the model.
+
+Assessment is pluggable: an `Assessor` replaces the model, and its quotations are checked the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.core.codec import digest
+from assay.core.events import Found
+from assay.core.types import Evidence, Hit, Passage, Quote
+from assay.language.injection import is_suspicious
+from assay.language.quotation import locate_quote
+from assay.language.sentences import is_table_row, split_sentences
+from assay.language.terms import content_terms
+from assay.models.cost import estimate_tokens, fair_share, fit_to_tokens, shorten_path
+from assay.models.llm import Reading
+from assay.prompts.fence import context_label, fence
+
+KEPT = 20  # passages per run worth quoting at all
+
+
+def by_rule(question: str, ranked: Sequence[tuple[Hit, float]], known: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The passages as evidence: new ones, and those whose score has changed."""
+    rare = rarity(question, [hit.passage.text for hit, _ in ranked])
+    before = {evidence.key: evidence for evidence in known}
+    weighed = (
+        Evidence(
+            key=evidence_key(hit.passage),
+            passage=hit.passage,
+            quote=best_sentence(hit.passage, rare),
+            score=score_from_worth(worth),
+            question=question,
+            flagged=is_suspicious(f"{hit.passage.context}\n{hit.passage.text}"),
+        )
+        for hit, worth in ranked
+    )
+    return tuple(evidence for evidence in weighed if before.get(evidence.key) != evidence)
+
+
+def rescore(evidence: Sequence[Evidence], worth: Mapping[str, float]) -> tuple[Evidence, ...]:
+    """The same evidence with rule-based scores, best first: used for quotations, where a model's scores no longer matter."""
+    scored = (replace(each, score=score_from_worth(worth.get(each.passage.id, 0.0))) for each in evidence)
+    return tuple(sorted(scored, key=lambda each: -each.score))
+
+
+def score_from_worth(worth: float) -> float:
+    return round(10 * (1 - math.exp(-worth)), 4)
+
+
+def evidence_key(passage: Passage) -> str:
+    """An opaque, deterministic key for a passage; it reveals nothing about the document."""
+    return digest(passage.id)[:8]
+
+
+def rarity(question: str, texts: Sequence[str]) -> dict[str, float]:
+    """The question's terms, weighted by rarity among the results; the weights sum to 1."""
+    found = [frozenset(content_terms(each)) for each in texts]
+    weights = {
+        term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in content_terms(question)
+    }
+    total = sum(weights.values()) or 1.0
+    return {term: weight / total for term, weight in weights.items()}
+
+
+def best_sentence(passage: Passage, rare: Mapping[str, float]) -> Quote:
+    """The sentence of a passage that best covers the question."""
+
+    def speaks(span: tuple[int, int]) -> float:
+        there = frozenset(content_terms(passage.text[slice(*span)]))
+        return sum(weight for term, weight in rare.items() if term in there)  # fixed summation order, for determinism
+
+    spans = split_sentences(passage.text) or [(0, len(passage.text))]
+    return quote(passage, *max(spans, key=speaks))
+
+
+def quote(passage: Passage, start: int, end: int) -> Quote:
+    """A span of a passage as a quotation of its document."""
+    return Quote(passage.doc_id, passage.start + start, passage.start + end, passage.text[start:end])
+
+
+SAYS = 3  # minimum words of a quotation
+LEADING = 3  # passages that are kept for their rank
+LABEL = 60  # tokens of a title, and of the headings, above a passage
+NOTE, QUOTED = 600, 1500  # most characters of a note and of a quotation
+INSTRUCTIONS, REPLY = 900, 130  # tokens of a request besides its passages, and of the reply to one passage
+
+
+class Weight(BaseModel):
+    """What one passage is worth."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    quote: Annotated[str, Field(max_length=QUOTED)] = ""
+    score: int = Field(ge=0, le=10)
+    note: Annotated[str, Field(max_length=NOTE)] = ""
+
+
+class Weights(BaseModel):
+    """The passages that help; those left out do not."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passages: list[Weight] = Field(max_length=64)
+
+
+class Assessor(Protocol):
+    """An alternative to the model: returns a weight or none for each passage, given with its title. `id` is the
+    passage's own."""
+
+    async def __call__(
+        self, question: str, parts: Sequence[str], passages: Sequence[tuple[Passage, str]]
+    ) -> Sequence[Weight]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """Limits of one request. Measured: see docs/decisions/0008-cost.md."""
+
+    tokens: int = 8000  # of passages
+    together: int = 20  # passages
+    alone: int = 1  # passages, for a small model: it cannot tell several apart
+
+
+def batches(found: Sequence[Found], window: int, width: BatchLimits) -> Iterator[tuple[Found, ...]]:
+    """Batches of passages for one request: few enough to be read with care, and short enough that request and reply fit
+    the context window uncut."""
+    batch: list[Found] = []
+    used = 0
+    for each in found:
+        cost = estimate_tokens(each.passage.text) + estimate_tokens(each.passage.context)
+        count = len(batch) + 1
+        full = used + cost > width.tokens or used + cost + count * (2 * LABEL + REPLY) > window - INSTRUCTIONS
+        if batch and (full or count > width.together):
+            yield tuple(batch)
+            batch, used = [], 0
+        batch.append(each)
+        used += cost
+    if batch:
+        yield tuple(batch)
+
+
+def build_prompt(
+    question: str, parts: Sequence[str], batch: Sequence[Found], titles: Mapping[str, str], mark: str, room: int
+) -> dict[str, str]:
+    """The prompt's values. A passage that does not fit is cut at its end; its quotation is then located in the shown part."""
+    labels = [
+        f"P{place}, from {fit_to_tokens(titles.get(each.passage.doc_id, ''), LABEL)!r} "
+        f"{shorten_path(each.passage.heading, LABEL)}{context_label(each.passage)}"
+        for place, each in enumerate(batch, 1)
+    ]
+    taken = [question, question, *parts, *(fence(mark, label, "") for label in labels)]
+    left = room - sum(map(estimate_tokens, taken)) - len(batch)
+    own = max(40, fair_share([estimate_tokens(each.passage.text) for each in batch], left))
+    shown = [
+        fence(mark, label, fit_to_tokens(each.passage.text, own)) for label, each in zip(labels, batch, strict=True)
+    ]
+    return {
+        "question": question,
+        "parts": "What answers one of these parts helps too:\n" + fence(mark, "parts", "\n".join(parts))
+        if parts
+        else "",
+        "passages": "\n\n".join(shown),
+    }
+
+
+@cache
+def _form() -> str:
+    return json.dumps(Weights.model_json_schema())
+
+
+def schema(count: int) -> dict[str, Any]:
+    """The reply's JSON schema, restricted to the shown ids."""
+    made = json.loads(_form())
+    weight = made["$defs"]["Weight"]
+    weight["properties"]["id"] = {"type": "string", "enum": [f"P{place}" for place in range(1, count + 1)]}
+    weight["required"] = ["id", "quote", "score", "note"]
+    made["properties"]["passages"] |= {"minItems": 1 if count == 1 else 0, "maxItems": count}
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """The result for a batch: evidence, the ids of rejected passages, and the keys whose quotation did not match."""
+
+    evidence: tuple[Evidence, ...]
+    dropped: tuple[str, ...]
+    inexact: tuple[str, ...]
+
+
+def read(weights: Sequence[Weight], passages: Mapping[str, Passage], question: str, cutoff: float) -> Weighed:
+    """Convert weights to evidence. `passages` are those shown, by the id they were shown under. Of two weights for one
+    passage the first counts; a weight for a passage that was not shown is ignored."""
+    rare = rarity(question, [each.text for each in passages.values()])
+    evidence: dict[str, Evidence] = {}
+    inexact: list[str] = []
+    for weight in weights:
+        passage = passages.get(weight.id)
+        if passage is None or weight.id in evidence or weight.score < max(cutoff, 1):
+            continue
+        span = locate_quote(weight.quote, passage.text) if weight.quote.strip() else None
+        if span is None:
+            inexact.append(evidence_key(passage))
+        words = _quotation(passage, span, rare)
+        evidence[weight.id] = _evidence(passage, words, float(weight.score), question, weight.note.strip())
+    return _weighed(tuple(evidence.values()), tuple(passages.values()), tuple(inexact))
+
+
+def _quotation(passage: Passage, span: tuple[int, int] | None, rare: Mapping[str, float]) -> Quote:
+    """The sentences of a span; without one, or if they say too little, the sentence that best covers the question."""
+    span = whole(passage.text, *span) if span else None
+    if span and len(passage.text[slice(*span)].split()) < SAYS:
+        span = None  # a heading or a lone name: a sentence says more
+    return quote(passage, *span) if span else best_sentence(passage, rare)
+
+
+def _evidence(passage: Passage, words: Quote, score: float, question: str, note: str = "") -> Evidence:
+    flagged = is_suspicious(f"{passage.context}\n{passage.text}")
+    return Evidence(evidence_key(passage), passage, words, score, question, note, flagged)
+
+
+def _weighed(evidence: tuple[Evidence, ...], passages: Sequence[Passage], inexact: tuple[str, ...] = ()) -> Weighed:
+    kept = {each.passage.id for each in evidence}
+    return Weighed(evidence, tuple(each.id for each in passages if each.id not in kept), inexact)
+
+
+def whole(body: str, start: int, end: int) -> tuple[int, int]:
+    """The span widened to whole sentences, so that a quotation is understandable by itself; in a table, to whole rows."""
+    touched = [(left, right) for left, right in split_sentences(body) if left < end and start < right]
+    left, right = min(start, *(each[0] for each in touched), start), max(end, *(each[1] for each in touched), end)
+    above, below = body.rfind("\n", left, start) + 1, body.find("\n", end, right)
+    rows = max(left, above), below if below >= 0 else right
+    return rows if is_table_row(body[slice(*rows)]) else (left, right)
+
+
+def weigh_by_readings(
+    question: str, passages: Sequence[Passage], readings: Sequence[Reading], worth: Mapping[str, float], cutoff: float
+) -> Weighed:
+    """Weighing by the answer model instead of a small language model: the mean of what it says of a passage and of the
+    passage's worth among the results. `passages` come best first, and the first few are kept whatever it says: a passage
+    that leads to the answer does not give it."""
+    rare = rarity(question, [each.text for each in passages])
+    evidence: list[Evidence] = []
+    for place, (passage, reading) in enumerate(zip(passages, readings, strict=True)):
+        score = round((10 * reading.answers + score_from_worth(worth.get(passage.id, 0.0))) / 2, 2)
+        answers = 10 * reading.answers >= cutoff
+        if answers or score >= cutoff or place < LEADING:
+            words = _quotation(passage, reading.span if answers and any(reading.span) else None, rare)
+            evidence.append(_evidence(passage, words, score, question))
+    return _weighed(tuple(evidence), passages)
+
+
+def weigh_by_words(question: str, parts: Sequence[str], found: Sequence[Found], cutoff: float) -> Weighed:
+    """Weighing when no model can be asked any more: by how much of the question a passage covers."""
+    asked = " ".join((question, *parts))
+    rare = rarity(asked, [each.passage.text for each in found])
+    weights: list[Weight] = []
+    for each in found:
+        own = frozenset(content_terms(each.passage.text))
+        speaks = sum(weight for term, weight in rare.items() if term in own)
+        weights.append(Weight(id=each.passage.id, score=min(10, round(12 * speaks))))
+    weighed = read(weights, {each.passage.id: each.passage for each in found}, question, cutoff)
+    return Weighed(weighed.evidence, weighed.dropped, ())
