@@ -22,8 +22,8 @@ GROWTH = ROOT / "docs" / "images" / "growth.svg"
 RESULTS = ROOT / "bench" / "results"
 HEAD = """# All figures
 
-Written by `bench/report.py`. [Benchmarks](benchmarks.md) says what each script measures. Ratios and shares count; milliseconds are those of
-one machine.
+Written by `bench/report.py`. [Benchmarks](benchmarks.md) says what each script measures. Ratios and shares count;
+milliseconds are those of one machine.
 """
 
 
