@@ -22,7 +22,7 @@ from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import fence
 from assay.synthesis import state
-from assay.synthesis.writing.material import Material
+from assay.synthesis.material import Material
 
 SENTENCES, PARAGRAPHS, CITES = 40, 24, 6
 A_SENTENCE = 70  # tokens of a sentence in the reply

@@ -25,6 +25,7 @@ from assay.core.run import Run
 from assay.core.types import Claim, Evidence, Passage, Verdict
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
+from assay.language.names import find_names
 from assay.language.quotation import locate_quote
 from assay.language.sentences import is_statement
 from assay.language.terms import content_terms
@@ -33,10 +34,8 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import context_label, fence
-from assay.synthesis import state
-from assay.synthesis.reading import key_sentences
-from assay.synthesis.reading.standalone import stands_alone
-from assay.synthesis.stages.describe import fill_identity
+from assay.synthesis import key_sentences, state
+from assay.synthesis.describe import fill_identity
 
 SHARE, MOST = 0.45, 24_000  # of the window for passages in one request, and the most
 REPLY, DOCUMENTS = 1100, 8  # tokens of a reply about one document, and documents in one request
@@ -479,3 +478,49 @@ def _question_text(words: str) -> str:
 def question_key(text: str) -> str:
     """What two wordings of one question share."""
     return " ".join(sorted(content_terms(text)))
+
+
+# --- questions that are self-contained -------------------------------------------------------------------------------
+
+BEFORE = 3  # content words after which "this" may refer back into the question itself
+
+# Words for a text or its authors: without the text, a reader cannot know which one is meant.
+TEXTS = re.compile(
+    r"\b(?:the|this|that|these|those|said|given|provided|each|both|its)\s+(?:\w+\s+)?"
+    r"(?:passages?|texts?|excerpts?|quotations?|quotes?|snippets?|authors?|writers?|researchers|papers?|articles?|documents?"
+    r"|abstracts?|manuscripts?|publications?|preprints?)\b",
+    re.I,
+)
+# Words that may also denote a subject: "the study of proteins" is self-contained, "the study" is not.
+WORKS = re.compile(
+    r"\b(?:(?:this|these|those|the (?:present|current|above|following|given|provided))\s+(?:\w+\s+)?"
+    r"(?:stud(?:y|ies)|works?|research|reports?|surveys?|reviews?|sections?|chapters?|pages?|books?|sources?|analys[ie]s)"
+    r"|the\s+(?:stud(?:y|ies)|work|research|report|survey|review|section|chapter|page|book|source)s?"
+    r"(?!\s+(?:of|on|about|into|by|for|from|in|at|that|which|who)\b))\b",
+    re.I,
+)
+LABEL = re.compile(r"\b(?:D\d{1,3}|documents?\s+\d+)\b|⟦|⟧")
+LOOSE = re.compile(
+    r"^(?:(?:and|but|so)\s+)?(?:(?:what|how|why|when|where|which|who|whom)\b\s*)?(?:(?:\w+\s+){0,2}?"
+    r"(?:do|does|did|is|are|was|were|has|have|had|can|could|would|will|should|must|may|might)\s+)?"
+    r"(?:it|they|he|she|its|their|his|her|them|we|you|i|our|your|my)\b",
+    re.I,
+)
+BACK = re.compile(r"\b(?:this|these|those)\b", re.I)
+ELSEWHERE = re.compile(
+    r"\b(?:mentioned|described|discussed|shown|listed|presented)\s+(?:above|below|here|earlier)\b"
+    r"|\babove[- ]mentioned\b|\baforementioned\b|\bas follows\b",
+    re.I,
+)
+
+
+def stands_alone(question: str) -> bool:
+    """Whether a question names what it asks about. "The passage", "the authors", "this study", a document label or a
+    pronoun without an antecedent all need a text beside them."""
+    text = " ".join(question.split())
+    if len(content_terms(text)) < 2 - (len(find_names(text)) > 0):
+        return False
+    if LOOSE.match(text) or any(needs.search(text) for needs in (TEXTS, WORKS, LABEL, ELSEWHERE)):
+        return False
+    back = BACK.search(text)
+    return back is None or len(content_terms(text[: back.start()])) >= BEFORE

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,10 +26,11 @@ from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import fence
 from assay.synthesis import state
-from assay.synthesis.reading.standalone import stands_alone
-from assay.synthesis.relating.groups import groups
-from assay.synthesis.stages.read import question_key
-from assay.synthesis.writing.material import Material, gather_material
+from assay.synthesis.material import Material, gather_material
+from assay.synthesis.read import question_key, stands_alone
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SHARE, MOST = 0.4, 20_000  # of the window for points in one request, and the most
 RELATIONS, COMPARISONS, PARAGRAPHS = 16, 5, 16  # in one reply
@@ -118,7 +119,7 @@ async def group_points(of: Material, context: RunContext, room: int) -> list[tup
     vectors = await context.tool_context.search_context.embedder.queries(texts)
     most = max(1, len(own) * room // sum(cost.values()))
     found: list[tuple[str, ...]] = []
-    for rows in groups(vectors, most):
+    for rows in split_in_groups(vectors, most):
         part: list[str] = []
         for id in (id for row in rows for id in list(own.values())[row]):
             if part and sum(cost[each] for each in part) + cost[id] > room:
@@ -289,3 +290,27 @@ def name_only(words: str, of: Material, most: int) -> str:
     known = "\n".join(f"{of.sources.titles.get(each.passage.doc_id, '')}\n{each.passage.text}" for each in of.evidence)
     strange = facts.missing_facts(text, known, facts.lowercase_stems(known))
     return "" if len(text) > most or strange or is_suspicious(text) else text
+
+
+# --- groups ----------------------------------------------------------------------------------------------------------
+
+
+def split_in_groups(vectors: np.ndarray, most: int) -> list[tuple[int, ...]]:
+    """Split rows into groups of similar size, at most `most` each: repeatedly halved along the direction of greatest
+    variance, at the widest gap near the middle. Deterministic."""
+    import numpy as np
+
+    def halved(rows: list[int]) -> list[tuple[int, ...]]:
+        if len(rows) <= most or len(rows) < 4:
+            return [tuple(sorted(rows))]
+        own = vectors[rows].astype(np.float64)
+        _, _, axes = np.linalg.svd(own - own.mean(axis=0), full_matrices=False)
+        along = np.round((own - own.mean(axis=0)) @ axes[0], 6)  # smaller differences are noise
+        along = along if along[0] <= 0 else -along
+        order = sorted(range(len(rows)), key=lambda place: (along[place], rows[place]))
+        near = range(max(1, -(-3 * len(rows) // 10)), 7 * len(rows) // 10 + 1)
+        cut = max(near, key=lambda at: (along[order[at]] - along[order[at - 1]], -abs(2 * at - len(rows))))
+        first, second = ([rows[place] for place in half] for half in (order[:cut], order[cut:]))
+        return halved(first) + halved(second)
+
+    return halved(list(range(len(vectors))))

@@ -12,7 +12,7 @@ from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.language.injection import is_suspicious
 from assay.synthesis import state
-from assay.synthesis.stages.read import unseen_passages
+from assay.synthesis.read import unseen_passages
 
 THIN = 2  # a readable document with fewer insights is read once more
 NOT_FOUND = "no sentence of it could be quoted"

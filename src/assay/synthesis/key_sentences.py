@@ -1,13 +1,18 @@
-"""An extractive abstract for a document that has none: candidate sentences, and the selection among them. Pure."""
+"""The sentences that stand for a document: an abstract where it has none, and key sentences for a digest without a model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.core.types import Document, Quote
-from assay.language.injection import is_suspicious
+import numpy as np
+
+from assay.agent.context import RunContext
+from assay.answer.weigh import quote
+from assay.core.types import Document, Passage, Quote
+from assay.language.injection import is_command, is_suspicious
 from assay.language.sentences import (
     Span,
     is_statement,
@@ -26,7 +31,7 @@ EMBEDDED = 60  # sentences per document that are embedded, however long it is
 OPENING, SECTION, CLOSING = 6000, 700, 2500  # characters read of a long document: at the start, per section, at the end
 WHOLE = 20_000  # characters up to which a document is read completely
 SECTIONS = 60  # sections read of a long document, spread evenly
-FEWEST, MOST = 3, 5  # sentences in an abstract
+FEWEST, MOST = 3, 5  # sentences that stand for a document
 LONGEST = 420  # maximum characters of a sentence
 LENGTH = 900  # characters after which no further sentence is added
 ALIKE = 0.85  # similarity from which two sentences say the same
@@ -64,7 +69,7 @@ ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?:\s?\[[\d,–\- ]+\])*$"
 NUMBERED = re.compile(r"(?:\d{1,9}(?:\.\d{1,9}){1,9}+\.?|\d{1,9}[.)]|\(?[a-z]\)|[-*•–])\s+(?=\S)")
 
 
-def quote(document: Document, start: int, end: int) -> Quote:
+def _quote(document: Document, start: int, end: int) -> Quote:
     return Quote(document.id, start, end, document.text[start:end])
 
 
@@ -77,9 +82,9 @@ def own_abstract(document: Document) -> tuple[Quote, ...]:
     if not words.strip():
         return ()
     if not is_suspicious(words):
-        return (quote(document, start, end),)
+        return (_quote(document, start, end),)
     spans = ((start + left, start + right) for left, right in split_sentences(words))
-    return tuple(quote(document, *span) for span in spans if not is_suspicious(document.text[slice(*span)]))
+    return tuple(_quote(document, *span) for span in spans if not is_suspicious(document.text[slice(*span)]))
 
 
 # --- candidates -----------------------------------------------------------------------------------------------------
@@ -207,7 +212,7 @@ def make_abstract(document: Document, spans: Sequence[Span], vectors: np.ndarray
         left = [
             place for place in left if place != best and (float(near[place]) < ALIKE or _is_row(document, spans[place]))
         ]
-    return tuple(quote(document, *spans[place]) for place in sorted(selected))
+    return tuple(_quote(document, *spans[place]) for place in sorted(selected))
 
 
 def _is_row(document: Document, span: Span) -> bool:
@@ -220,3 +225,94 @@ def scores(document: Document, spans: Sequence[Span], vectors: np.ndarray) -> li
     central = vectors @ (middle / (float((middle**2).sum()) ** 0.5 or 1.0))
     early = [0.25 * max(0.0, 1 - place / min(len(spans), 12)) for place in range(len(spans))]
     return [round(float(near) + first, 6) for near, first in zip(central, early, strict=True)]
+
+
+# --- with the answer model -------------------------------------------------------------------------------------------
+# For a digest without a language model: a document's own words, picked as in an answer without a model.
+
+READ = 16  # sentences that the answer model reads
+QUESTIONS = (
+    "What is the main point?",
+    "What happened or was found, and why?",
+    "What was decided, required or recommended?",
+)
+ANSWERS = 0.3  # weight of what the answer model says of a sentence, beside what its place and meaning say
+SUMS_UP, DECIDES = 0.4, 0.2  # for a sentence of the document's own abstract, and for one that decides or explains
+DECIDING = re.compile(
+    r"\b(?:decided|resolved|agreed|approved|must|shall|required?|found|shows?|concluded|recommends?|because|caused|therefore)\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeySentence:
+    """A sentence that may be one of the key sentences, and the key of its passage."""
+
+    quote: Quote
+    key: str
+    title: str
+
+    @property
+    def text(self) -> str:
+        """Under its title: "It was founded in 1901" means nothing alone."""
+        return f"{self.title}: {self.quote.text}"
+
+
+async def pick(
+    context: RunContext, document: Document, passages: Mapping[str, Passage], focus: str = ""
+) -> list[tuple[str, Quote]]:
+    """Three to five sentences with the keys of their passages, in reading order. With a focus, those that answer it come
+    first."""
+    found = {
+        (words.start, words.end): KeySentence(words, key, document.title)
+        for key, passage in reversed(list(passages.items()))
+        for span in split_sentences(passage.text)
+        if _is_key_sentence((words := quote(passage, *span)).text)
+    }
+    own = [found[span] for span in sorted(found)]
+    if not own:
+        return []
+    embedder = context.tool_context.search_context.embedder
+    vectors = np.asarray(await embedder.queries([each.text for each in own]))
+    worth = await _worth(context, document, own, vectors, (focus, *QUESTIONS) if focus else QUESTIONS)
+    return _choose(own, vectors, worth)
+
+
+def _is_key_sentence(words: str) -> bool:
+    """Whether a sentence stands on its own: no heading, row, imprint or address, and no pronoun without its noun."""
+    asks = words.rstrip("”\"' ").endswith("?")
+    return stands_alone(words) and not ADDRESSES.search(words) and not is_command(words) and not asks
+
+
+async def _worth(
+    context: RunContext, document: Document, own: Sequence[KeySentence], vectors: np.ndarray, questions: Sequence[str]
+) -> list[float]:
+    """What a sentence is worth: by its nearness to the whole document, its place and form, and by how far it answers what
+    is asked of any document."""
+    spans = [(each.quote.start, each.quote.end) for each in own]
+    first, last = document.abstract or (0, 0)
+    worth = np.array(scores(document, spans, vectors))
+    worth += SUMS_UP * np.array([first <= start and end <= last for start, end in spans])
+    worth += DECIDES * np.array([bool(DECIDING.search(each.quote.text)) for each in own])
+    model = context.tool_context.search_context.answer_model
+    if model is None:
+        return [float(each) for each in worth]
+    best_first = sorted(np.argsort(-worth, kind="stable")[:READ].tolist())
+    best = np.zeros(len(own))
+    for question in questions:
+        readings = await model.read(question, [own[place].text for place in best_first])
+        for place, reading in zip(best_first, readings, strict=True):
+            best[place] = max(best[place], reading.answers)
+    return [round(float(each), 4) for each in worth + ANSWERS * best]
+
+
+def _choose(own: Sequence[KeySentence], vectors: np.ndarray, worth: Sequence[float]) -> list[tuple[str, Quote]]:
+    """The best sentences that differ from each other, in reading order."""
+    wanted = min(MOST, max(FEWEST, len(own) // 4))
+    chosen: list[int] = []
+    for place in sorted(range(len(own)), key=lambda at: (-worth[at], at)):
+        if len(chosen) == wanted:
+            break
+        if all(float(vectors[place] @ vectors[other]) < ALIKE for other in chosen):
+            chosen.append(place)
+    return [(own[place].key, own[place].quote) for place in sorted(chosen, key=lambda at: own[at].quote.start)]

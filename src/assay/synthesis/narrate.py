@@ -23,9 +23,8 @@ from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts.fence import fence
-from assay.synthesis import state
-from assay.synthesis.writing import polish
-from assay.synthesis.writing.material import Material, gather_material
+from assay.synthesis import polish, state
+from assay.synthesis.material import Material, gather_material
 
 SHARE, MOST = 0.5, 24_000  # of the window for passages, points and plan in one request, and the most
 CITES, SENTENCES, PARAGRAPHS = 6, 40, 24  # in one reply

@@ -3,12 +3,17 @@ the same name. Both are quoted; nothing is said in their place."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from assay.agent.context import RunContext
+from assay.answer.conflicts.dispute import ALIKE, Dispute, Statement, between
 from assay.core.account import Insight, Question, QuestionKind, Relation, RelationSide, RelationType
 from assay.core.events import Event, Gathered, InsightsDrawn, Merged, Paired, Related
 from assay.core.run import Run
@@ -16,13 +21,10 @@ from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
 from assay.language.quotation import lies_in, stands
-from assay.language.sentences import split_sentences
-from assay.language.terms import fold_case
-from assay.synthesis import state
-from assay.synthesis.reading import abstracts
-from assay.synthesis.relating import disputes
-from assay.synthesis.relating.disputes import Comparison, Contradiction
-from assay.synthesis.stages.read import SCORE, readable
+from assay.language.sentences import is_statement, is_table_row, split_sentences
+from assay.language.terms import content_terms, fold_case, stem_word
+from assay.synthesis import key_sentences, state
+from assay.synthesis.read import SCORE, readable
 
 NAMES = 6  # names with a row in the comparison
 COMMON = 0.7  # share of many documents in which a name says nothing about any of them
@@ -33,7 +35,7 @@ async def compare(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield the contradictions, with both sentences as evidence and insights; then, without a capable model, what two or
     more documents say of the same name; and what was compared, in words."""
     documents = [found for doc in readable(run) if (found := context.document(doc)) is not None]
-    compared = await disputes.contradictions(context, documents)
+    compared = await contradictions(context, documents)
     book = _Book(run, {each.id: each for each in documents})
     relations: list[Relation] = []
     for each in compared.found:
@@ -177,7 +179,7 @@ def _is_common_word(word: str, texts: Sequence[str]) -> bool:
 def _key_sentences(document: Document) -> list[Quote]:
     spans = split_sentences(document.text)[:SENTENCES]
     quotes = (Quote(document.id, start, end, document.text[start:end]) for start, end in spans)
-    return [each for each in quotes if abstracts.stands_alone(each.text)]
+    return [each for each in quotes if key_sentences.stands_alone(each.text)]
 
 
 def _name_rows(run: Run, rows: Sequence[NameRow]) -> list[Event]:
@@ -218,3 +220,152 @@ def _name_relations(run: Run, rows: Sequence[NameRow], known: Sequence[Relation]
                 reason = f"{labels[left.doc_id]} and {labels[right.doc_id]} both speak of {row.name}."
                 found.append(Relation(left, right, RelationType.complement, reason))
     return found
+
+
+# --- contradictions --------------------------------------------------------------------------------------------------
+# Sentences of different documents that are similar in meaning and differ in a number, a date or a name.
+
+OF_ONE, OF_ALL = 40, 4000  # sentences to compare, per document and in total
+LONGEST = 40  # maximum words of such a sentence
+NEAR = 0.6  # cosine similarity
+MOST, OF_PAIR = 24, 3  # contradictions, in all and of two documents
+MOULD = 0.6  # share of the smaller passage's words above which two passages follow one template
+BESIDE, COMPARED = 3, 2000  # candidate pairs, per sentence and in total
+SHARED = 3  # words that sentences which count the same thing have in common
+COUNTED = re.compile(r"\d ([^\W\d_]++)")
+BLOCK = 512  # sentences compared with all others at a time
+
+
+@dataclass(frozen=True, slots=True)
+class DisputableSentence:
+    """A sentence that could be disputed, and where it stands."""
+
+    quote: Quote
+    statement: Statement
+    around: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two sentences of different documents, and what they disagree about: "30 days / 90 days", or a negated word."""
+
+    left: Quote
+    right: Quote
+    about: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The contradictions that were found, and how many sentences and pairs of them were looked at."""
+
+    found: tuple[Contradiction, ...]
+    sentences: int = 0
+    pairs: int = 0
+
+
+async def contradictions(context: RunContext, documents: Sequence[Document], most: int = MOST) -> Comparison:
+    """The clearest contradictions, at most `OF_PAIR` for two documents."""
+    each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
+    sentences = [one for document in documents for one in disputable_sentences(document, each)]
+    if len({one.quote.doc_id for one in sentences}) < 2:
+        return Comparison((), len(sentences))
+    vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in sentences])
+    near = nearest([one.quote.doc_id for one in sentences], vectors)
+    pairs = [*near, *same_measure(sentences, {pair[:2] for pair in near})]
+    found = await asyncio.to_thread(lambda: list(_disputes(sentences, pairs)))
+    kept: list[Contradiction] = []
+    couples: Counter[frozenset[str]] = Counter()
+    for left, right, dispute in sorted(found, key=lambda one: -one[2].weight):
+        couple = frozenset((left.quote.doc_id, right.quote.doc_id))
+        if couples[couple] < OF_PAIR and not any(_same(left.quote, right.quote, one) for one in kept):
+            couples[couple] += 1
+            kept.append(Contradiction(left.quote, right.quote, dispute.about, dispute.kind))
+    return Comparison(tuple(kept[:most]), len(sentences), len(pairs))
+
+
+def _same(left: Quote, right: Quote, other: Contradiction) -> bool:
+    return bool({left, right} & {other.left, other.right})
+
+
+def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
+    """Sentences that contain a quantity or a date, sampled evenly over a long document."""
+    title = fold_case(document.text[:200]).split("\n")[0]  # the title in the text itself, whatever label is stored
+    found = [
+        DisputableSentence(
+            Quote(document.id, start, end, words),
+            Statement(" ".join(words.split()), "", title),
+            document.text[max(0, start - 400) : end + 400],
+        )
+        for start, end in split_sentences(document.text)
+        if _disputable(words := document.text[start:end])
+    ]
+    step = max(1.0, len(found) / most)
+    return [found[int(place * step)] for place in range(min(most, len(found)))]
+
+
+def _disputable(words: str) -> bool:
+    if len(words.split()) > LONGEST or is_table_row(words) or not is_statement(words):
+        return False
+    if is_suspicious(words):
+        return False
+    return bool(re.search(r"\d", words))
+
+
+def _disputes(
+    sentences: Sequence[DisputableSentence], pairs: Sequence[tuple[int, int, float]]
+) -> Iterable[tuple[DisputableSentence, DisputableSentence, Dispute]]:
+    for one, other, alike in pairs:
+        found = between(sentences[one].statement, sentences[other].statement, alike)
+        if found is not None and not are_same_template(sentences[one].around, sentences[other].around):
+            yield sentences[one], sentences[other], found
+
+
+def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, float]]:
+    """Each sentence with the few most similar ones of other documents, most similar pairs first. The number of pairs
+    is capped at about a minute of work, however similar the documents are."""
+    number = {owner: place for place, owner in enumerate(dict.fromkeys(owners))}
+    own = np.array([number[owner] for owner in owners])
+    pairs: dict[tuple[int, int], float] = {}
+    for at in range(0, len(own), BLOCK):
+        alike = vectors[at : at + BLOCK] @ vectors.T
+        alike[own[at : at + BLOCK, None] == own[None, :]] = -1.0
+        few = min(BESIDE, alike.shape[1] - 1)
+        best = np.argpartition(-alike, few, axis=1)[:, : few + 1]
+        for row, columns in enumerate(best):
+            for column in columns:
+                if (near := float(alike[row, column])) >= NEAR:
+                    pairs[(min(at + row, int(column)), max(at + row, int(column)))] = near
+    ranked = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))[:COMPARED]
+    return [(one, other, near) for (one, other), near in ranked]
+
+
+def same_measure(
+    sentences: Sequence[DisputableSentence], known: Collection[tuple[int, int]]
+) -> list[tuple[int, int, float]]:
+    """Further pairs: sentences of two documents that count the same thing in mostly different words."""
+    by_unit: dict[str, list[int]] = {}
+    for place, one in enumerate(sentences):
+        for unit in _units(one.statement.words):
+            by_unit.setdefault(unit, []).append(place)
+    terms = [frozenset(content_terms(one.statement.words)) for one in sentences]
+    found = {
+        pair: len(terms[pair[0]] & terms[pair[1]])
+        for places in by_unit.values()
+        for pair in combinations(places, 2)
+        if sentences[pair[0]].quote.doc_id != sentences[pair[1]].quote.doc_id and pair not in known
+    }
+    ranked = sorted((pair for pair, shared in found.items() if shared >= SHARED), key=lambda pair: (-found[pair], pair))
+    return [(one, other, ALIKE) for one, other in ranked[:COMPARED]]
+
+
+def _units(words: str) -> set[str]:
+    """What a sentence counts: the words behind its numbers."""
+    return {stem_word(each) for each in COUNTED.findall(fold_case(words))}
+
+
+def are_same_template(ours: str, theirs: str) -> bool:
+    """Whether two passages are nearly the same throughout. Then a difference may be due to their subject (two towns,
+    each with its census). Independently written texts that share one sentence are about the same thing there."""
+    mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
+    return len(mine & other) > MOULD * max(1, min(len(mine), len(other)))

@@ -20,8 +20,7 @@ from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.quotation import locate_quote, stands
 from assay.language.sentences import is_table_row
-from assay.synthesis import state
-from assay.synthesis.reading import abstracts
+from assay.synthesis import key_sentences, state
 
 AT_ONCE = 8  # documents in memory at a time
 BEGINNING = 4000  # characters at the start of a document in which it identifies itself
@@ -67,16 +66,16 @@ async def _describe_document(run: Run, context: RunContext, doc_id: str) -> Desc
 
 
 async def _with_abstract(context: RunContext, document: Document, portrait: Portrait) -> Portrait:
-    if abstract := abstracts.own_abstract(document):
+    if abstract := key_sentences.own_abstract(document):
         return _assert_quoted(replace(portrait, abstract=abstract), document)
-    spans = abstracts.candidates(document)
+    spans = key_sentences.candidates(document)
     if not spans:
         return replace(portrait, empty=SILENT)
     vectors = await context.tool_context.search_context.embedder.queries(
         [document.text[slice(*span)] for span in spans]
     )
     return _assert_quoted(
-        replace(portrait, abstract=abstracts.make_abstract(document, spans, vectors), made=True), document
+        replace(portrait, abstract=key_sentences.make_abstract(document, spans, vectors), made=True), document
     )
 
 

@@ -18,7 +18,7 @@ from assay.core.events import RULES, Event, Failed, Revised
 from assay.core.run import Run
 from assay.core.types import Claim, Outcome
 from assay.synthesis import state
-from assay.synthesis.writing.material import document_names, labelled_sources
+from assay.synthesis.material import document_names, labelled_sources
 
 
 async def check(run: Run, context: RunContext) -> AsyncIterator[Event]:

@@ -1,18 +1,32 @@
-"""Retells the checked claims of a text for another audience: the prompt, the schema of the reply, and which sentences are
-kept. Pure. A sentence must follow from the claims it tells, as its judge says; otherwise these claims keep their words."""
+"""Translates the text for other audiences: the same claims and citations in other words, with readability scores. A
+capable model retells it, and each sentence is judged by the claims it tells; without one the claims keep their words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from assay.agent.context import RunContext, mark
+from assay.agent.steps.check import judge_window
 from assay.answer import claims as stating
 from assay.answer import compose
-from assay.core.account import EXECUTIVE, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
+from assay.answer.checking.model_rulings import JudgeRequest, batches
+from assay.answer.evidence_text import Sources
+from assay.core.account import (
+    EXECUTIVE,
+    EXPERT,
+    PLAIN,
+    Readability,
+    TranslatedParagraph,
+    TranslatedSentence,
+    Translation,
+)
+from assay.core.events import Event, Translated
+from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
 from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
 from assay.language import facts
@@ -21,9 +35,116 @@ from assay.language.dates import dates
 from assay.language.injection import is_suspicious
 from assay.language.quantities import numbers
 from assay.language.sentences import split_sentences
-from assay.language.terms import stem_word
+from assay.language.terms import fold_case, stem_word
 from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.llm import Role
+from assay.models.meter import NoReply
 from assay.prompts.fence import fence
+from assay.synthesis import state
+from assay.synthesis.material import document_names
+
+NO_MODEL = "there is no capable model to write it anew"
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedGroup:
+    """The translation of one group of claims. Claims that no sentence covers are omitted."""
+
+    sentences: tuple[TranslatedSentence, ...]
+    analogy: str = ""
+    maker: Maker = BY_RULES
+
+
+async def translate(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Yield one translation for each audience that has none yet, in the requested order."""
+    done = state.translations(run)
+    wanted = [each for each in dict.fromkeys(state.brief(run).audiences) if each != EXPERT and each not in done]
+    narrative = verified_narrative(run, document_names(run))
+    async for event in state.run_in_order(_translated(run, context, narrative, audience) for audience in wanted):
+        yield event
+
+
+async def _translated(run: Run, context: RunContext, narrative: VerifiedNarrative, audience: str) -> Translated:
+    cut = narrative_groups(narrative)
+    parts = [
+        each
+        async for each in state.run_in_order(
+            _translate_group(run, context, narrative, audience, group) for group in cut
+        )
+    ]
+    sentences = [each for part in parts for each in part.sentences]
+    sentences += owed_sentences(narrative, frozenset(place for each in sentences for place in each.claims))
+    heard = {place for each in sentences for place in each.claims}
+    analogies = [(group[0], part.analogy) for group, part in zip(cut, parts, strict=True) if part.analogy]
+    paragraphs: list[TranslatedParagraph] = []
+    for block in narrative.blocks:
+        if own := sorted((each for each in sentences if each.claims[0] in block), key=lambda each: each.claims[0]):
+            paragraphs.append(
+                TranslatedParagraph(tuple(own), next((analogy for first, analogy in analogies if first in block), ""))
+            )
+    maker = combine_makers(part.maker for part in parts)
+    translation = Translation(
+        audience,
+        tuple(paragraphs),
+        before=measure_readability(_text(claim.words for claim in narrative.claims.values())),
+        after=measure_readability(_text(each.text for part in paragraphs for each in part.sentences)),
+        left_out=tuple(place for place in narrative.claims if place not in heard),
+        by=maker.label,
+    )
+    return Translated(translation, tuple(_cited_documents(narrative, narrative.claims)), maker.fallback)
+
+
+def _text(sentences: Iterable[str]) -> str:
+    return "\n\n".join(sentences)  # separate paragraphs, because a quotation may lack a full stop
+
+
+async def _translate_group(
+    run: Run, context: RunContext, narrative: VerifiedNarrative, audience: str, group: Sequence[int]
+) -> TranslatedGroup:
+    if not state.is_capable(run):
+        return TranslatedGroup(tuple(keep_claim(narrative, place, NO_MODEL) for place in group))
+    spares = audience == EXECUTIVE
+    reply = await context.ask(
+        Role.write,
+        "translate",
+        TranslationReply,
+        lambda room: translation_prompt(narrative, audience, group, mark(run), room),
+        schema=translation_schema(len(group), spares=spares),
+        documents=_cited_documents(narrative, group),
+        max_tokens=min(150 + 90 * len(group), max(500, state.window(run) // 3)),
+    )
+    if isinstance(reply, NoReply):
+        why = f"it could not be written anew ({reply.why})"
+        return TranslatedGroup(tuple(keep_claim(narrative, place, why) for place in group), maker=stand_in(reply.why))
+    retold, by = reply
+    ruled = await _judge_sentences(run, context, narrative, read_sentences(retold, group))
+    analogy = "" if spares else usable_analogy(retold.analogy)
+    return TranslatedGroup(settle_group(ruled, narrative, group, spares=spares), analogy, Maker(by))
+
+
+async def _judge_sentences(
+    run: Run, context: RunContext, narrative: VerifiedNarrative, tried: Sequence[Tried]
+) -> list[Tried]:
+    """Each sentence with its verdict: by the judge of all claims, with the claims that it tells as its sources."""
+    evidence = tuple(narrative.sources.values())
+    ruled = [(context.judge.by_rule(claim, evidence), places) for claim, places in tried]
+    open_ = [at for at, (claim, _) in enumerate(ruled) if context.judge.needs_model(claim)]
+    asked = [ruled[at][0] for at in open_]
+    for batch in batches(asked, evidence, judge_window(run)):
+        own = open_[batch.start : batch.stop]
+        documents = _cited_documents(narrative, {place for at in own for place in ruled[at][1]})
+        request = JudgeRequest(tuple(ruled[at][0] for at in own))
+        judgement = await context.judge.by_model(
+            request, evidence, Sources(), context.ask, mark=mark(run), documents=documents
+        )
+        for at, claim in zip(own, judgement.claims, strict=True):
+            ruled[at] = claim, ruled[at][1]
+    return ruled
+
+
+def _cited_documents(narrative: VerifiedNarrative, places: Iterable[int]) -> list[str]:
+    return sorted({doc for place in places for doc in narrative.documents[place]})
+
 
 TOGETHER, SHOWN = 40, 6000  # claims per request, and their tokens
 SENTENCES = 3  # maximum sentences per claim
@@ -110,7 +231,7 @@ def _key(place: int) -> str:
     return f"told-{place}"
 
 
-def groups(narrative: VerifiedNarrative) -> list[tuple[int, ...]]:
+def narrative_groups(narrative: VerifiedNarrative) -> list[tuple[int, ...]]:
     """Claims that share a request: all, if they fit; otherwise whole blocks as far as possible."""
     found: list[list[int]] = []
     used = 0
@@ -127,7 +248,7 @@ def groups(narrative: VerifiedNarrative) -> list[tuple[int, ...]]:
 # --- prompt ---------------------------------------------------------------------------------------------------------
 
 
-def schema(count: int, *, spares: bool) -> dict[str, Any]:
+def translation_schema(count: int, *, spares: bool) -> dict[str, Any]:
     """JSON schema of a reply about `count` claims; no other claim can be referenced."""
     number = {"type": "integer", "enum": list(range(1, count + 1))}
     sentence = {
@@ -148,7 +269,7 @@ def schema(count: int, *, spares: bool) -> dict[str, Any]:
     }
 
 
-def build_prompt(
+def translation_prompt(
     narrative: VerifiedNarrative, audience: str, group: Sequence[int], mark: str, room: int
 ) -> dict[str, str]:
     """The values of the prompt `translate`, in at most `room` tokens: the claims, numbered, by paragraph. The description
@@ -169,7 +290,7 @@ def build_prompt(
 Tried = tuple[Claim, tuple[int, ...]]  # a sentence as a claim, and the positions of the claims it tells
 
 
-def read(reply: TranslationReply, group: Sequence[int]) -> tuple[Tried, ...]:
+def read_sentences(reply: TranslationReply, group: Sequence[int]) -> tuple[Tried, ...]:
     """The sentences, each citing the claims it tells. A sentence that tells none is dropped."""
     found: dict[str, Tried] = {}
     for sentence in reply.sentences[: SENTENCES * len(group)]:
@@ -225,7 +346,7 @@ def owed_sentences(narrative: VerifiedNarrative, heard: frozenset[int]) -> tuple
     return tuple(keep_claim(narrative, place, why) for place, why in more.items())
 
 
-def analogy(words: str) -> str:
+def usable_analogy(words: str) -> str:
     """An analogy that states no fact: one or two sentences without a name, number or date; otherwise empty."""
     text = " ".join(stating.extract_citations(clean_text(words), ()).words.split())
     if not text or len(text) > ANALOGY or len(split_sentences(text)) > 2 or not COMPARES.search(text):
@@ -254,3 +375,54 @@ def align_with_answer(made: Translation, run: Run) -> Translation:
             paragraphs.append(replace(part, sentences=renumbered))
     left_out = tuple(at[place] for place in made.left_out if place in at)
     return replace(made, paragraphs=tuple(paragraphs), left_out=left_out)
+
+
+# --- readability -----------------------------------------------------------------------------------------------------
+# The formulas of Flesch and Kincaid, made for English; in other languages only the counts of words and sentences mean
+# something.
+
+WORD = re.compile(r"[^\W_]+(?:['’.\-–][^\W_]+)*")
+PART = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d")  # separately pronounced parts of a word; each digit of a number
+VOWELS = re.compile(r"[aeiouy]+")
+
+# Silent letters: the e at the end of a word, of most forms in -es and -ed, and before a suffix.
+SILENT = re.compile(
+    r"(?<=[^aeiouy])e$(?<![^aeiouyrl]le)|(?<=q)ues?$|(?<=[^aeiouysxzcg])es$(?<!ches)(?<!shes)(?<![^aeiouyrl]les)"
+    r"|(?<=[^aeiouytd])ed$(?<![^aeiouyrl]led)|(?<=[^aeiouyl])e(?=(?:ly|ful|fully|less|ness|ments?)$)|(?<=ic)a(?=lly$)"
+    r"|(?<=^som)e(?=[^aeiouy])|(?<=^ever)y(?=[^aeiouy])|(?<=^(?:ther|wher))e(?=[fb])"
+)
+# Adjacent vowels that are pronounced separately.
+APART = re.compile(
+    r"(?<![ctsgl])ia(?!ge)|(?:pl|rel|all|^l|^g)ia|[ct]iat|iu|(?<![ctsgxlnh])io(?!u?r)|ior(?=i)|iet|(?<![ct])ien(?!d)|scien"
+    r"|(?<![qg])ua|(?<!q)uo|flui|(?<![pgc])eo|^geo|nucle(?=[iu])|(?<!s)crea(?!tu|m|k|s)|idea|area|linea|reali[tsz]|^reac(?!h)"
+    r"|theat|[uyeo]ings?$|eyo|ayou|aya|ayer|oyer|oyee|[lrpf]ier$|[lrp]iest$|poe|(?:[st]h|s)ms?$"
+)
+
+
+def measure_readability(words: str) -> Readability:
+    """Number of words, words per sentence, reading ease (100 easy, 0 hard) and school grade; all zero for a text
+    without words."""
+    count = len(WORD.findall(words))
+    if not count:
+        return Readability(0, 0.0, 0.0, 0.0)
+    sentences = sum(WORD.search(words, *span) is not None for span in split_sentences(words)) or 1
+    length, spoken = count / sentences, sum(map(syllables, WORD.findall(words))) / count
+    ease = 206.835 - 1.015 * length - 84.6 * spoken
+    grade = 0.39 * length + 11.8 * spoken - 15.59
+    return Readability(count, round(length, 1), round(ease, 1), round(grade, 1))
+
+
+def syllables(word: str) -> int:
+    """The number of syllables of an English word, by rule. A digit counts as one, and so does each letter of a word
+    without vowels."""
+    return max(1, sum(map(_spoken, PART.findall(word))))
+
+
+def _spoken(part: str) -> int:
+    if part.isdigit():
+        return 1
+    plain, _, ending = fold_case(part).replace("’", "'").partition("'")
+    if plain.isascii() and not VOWELS.search(plain):
+        return len(plain) if part.isupper() else 1
+    count = len(VOWELS.findall(plain)) - len(SILENT.findall(plain)) + len(APART.findall(plain))
+    return max(1, count) + (ending == "t" and plain[-2:] in ("dn", "sn"))  # didn't, isn't
