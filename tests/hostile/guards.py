@@ -1,6 +1,6 @@
 """Every guard with a way to take it out, and the test that then fails: `make guards`, or this file with names.
 
-Each mutation is made in a copy of the package; the package itself is never touched. `--table` prints the list for the docs.
+Each mutation is made in a copy of the package; the package itself is never touched. `--write` writes docs/guards.md.
 """
 
 from __future__ import annotations
@@ -939,16 +939,17 @@ def broken(guard: Guard, copy: Path) -> str:
     )
 
 
-def table() -> str:
+def page() -> str:
     rows = [
         f"| {each.name} | `{each.file}` | `{each.test.rpartition('::')[2].rpartition('/')[2]}` |" for each in GUARDS
     ]
-    return "\n".join(["| guard | taken out in | test that then fails |", "|---|---|---|", *rows])
+    head = ["# Guards", "", "Written by `tests/hostile/guards.py`. [Security](security.md) says what they are for."]
+    return "\n".join([*head, "", "| guard | taken out in | test that then fails |", "|---|---|---|", *rows, ""])
 
 
 def main(names: list[str]) -> int:
-    if names == ["--table"]:
-        print(table())
+    if names == ["--write"]:
+        (ROOT / "docs" / "guards.md").write_text(page(), encoding="utf-8")
         return 0
     selected = [each for each in GUARDS if not names or any(name in each.name for name in names)]
     wrong = 0
