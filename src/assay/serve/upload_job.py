@@ -13,12 +13,12 @@ from pathlib import Path
 from assay.core.access import Base
 from assay.core.errors import AssayError, UserError
 from assay.core.types import UPLOAD
-from assay.ingest.engine import DocumentReader
 from assay.ingest.parsed import Parsed, Unreadable, file_limits
 from assay.ingest.pdf import ocr
 from assay.ingest.pipeline import Progress
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
+from assay.ingest.workers import DocumentReader
 from assay.store import documents, jobs
 from assay.store.blobs import Uploads
 from assay.store.jobs import Job, JobFile

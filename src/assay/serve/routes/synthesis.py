@@ -16,8 +16,8 @@ from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedRespons
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
 from assay.store.runs.forecasts import EstimateRange, WorkEstimate
+from assay.synthesis import render
 from assay.synthesis.forecast import in_words, is_large
-from assay.synthesis.output import render
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast_text import forecast_lines
 from assay.workspace.types import SynthesisRequest
