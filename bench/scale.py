@@ -27,7 +27,7 @@ from typing import Any
 
 from result_file import add_out, show, versions_of, write_result
 
-from assay.ingest.on_ray.cluster import ON_LOOPBACK
+from assay.ingest.ray_workers import ON_LOOPBACK
 from assay.ingest.sources import find_sources
 from assay.models.local.bundled import BundledEmbedder
 from assay.workspace.facade import open_workspace

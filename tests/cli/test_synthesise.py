@@ -325,8 +325,7 @@ def test_a_finished_synthesis_is_written_again_by_resume(typed: Typed, noted: Wo
 
 
 def test_ctrl_c_names_the_run_and_the_way_back(typed: Typed, noted: Workspace, monkeypatch: pytest.MonkeyPatch):
-    from assay.synthesis import pipeline
-    from assay.synthesis.stages import coverage
+    from assay.synthesis import coverage, pipeline
 
     async def pressed(run, context):
         os.kill(os.getpid(), signal.SIGINT)

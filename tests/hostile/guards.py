@@ -1,6 +1,6 @@
 """Every guard with a way to take it out, and the test that then fails: `make guards`, or this file with names.
 
-Each mutation is made in a copy of the package; the package itself is never touched. `--table` prints the list for the docs.
+Each mutation is made in a copy of the package; the package itself is never touched. `--write` writes docs/guards.md.
 """
 
 from __future__ import annotations
@@ -617,21 +617,21 @@ GUARDS = (
     ),
     Guard(
         "system calls that are not listed are refused to a parser",
-        "ingest/sandbox/seccomp.py",
+        "ingest/sandbox/restrictions.py",
         "return [*steps, (RETURN, 0, 0, REFUSE)]",
         "return [*steps, (RETURN, 0, 0, ALLOW)]",
         f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
     ),
     Guard(
         "a parser opens no file in a way that changes it",
-        "ingest/sandbox/seccomp.py",
-        "os.O_CREAT | os.O_TRUNC | 0o20000000",
-        "os.O_CREAT",
+        "ingest/sandbox/restrictions.py",
+        "NOT_READING = WRITES | 0o20000000",
+        "NOT_READING = os.O_CREAT",
         f"{SANDBOX}::test_the_filter_allows_what_is_listed_and_nothing_else",
     ),
     Guard(
         "a parser signals and limits itself alone",
-        "ingest/sandbox/seccomp.py",
+        "ingest/sandbox/restrictions.py",
         "return _with_argument(call, place, allowed, REFUSE)",
         "return _with_argument(call, place, allowed, ALLOW)",
         f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
@@ -652,14 +652,14 @@ GUARDS = (
     ),
     Guard(
         "a parser has no capabilities",
-        "ingest/sandbox/privileges.py",
+        "ingest/sandbox/restrictions.py",
         "    libc.capset(head, (ctypes.c_uint32 * 6)())",
         "    _ = head",
         f"{SANDBOX}::test_it_has_no_capabilities_and_a_user_namespace_of_its_own",
     ),
     Guard(
         "the OCR program reads no file but its libraries",
-        "ingest/sandbox/launch.py",
+        "ingest/sandbox/restrictions.py",
         "restrict_files(libc, readable, programs=True)",
         "pass",
         "tests/ingest/test_ocr.py::test_a_program_that_was_taken_over_reads_and_writes_nothing",
@@ -750,7 +750,7 @@ GUARDS = (
     ),
     Guard(
         "so many cells of a file are read and no more",
-        "ingest/formats/ooxml/xlsx.py",
+        "ingest/formats/xlsx.py",
         "if cells > out.limits.cells or out.limits.late:",
         "if False:",
         f"{PARTIAL}::test_of_a_table_with_too_many_cells_the_first_ones_are_read",
@@ -841,28 +841,28 @@ GUARDS = (
     ),
     Guard(
         "a synthesis shows its model no passage that reads like an instruction",
-        "synthesis/stages/read.py",
+        "synthesis/read.py",
         "return [each for each in own if not is_suspicious(each.text)]",
         "return own",
         f"{SYNTHESIS}/test_reading.py::test_a_passage_that_instructs_a_model_is_not_shown_and_its_words_are_no_point",
     ),
     Guard(
         "a point of a synthesis needs words of a passage",
-        "synthesis/stages/read.py",
+        "synthesis/read.py",
         "return (nearest, False) if nearest and _is_quotable(nearest.words) else None",
         'return Claim("", (key,), quote=own.quote), False',
         f"{SYNTHESIS}/test_reading.py::test_a_point_whose_words_stand_nowhere_is_not_taken",
     ),
     Guard(
         "the reason of a relation is judged",
-        "synthesis/stages/plan.py",
+        "synthesis/plan.py",
         "if verdict.verdict is Verdict.supported:",
         "if verdict:",
         f"{SYNTHESIS}/test_planning.py::test_a_reason_that_does_not_follow_is_dropped_and_said",
     ),
     Guard(
         "a topic brings no name, number or instruction of its own",
-        "synthesis/stages/plan.py",
+        "synthesis/plan.py",
         'return "" if len(text) > most or strange or is_suspicious(text) else text',
         "return text",
         f"{SYNTHESIS}/test_planning.py::"
@@ -870,14 +870,14 @@ GUARDS = (
     ),
     Guard(
         "the pass for flow adds no name, number or date",
-        "synthesis/writing/polish.py",
+        "synthesis/polish.py",
         "if facts.missing_facts(text, known, facts.lowercase_stems(known)):",
         "if not text:",
         f"{SYNTHESIS}/test_narrating.py::test_the_pass_adds_no_name_number_or_date",
     ),
     Guard(
         "a sentence of a synthesis cites only evidence of its run",
-        "synthesis/stages/narrate.py",
+        "synthesis/narrate.py",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], of.known.keys())",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], sentence.cites)",
         f"{SYNTHESIS}/test_narrating.py::test_keys_that_this_run_does_not_know_are_cited_by_nothing",
@@ -939,16 +939,17 @@ def broken(guard: Guard, copy: Path) -> str:
     )
 
 
-def table() -> str:
+def page() -> str:
     rows = [
         f"| {each.name} | `{each.file}` | `{each.test.rpartition('::')[2].rpartition('/')[2]}` |" for each in GUARDS
     ]
-    return "\n".join(["| guard | taken out in | test that then fails |", "|---|---|---|", *rows])
+    head = ["# Guards", "", "Written by `tests/hostile/guards.py`. [Security](security.md) says what they are for."]
+    return "\n".join([*head, "", "| guard | taken out in | test that then fails |", "|---|---|---|", *rows, ""])
 
 
 def main(names: list[str]) -> int:
-    if names == ["--table"]:
-        print(table())
+    if names == ["--write"]:
+        (ROOT / "docs" / "guards.md").write_text(page(), encoding="utf-8")
         return 0
     selected = [each for each in GUARDS if not names or any(name in each.name for name in names)]
     wrong = 0

@@ -12,9 +12,9 @@ from assay.core.errors import UserError
 from assay.evaluate.plain_text import WordEmbedder
 from assay.index.filters import EVERYTHING
 from assay.ingest import pipeline
-from assay.ingest.engine import LocalWorkers
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.sources import SourceFile
+from assay.ingest.workers import LocalWorkers
 from assay.store import documents
 from assay.store.access import grants as people
 from assay.workspace.facade import Workspace, open_workspace

@@ -10,8 +10,7 @@ from wharf import DOCS, INSTRUCTION, KEPT_A, Model, carried, context, document, 
 from assay.core.account import QuestionKind, RelationType
 from assay.core.events import Related
 from assay.core.run import Run
-from assay.synthesis import state
-from assay.synthesis.stages import plan
+from assay.synthesis import plan, state
 
 LIFTS = "The crane of D1 lifts containers with a hook, that of D2 with two hooks and a beam."
 

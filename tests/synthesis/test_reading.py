@@ -13,8 +13,7 @@ from assay.core.events import Fallback, Gathered, InsightsDrawn
 from assay.core.types import Passage
 from assay.models.cost import estimate_tokens
 from assay.models.meter import NoReply
-from assay.synthesis import state
-from assay.synthesis.stages import read
+from assay.synthesis import read, state
 
 
 def noted(*points: dict[str, Any], label: str = "D1", questions: tuple[str, ...] = (), **more: str) -> Any:

@@ -14,7 +14,7 @@ from assay.core.events import Checked, Drafted
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Shape, Verdict
 from assay.governance.replay import replay
-from assay.synthesis.output.render import markdown
+from assay.synthesis.render import markdown
 from assay.workspace.services.ask import run_context_for
 
 WRONG = [Claim(f"Claim {n}.", ("k",), Verdict.unsupported) for n in range(3)]

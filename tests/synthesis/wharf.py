@@ -22,8 +22,7 @@ from assay.evaluate.plain_text import WordEmbedder
 from assay.models.cost import prompt_tokens
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.synthesis import state
-from assay.synthesis.stages import compare, read
+from assay.synthesis import compare, read, state
 
 KEPT_A, KEPT_B = "The crane log of the wharf is kept for 30 days.", "The crane log of the wharf is kept for 90 days."
 A = f"{KEPT_A} The crane lifts containers with a hook of steel. A driver climbs forty steps before dawn, in any weather."

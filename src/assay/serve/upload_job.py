@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from assay.core.access import Base
 from assay.core.errors import AssayError, UserError
 from assay.core.types import UPLOAD
-from assay.ingest.engine import DocumentReader
 from assay.ingest.parsed import Parsed, Unreadable, file_limits
 from assay.ingest.pdf import ocr
 from assay.ingest.pipeline import Progress
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
+from assay.ingest.workers import DocumentReader
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import Job, JobFile, Uploads
 

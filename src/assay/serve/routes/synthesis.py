@@ -15,8 +15,8 @@ from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, Syn
 from assay.serve.routes.runs import RunId, run_started
 from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedResponse, ask_options, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.synthesis import render
 from assay.synthesis.forecast import in_words, is_large
-from assay.synthesis.output import render
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast_text import forecast_lines
 from assay.workspace.types import SynthesisRequest

@@ -17,12 +17,12 @@ from assay.core.formats import format_named
 from assay.core.types import UPLOAD, Document, LeftOut
 from assay.index.search_filter import count_left_out
 from assay.ingest import pipeline
-from assay.ingest.engine import DocumentReader, Workers, local_workers
 from assay.ingest.parsed import PageBox, file_limits
 from assay.ingest.pipeline import IngestContext, Progress, current_parsers, recipe_of
 from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sources import SourceFile, content_digests, find_sources
+from assay.ingest.workers import DocumentReader, Workers, local_workers
 from assay.language.clean import clean_text
 from assay.language.dates import first_day
 from assay.language.terms import fold_case
@@ -160,7 +160,7 @@ class Documents(Service):
         limits, languages = file_limits(settings), settings.ocr_languages if settings.ocr else ""
         if settings.ingest_engine == "local" or reader is not None:
             return local_workers(limits, languages, reader)
-        from assay.ingest.on_ray.cluster import ray_workers
+        from assay.ingest.ray_workers import ray_workers
 
         return ray_workers(
             settings.ray_address, limits, languages, settings.ray_embedder_gpus, self.context.check_cluster_consent
