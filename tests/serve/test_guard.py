@@ -356,7 +356,7 @@ async def test_a_store_that_cannot_say_who_asks_lets_nobody_in(empty: Workspace,
     app.state.server = server
     app.include_router(people.auth_router)
     app.add_middleware(RequestGuard, server=server)
-    monkeypatch.setattr(People, "member_with_key", OnStore(locked))
+    monkeypatch.setattr(People, "member_with_key", OnStore(locked), raising=False)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         reply = await client.get("/api/me", headers={"Authorization": "Bearer x"})
     assert (reply.status_code, reply.json()["error"], reply.headers["Retry-After"]) == (503, "store", "1")

@@ -384,7 +384,7 @@ def test_a_run_that_a_terminal_carries_on_is_left_to_it(serve: Serve, folder: Pa
         run = asked(client)["run"]
         until(lambda: model.requests)
         with opened(folder) as terminal:
-            taken = len(terminal.run(run).events)
+            taken = len(terminal.questions.run(run).events)
             records.append(terminal.store, run, taken, Resumed(by="local"))
         until(lambda: not at.server.runs.under_way(run))
         *_, last, end = followed(client, run)

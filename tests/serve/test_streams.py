@@ -241,7 +241,7 @@ def test_a_stream_that_breaks_down_half_way_is_in_the_log(
     with serve() as at, at.client() as client:
         run = asked(client)
         followed(client, run)
-        monkeypatch.setattr(stream, "current_state", breaks)
+        monkeypatch.setattr(stream.RunFollower, "summary", breaks)
         with pytest.raises(httpx.RemoteProtocolError):
             followed(client, run)
     assert "a request broke down" in caplog.text
