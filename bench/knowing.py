@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.agent.hops.scoring import bare_title, name_key
+from assay.agent.hop_ranking import bare_title, name_key
 from assay.core.events import RoleModel
 from assay.core.types import Usage
 from assay.language.names import find_names

@@ -14,7 +14,7 @@ import pytest
 from lighthouse_notes import CLAIMS, GROUND, PAINT, TALL, TENDS, answered, fill, opened, resumed
 from lighthouse_notes import script as scripted
 
-from assay.agent.limits import ROUNDS
+from assay.agent.context import ROUNDS
 from assay.agent.loop import play
 from assay.answer.render import as_html, as_markdown, as_text
 from assay.core.errors import UserError

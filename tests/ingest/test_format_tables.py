@@ -13,7 +13,7 @@ from assay.core.types import Table
 from assay.ingest.formats import delimited, html, plain
 from assay.ingest.formats.ooxml import docx, pptx, xlsx
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.language.units import find_units
+from assay.language.quantities import find_units
 from assay.tables.build import caption_above
 
 LIMITS = FileLimits()

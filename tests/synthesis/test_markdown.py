@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from accounts_by_hand import account
 
-from assay.core.account import Pipeline, RelationType
+from assay.core.synthesis import Pipeline, RelationType
 from assay.core.types import Document, Section
 from assay.synthesis.output.footnotes import footnotes
 from assay.synthesis.output.render import markdown

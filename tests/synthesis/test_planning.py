@@ -6,9 +6,9 @@ from typing import Any
 
 from wharf import DOCS, INSTRUCTION, KEPT_A, Model, carried, context, document, opened, was_read
 
-from assay.core.account import QuestionKind, RelationType
 from assay.core.events import Related
 from assay.core.run import Run
+from assay.core.synthesis import QuestionKind, RelationType
 from assay.synthesis import state
 from assay.synthesis.stages import plan
 from assay.testing import verdicts

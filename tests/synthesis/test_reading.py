@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from wharf import DOCS, INSTRUCTION, KEPT_A, A, Model, carried, context, document, key, opened, passages
 
-from assay.core.account import Pipeline, QuestionKind
 from assay.core.events import Fallback, Gathered, InsightsDrawn
+from assay.core.synthesis import Pipeline, QuestionKind
 from assay.core.types import Passage
 from assay.models.meter import NoReply
 from assay.models.token_estimate import estimate_tokens

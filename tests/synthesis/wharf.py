@@ -11,9 +11,9 @@ from typing import Any
 
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
-from assay.core.account import Brief, Pipeline, Portrait
 from assay.core.events import Asked, Covered, Described, Event, Found, ModelReplied, PassagesChosen, RoleModel
 from assay.core.run import Run
+from assay.core.synthesis import Brief, Pipeline, Portrait
 from assay.core.types import Document, Passage
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter

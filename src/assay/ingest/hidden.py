@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from assay.core.printable import clean_text
 from assay.core.types import HIDDEN
-from assay.language.clean import clean_text
 
 LONGEST_EXCERPT = 2_000  # characters
 MOST_LISTED = 8  # pages

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from assay.core.access import Base
 from assay.core.errors import UserError
+from assay.core.printable import clean_text
 from assay.core.types import UPLOAD
 from assay.ingest import pipeline
 from assay.ingest.engine import DocumentReader, Workers, local_workers
@@ -20,7 +21,6 @@ from assay.ingest.pipeline import IngestContext, Progress
 from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sources import SourceFile, content_digests, find_sources
-from assay.language.clean import clean_text
 from assay.language.dates import first_day
 from assay.language.terms import fold_case
 from assay.models.factory import embedder_languages

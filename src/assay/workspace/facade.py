@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from assay.answer.checking.trial import JudgeTrial
     from assay.core.access import Base
-    from assay.core.account import Account
     from assay.core.run import Run
     from assay.core.settings import Settings
+    from assay.core.synthesis import Synthesis
     from assay.governance.replay import Replay
     from assay.index.retrieve import SearchContext
     from assay.ingest.engine import DocumentReader
@@ -621,7 +621,7 @@ class Workspace:
 
         return await synthesise.plan(self.context, documents, request)
 
-    def account(self, run_id: str) -> Account:
+    def account(self, run_id: str) -> Synthesis:
         """The result of a synthesis."""
         from assay.workspace import synthesise
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import date
 
 from assay.agent.forecast import errors, estimate_work
-from assay.core.account import EXPERT, Account, Brief, Pipeline
 from assay.core.errors import UserError
 from assay.core.events import DECIDES_SYNTHESIS, Asked, RoleModel, SearchFilters, Stakes
 from assay.core.run import Run
+from assay.core.synthesis import EXPERT, Brief, Pipeline, Synthesis
 from assay.models.factory import has_model
 from assay.models.llm import Role
 from assay.store.documents import READY
@@ -131,7 +131,7 @@ async def synthesise(context: WorkspaceContext, documents: Sequence[str], reques
         yield step
 
 
-def account(context: WorkspaceContext, run: Run) -> Account:
+def account(context: WorkspaceContext, run: Run) -> Synthesis:
     """The account of a delivered synthesis, in the words of the documents that this person may still read."""
     if run.asked.brief is None:
         raise UserError(f"Run {run.id} is a question, not a synthesis. `assay replay {run.id}` shows its answer.")

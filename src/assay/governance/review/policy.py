@@ -10,10 +10,10 @@ from itertools import pairwise
 
 from assay.core.errors import UserError
 from assay.core.events import Drafted, Stakes
+from assay.core.printable import clean_text
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Answer, Verdict
-from assay.language.clean import clean_text
 from assay.language.terms import fold_case
 
 WORD = "word:"  # prefix of a custom word in the setting

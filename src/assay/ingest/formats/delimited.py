@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 
+from assay.core.printable import clean_text
 from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.table import first_rows, write_rows
 from assay.ingest.formats.text_builder import TextBuilder, too_long
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.language.clean import clean_text
 
 _SEPARATORS = ",;\t|"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import unescape
 
 from assay.core.formats import format_of_suffix
+from assay.core.printable import clean_text
 from assay.core.types import Section
 from assay.ingest.formats.decode import decode
 from assay.ingest.formats.html_hidden import hides_text
@@ -19,7 +20,6 @@ from assay.ingest.formats.pipe_tables import find_pipe_tables
 from assay.ingest.formats.text_builder import TextBuilder, too_long
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.language.clean import clean_text
 
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:

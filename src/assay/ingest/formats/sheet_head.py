@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from assay.core.tables import LINES
-from assay.language.units import find_units, names_unit, only_declares
+from assay.language.quantities import find_units, names_unit, only_declares
 from assay.tables.build import LONGEST_NAME, YEAR_IN, header_units, is_name, is_title
 
 _LONGEST_PERIOD = 40  # characters

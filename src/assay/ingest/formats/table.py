@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from assay.core.printable import tidy_whitespace
 from assay.core.tables import RowPacker, RowSpan
 from assay.core.types import Table
 from assay.ingest.formats.sheet_head import Header, SheetHead, is_header, read_header
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.metadata.file_fields import plausible_title
 from assay.ingest.parsed import FileLimits
-from assay.language.clean import tidy_whitespace
 from assay.tables.build import GridCell, GridRow, build_table, caption_above, find_header, is_name
 
 MOST_TITLES = 10  # lines above the tables of a sheet that are looked at

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from assay.core.printable import clean_text, tidy_whitespace
 from assay.core.types import Section, Table
 from assay.ingest.hidden import HiddenText, describe_hidden, hidden_meta
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
-from assay.language.clean import clean_text, tidy_whitespace
 
 
 @dataclass(slots=True)

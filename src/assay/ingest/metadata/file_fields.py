@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from datetime import date as Date
 
+from assay.core.printable import tidy_whitespace
 from assay.ingest.metadata.authors import split_and
-from assay.language.clean import tidy_whitespace
 
 _NO_TITLE = re.compile(
     r"(?:untitled.*|no title|document\s*\d*|dokument\s*\d*|new document|title|titel|home|index|page \d+"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from assay.core.types import Hit, LeftOut, Outcome
-from assay.prompts.fence import context_label, fence, fence_mark
+from assay.prompts import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
 from assay.serve.schemas.run_schemas import CitationView, ResponseModel
 from assay.store.documents import Entry

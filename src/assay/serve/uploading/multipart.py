@@ -18,8 +18,8 @@ from python_multipart.multipart import parse_options_header
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from assay.core.printable import clean_text
 from assay.ingest.parsed import Status
-from assay.language.clean import clean_text
 from assay.serve.uploading.ingest_job import FULL
 from assay.store.jobs import JobFile
 

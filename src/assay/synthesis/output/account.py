@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
-from assay.core.account import Account, Relation, SpineSentence
 from assay.core.events import Gathered, fallbacks
 from assay.core.run import Run
+from assay.core.synthesis import Relation, SpineSentence, Synthesis
 from assay.core.types import Answer, Document
 from assay.language.injection import is_suspicious
 from assay.language.quotation import stands
@@ -28,7 +28,7 @@ OF_WHAT = {
 }
 
 
-def account(run: Run, document: Callable[[str], Document | None]) -> Account:
+def account(run: Run, document: Callable[[str], Document | None]) -> Synthesis:
     """The account of a delivered synthesis. A relation is included only while both documents still contain its
     quotations."""
     document = cache(document)
@@ -37,7 +37,7 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
     brief, spine = state.brief(run), state.spine(run)
     known = state.portraits(run)
     words = "\n\n".join(claim.words for claim in answer.claims)
-    return Account(
+    return Synthesis(
         run=run.id,
         brief=brief,
         question=run.question,

@@ -12,7 +12,7 @@ from math import cos, hypot, pi, sin
 
 from markupsafe import Markup
 
-from assay.core.account import Account, Relation, RelationType
+from assay.core.synthesis import Relation, RelationType, Synthesis
 from assay.synthesis.output.circle import Circle, MapLabel, Point, place_on_circle, width
 from assay.synthesis.output.content import TIES
 from assay.synthesis.output.footnotes import Footnotes, footnotes, printable
@@ -45,7 +45,7 @@ class LegendEntry:
     size: float = KEY
 
 
-def svg(account: Account) -> Markup:
+def svg(account: Synthesis) -> Markup:
     """The map of an account as one SVG, with an edge for every relation and a node for every document."""
     notes = footnotes(account)
     circle = place_on_circle(map_labels(account, notes))
@@ -71,7 +71,7 @@ def svg(account: Account) -> Markup:
     return Markup(picture)
 
 
-def map_labels(account: Account, notes: Footnotes) -> tuple[MapLabel, ...]:
+def map_labels(account: Synthesis, notes: Footnotes) -> tuple[MapLabel, ...]:
     """Documents by theme, each theme preceded by its name, by label within a theme. Every document occurs once, with
     or without a theme."""
     named: list[MapLabel] = []
@@ -89,7 +89,7 @@ def _named(doc: str, notes: Footnotes) -> MapLabel:
     return MapLabel(doc, notes.label(doc), notes.title(doc))
 
 
-def _arcs(account: Account, circle: Circle) -> list[str]:
+def _arcs(account: Synthesis, circle: Circle) -> list[str]:
     """An arc path for each theme, from its first document to its last."""
     arcs: list[str] = []
     heads = [place for place, spot in enumerate(circle.spots) if not spot.named.doc_id]
@@ -106,7 +106,7 @@ def _arcs(account: Account, circle: Circle) -> list[str]:
     return arcs
 
 
-def _edges(account: Account, circle: Circle) -> list[MapEdge]:
+def _edges(account: Synthesis, circle: Circle) -> list[MapEdge]:
     """Curves between documents, spread out if there are several; contradictions are drawn on top."""
     nodes = {spot.named.doc_id: spot.node for spot in circle.spots if spot.named.doc_id}
     order = list(nodes)
@@ -137,7 +137,7 @@ def _curve(start: Point, end: Point, place: int, several: int) -> str:
     return f"M{ax:.1f} {ay:.1f}Q{cx:.1f} {cy:.1f} {bx:.1f} {by:.1f}"
 
 
-def _legend(account: Account, left: float, top: float, room: float) -> tuple[list[LegendEntry], float]:
+def _legend(account: Synthesis, left: float, top: float, room: float) -> tuple[list[LegendEntry], float]:
     """The legend: the meaning and number of each kind of line, set in rows; and its height."""
     counted = Counter(each.type for each in account.relations)
     related = {doc for each in account.relations for doc in _pair(each)}

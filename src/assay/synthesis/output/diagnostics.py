@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from assay.core.account import Diagnostics, Pipeline, RelationType, RerankerComparison
 from assay.core.run import Run
+from assay.core.synthesis import Diagnostics, Pipeline, RelationType, RerankerComparison
 from assay.synthesis import state
 
 FEW = 3  # with fewer relations, the distribution means nothing

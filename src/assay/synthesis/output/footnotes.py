@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from assay.answer.render import Citation, one_line, quotes_of
-from assay.core.account import Account, Insight, Portrait, Question, Relation, RelationSide, TranslatedSentence
+from assay.core.printable import clean_text
+from assay.core.synthesis import Insight, Portrait, Question, Relation, RelationSide, Synthesis, TranslatedSentence
 from assay.core.types import Claim, Document, Evidence, Quote
-from assay.language.clean import clean_text
 
 UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # invalid in files and in XML
 NEXT = 3  # maximum characters between adjacent sentences
@@ -23,7 +23,7 @@ FindDocument = Callable[[str], Document | None]
 class Footnotes:
     """An account with its citations resolved: every number refers to words of a document."""
 
-    account: Account
+    account: Synthesis
     labels: Mapping[str, str]
     portraits: Mapping[str, Portrait]
     evidence: Mapping[str, Evidence]
@@ -96,7 +96,7 @@ def in_order(citations: Iterable[Citation]) -> list[Citation]:
     return sorted({each.number: each for each in citations}.values(), key=lambda each: each.number)
 
 
-def footnotes(account: Account, document: FindDocument = lambda _: None) -> Footnotes:
+def footnotes(account: Synthesis, document: FindDocument = lambda _: None) -> Footnotes:
     portraits = {each.doc_id: each for each in account.documents}
     evidence = {each.key: each for each in account.evidence}
     return Footnotes(
@@ -127,7 +127,7 @@ def printable(words: str) -> str:
 
 
 def _numbered(
-    account: Account, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
+    account: Synthesis, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
 ) -> dict[tuple[str, Quote], Citation]:
     """Number the citations: first the narrative, then the spine, relations and insights, at last unused evidence."""
     found: dict[tuple[str, Quote], Citation] = {}
@@ -156,7 +156,7 @@ def _numbered(
     return found
 
 
-def _in_order(account: Account, evidence: Mapping[str, Evidence]):
+def _in_order(account: Synthesis, evidence: Mapping[str, Evidence]):
     claims = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
     for claim in claims:
         yield from quotes_of(claim, evidence)

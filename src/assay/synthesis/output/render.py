@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
-from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Account, Pipeline
+from assay.core.synthesis import EXECUTIVE, EXPERT, PLAIN, Pipeline, Synthesis
 from assay.synthesis.output import content
 from assay.synthesis.output.chart import svg
 from assay.synthesis.output.footnotes import FindDocument, Footnotes, abstract, footnotes, in_order
@@ -29,7 +29,7 @@ MAP_LEAD = (
 )
 
 
-def html(account: Account, document: FindDocument = lambda _: None) -> str:
+def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The page. It is complete without its script. With the documents, a quotation has its own page and section."""
     values = _values(account, document)
     deep = account.brief.pipeline is Pipeline.synthesis
@@ -44,7 +44,7 @@ def html(account: Account, document: FindDocument = lambda _: None) -> str:
     )
 
 
-def markdown(account: Account, document: FindDocument = lambda _: None) -> str:
+def markdown(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The whole account in one Markdown file; quotations are footnotes."""
     text = markdown_environment().get_template("account.md").render(_values(account, document))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
@@ -59,7 +59,7 @@ def policy() -> str:
     )
 
 
-def _values(account: Account, document: FindDocument) -> dict[str, Any]:
+def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
     """The values that both templates use."""
     notes = footnotes(account, cache(document))
     values = {

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from assay.agent.context import RunContext
-from assay.answer.conflicts.dispute import ALIKE, Dispute, Statement, between
+from assay.answer.conflict import ALIKE, Dispute, Statement, between
 from assay.core.types import Document, Quote
 from assay.language.injection import is_suspicious
 from assay.language.sentences import is_statement, is_table_row, split_sentences

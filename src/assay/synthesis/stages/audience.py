@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from assay.agent.context import RunContext, mark
 from assay.agent.steps.check import judge_window
-from assay.answer.checking.model_rulings import JudgeRequest, batches
-from assay.answer.evidence_text import Sources
-from assay.core.account import EXECUTIVE, EXPERT, TranslatedParagraph, TranslatedSentence, Translation
+from assay.answer.checking.judge import JudgeRequest, batches
+from assay.answer.claims import Sources
 from assay.core.events import Event, Translated
-from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
+from assay.core.events.synthesis import BY_RULES, Maker, combine_makers, stand_in
 from assay.core.run import Run
+from assay.core.synthesis import EXECUTIVE, EXPERT, TranslatedParagraph, TranslatedSentence, Translation
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.synthesis import state

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from assay.agent.context import RunContext
-from assay.core.account import Insight, Question, QuestionKind, Relation, RelationSide, RelationType
 from assay.core.events import Event, Gathered, InsightsDrawn, Merged, Paired, Related
 from assay.core.run import Run
+from assay.core.synthesis import Insight, Question, QuestionKind, Relation, RelationSide, RelationType
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from assay.core.account import Readability
+from assay.core.synthesis import Readability
 from assay.language.sentences import split_sentences
 from assay.language.terms import fold_case
 

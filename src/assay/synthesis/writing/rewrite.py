@@ -12,18 +12,18 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims as stating
 from assay.answer import compose
-from assay.core.account import EXECUTIVE, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
+from assay.core.printable import clean_text
 from assay.core.run import Run
+from assay.core.synthesis import EXECUTIVE, PLAIN, TranslatedParagraph, TranslatedSentence, Translation
 from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
 from assay.language import facts
-from assay.language.clean import clean_text
 from assay.language.dates import dates
 from assay.language.injection import is_suspicious
 from assay.language.quantities import numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import stem_word
 from assay.models.token_estimate import estimate_tokens, fit_to_tokens
-from assay.prompts.fence import fence
+from assay.prompts import fence
 
 TOGETHER, SHOWN = 40, 6000  # claims per request, and their tokens
 SENTENCES = 3  # maximum sentences per claim

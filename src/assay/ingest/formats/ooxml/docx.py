@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
     Archive,
     attribute,
@@ -40,7 +41,6 @@ from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text_builder import TextBuilder
 from assay.ingest.hidden import HiddenText
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
-from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
