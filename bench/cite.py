@@ -32,7 +32,8 @@ from result_file import add_out, show, write_result
 from assay.evaluate.metrics import mean
 from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile
-from assay.testing import ChatServer, WordEmbedder, argues, keeps, lookup, passages_in, role_of, supported, text_of
+from assay.testing import ChatServer, argues, keeps, lookup, passages_in, role_of, supported, text_of
+from assay.evaluate.plain_text import WordEmbedder
 from assay.testing.fill_policies import cooperative_reply
 from assay.workspace.facade import open_workspace
 

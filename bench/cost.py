@@ -4,7 +4,7 @@
     .venv/bin/python bench/cost.py --sieve [...]        which passages are worth showing to a model
 
 A model that knows the labels (knowing.py) takes part in the real loop, in process, so every prompt is the product's own and
-only their number and size differ. Tokens are estimated the same way everywhere (models/token_estimate.py, which guesses high).
+only their number and size differ. Tokens are estimated the same way everywhere (models/cost.py, which guesses high).
 
 naive       every passage of every search is weighed, one a request, at every round, remembering nothing: `own searches` is
             the plain loop (a model's searches alone), `our searches` the very searches that ours makes

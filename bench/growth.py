@@ -78,7 +78,7 @@ async def opened(engine: str, folder: Path) -> tuple[Index, Callable[[], float]]
 
     from assay.core.settings import Settings
     from assay.index import factory
-    from assay.index.postgres.postgres_engine import PostgresEngine
+    from assay.index.postgres_index import PostgresEngine
 
     if engine == "postgres":
         made = await PostgresEngine(folder, postgres_server.new_database()).open("growth", DIM, create=True)

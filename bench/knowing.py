@@ -14,7 +14,8 @@ from assay.language.names import find_names
 from assay.language.sentences import split_sentences
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import estimate_tokens, prompt_tokens
+from assay.models.cost import estimate_tokens
+from assay.models.cost import prompt_tokens
 from assay.testing import Script, calls, drops, no_calls, one_step, passages_in, research, supported
 
 NOTE = "It states a part of what the question asks for, and names what the next part is about."

@@ -15,7 +15,7 @@ from peer import PeerFailed, run_peer
 from quality import cut
 
 from assay.evaluate.runner import BASE
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.testing import ChatServer
 from assay.workspace.facade import Workspace
 

@@ -26,7 +26,7 @@ from assay.evaluate.beir import BeirDocument, load
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, fuse
-from assay.index.lance.folder import Folder
+from assay.index.lance.tables import Folder
 from assay.index.lance.lance_index import LanceIndex, open_index
 from assay.ingest.pipeline import passage_context
 from assay.ingest.split import OVERLAP, SIZE, split_passages

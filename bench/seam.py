@@ -44,7 +44,7 @@ asyncio.run(main())
 """
 IMPORTS = {
     "httpx": "import httpx",
-    "ours (with settings)": "import httpx, assay.models.wire.endpoint",
+    "ours (with settings)": "import httpx, assay.models.endpoint",
     "pydantic-ai's OpenAI model": "import pydantic_ai.models.openai",
 }
 
@@ -53,7 +53,7 @@ async def ways(url: str) -> dict[str, Callable[[], Awaitable[object]]]:
     import httpx
 
     from assay.models.llm import Message, Prompt
-    from assay.models.wire.endpoint import ChatEndpoint
+    from assay.models.endpoint import ChatEndpoint
 
     client, ours = httpx.AsyncClient(), ChatEndpoint(url, "m", "k")
     prompt = Prompt((Message("user", WORDS),))
@@ -73,7 +73,7 @@ async def ways(url: str) -> dict[str, Callable[[], Awaitable[object]]]:
         from pydantic_ai.providers.openai import OpenAIProvider
     except ImportError:
         return found
-    from assay.models.wire.provider import ProviderModel
+    from assay.models.provider import ProviderModel
 
     model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=url, api_key="k"))
     provided, agent = ProviderModel("openai-chat:m", make=lambda: model), Agent(model)

@@ -24,7 +24,7 @@ from typing import Any
 from result_file import add_out, write_result
 
 from assay.core.synthesis import Pipeline
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.testing import ChatServer, synthesis_model
 from assay.testing.protocol import text_of
 from assay.workspace.facade import open_workspace

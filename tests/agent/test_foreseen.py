@@ -19,7 +19,7 @@ from assay.ingest.sources import SourceFile
 from assay.store.runs import forecasts
 from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkKind
 from assay.store.schema import forecasts as table
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.forecast_text import forecast_lines
 from assay.workspace.types import AskOptions

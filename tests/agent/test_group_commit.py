@@ -15,7 +15,7 @@ from lighthouse_notes import QUESTION, fill, opened, script
 
 from assay.core.errors import StoreError
 from assay.core.events import Mode
-from assay.store import flushing
+from assay.store import dialect
 from assay.store.runs import records
 from assay.testing import ChatServer
 from assay.workspace.facade import Workspace
@@ -55,7 +55,7 @@ async def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def disk(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     made = Disk(folder, tmp_path / "after")
-    monkeypatch.setattr(flushing, "sync_file", made.sync)
+    monkeypatch.setattr(dialect, "sync_file", made.sync)
     return made
 
 
@@ -105,7 +105,7 @@ async def test_many_runs_wait_for_few_flushes(folder: Path, monkeypatch: pytest.
         slow.wait(0.02)
 
     slow = threading.Event()
-    monkeypatch.setattr(flushing, "sync_file", sync)
+    monkeypatch.setattr(dialect, "sync_file", sync)
     with opened(folder) as workspace:
         store = workspace.store.deferred()
 
@@ -121,7 +121,7 @@ async def test_many_runs_wait_for_few_flushes(folder: Path, monkeypatch: pytest.
 
 async def test_one_who_leaves_does_not_end_the_wait_of_others(folder: Path, monkeypatch: pytest.MonkeyPatch):
     release = threading.Event()
-    monkeypatch.setattr(flushing, "sync_file", lambda file: release.wait(10))
+    monkeypatch.setattr(dialect, "sync_file", lambda file: release.wait(10))
     with opened(folder) as workspace:
         store = _dirty(workspace)
         waiting = [asyncio.ensure_future(store.flushed()) for _ in range(3)]
@@ -141,7 +141,7 @@ async def test_after_a_failed_flush_nothing_is_shown_any_more(folder: Path, monk
 
     with opened(folder) as workspace:
         store = _dirty(workspace)
-        monkeypatch.setattr(flushing, "sync_file", fails)
+        monkeypatch.setattr(dialect, "sync_file", fails)
         with pytest.raises(StoreError, match="could not be written to disk: Input/output error"):
             await store.flushed()
         monkeypatch.undo()

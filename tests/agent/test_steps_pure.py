@@ -43,10 +43,10 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Passage, Plan, PlanStep
 from assay.language.quotation import within
-from assay.models.answer_model import Reading
+from assay.models.llm import Reading
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.token_estimate import fair_share
+from assay.models.cost import fair_share
 from assay.testing import passages_in, schema_of
 from assay.testing.protocol import body_of
 

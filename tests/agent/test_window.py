@@ -26,7 +26,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Plan, PlanStep
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.prompts import fence, fence_mark
 from assay.testing import keys_in, passages_in
 

@@ -12,7 +12,7 @@ from assay.answer.checking import claim_rules
 from assay.answer.claims import Sources
 from assay.answer.draft import Direct, Writing
 from assay.core.types import Claim, Evidence, Operand, Passage, Quote, Shape, Verdict
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 
 MARK = "0f0f0f0f0f0f"
 KEYS = ("1a2b3c4d", "5e6f7a8b", "9c0d1e2f")

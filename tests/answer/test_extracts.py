@@ -25,7 +25,7 @@ from assay.answer.extracts import (
 )
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Document, Evidence, Passage, Quote, Section, Table
-from assay.models.answer_model import Reading
+from assay.models.llm import Reading
 
 QUESTION = "How long is raw telemetry kept?"
 

@@ -15,7 +15,7 @@ from assay.answer.claims import Sources
 from assay.core.types import Claim, Evidence, Operand, Passage, Quote, Verdict, Working
 from assay.language.injection import TAINT_REASON
 from assay.language.quotation import within
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 
 MARK = "0f0f0f0f0f0f"
 KEY, OTHER = "a1b2c3d4", "0000ffff"

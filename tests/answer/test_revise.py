@@ -11,7 +11,7 @@ from assay.answer.claims import Sources
 from assay.core.events import Asked, Checked, Drafted, Gathered, Revised, RevisionCause
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Document, Evidence, Operand, Passage, Quote, Shape, Verdict, Working
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 
 KEY, OTHER = "1a2b3c4d", "5e6f7a8b"
 WORDS = (

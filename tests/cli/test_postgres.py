@@ -20,7 +20,8 @@ from assay.governance.audit.verify import verify
 from assay.store import document_list, documents, schema
 from assay.store.access import grants
 from assay.store.database import Store, open_store
-from assay.store.move import move_state, table_digest
+from assay.store.database import move_state
+from assay.store.database import table_digest
 from assay.store.runs import records
 from assay.store.runs.figures import facts
 from assay.workspace.facade import Workspace, open_workspace
@@ -56,7 +57,7 @@ def test_a_copy_that_differs_moves_nothing(noted: Workspace, monkeypatch: pytest
     address = new_database()
     server = open_store(address, create=True)
     other = iter(map(str, range(1000)))
-    monkeypatch.setattr("assay.store.move.table_digest", lambda *_: next(other))
+    monkeypatch.setattr("assay.store.database.table_digest", lambda *_: next(other))
     with pytest.raises(StoreError, match="nothing was moved"):
         move_state(noted.store, server)
     with server.read() as connection:

@@ -19,7 +19,7 @@ from assay.core.events.describe import live_line
 from assay.core.types import file_name
 from assay.evaluate import beir
 from assay.store import facts
-from assay.store.uploads import UPLOADS
+from assay.store.blobs import UPLOADS
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.model_connection import KEY_FILE
 

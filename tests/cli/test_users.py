@@ -12,7 +12,8 @@ import pytest
 from terminal import Typed
 
 from assay.core.access import LOCAL, Principal
-from assay.store.access import grants, members, tokens, transfer
+from assay.store.access import grants, members, tokens
+from assay.store.access import members
 from assay.store.database import Store
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -126,7 +127,7 @@ def test_who_is_removed_can_leave_things_to_somebody(typed: Typed, store: Store)
     assert [base.name for base in grants.scope_of(store, Principal("editor")).bases] == ["notes", "notes (reader)"]
     done = typed("user", "remove", "editor", "--yes")
     assert "Left behind: 2 knowledge bases, as removed:editor:" in done.err
-    (former,) = transfer.former_names(store, "editor")
+    (former,) = members.former_names(store, "editor")
     assert typed("user", "remove", former, "--give-to", "local").code == 0
     assert [base.name for base in grants.scope_of(store, LOCAL).bases] == ["notes", "notes (reader)"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from assay.models.answer_model import AnswerModel
-from assay.models.local.bert_answers import BertAnswers
+from assay.models.llm import AnswerModel
+from assay.models.local.bundled import BertAnswers
 from assay.testing import WordAnswers
 
 QUESTION = "How many litres does the kettle hold?"

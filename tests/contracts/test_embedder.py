@@ -11,7 +11,7 @@ import pytest
 from assay.models.embedder import Embedder, EndpointEmbedder
 from assay.models.local.bundled import BundledEmbedder
 from assay.models.local.onnx_folder import OnnxFolder
-from assay.testing.word_embedder import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 
 TEXTS = ["Aspirin reduces fever.", "", "A lighthouse stands on the far shore of the lake.", "word " * 400]
 

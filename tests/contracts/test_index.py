@@ -29,17 +29,18 @@ from assay.core.types import Hit, Passage, Row, Scalar
 from assay.governance.backup import hold_writer_locks
 from assay.index import factory
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
-from assay.index.lance.bucket import Bucket
-from assay.index.lance.folder import Folder
-from assay.index.lance.lance_engine import LanceEngine
+from assay.index.lance.tables import Bucket
+from assay.index.lance.tables import Folder
+from assay.index.lance.lance_index import LanceEngine
 from assay.index.lance.lance_index import open_index
 from assay.index.lance.read import MemoryLimits
 from assay.index.lease import lease_path
-from assay.index.memory.memory_index import MemoryIndex
-from assay.index.milvus import milvus_engine
-from assay.index.milvus.milvus_engine import MilvusEngine, has_bm25
-from assay.index.milvus.milvus_index import MilvusIndex
-from assay.index.postgres.postgres_engine import PostgresEngine
+from assay.index.memory_index import MemoryIndex
+from assay.index import milvus_index
+from assay.index.milvus_index import MilvusEngine
+from assay.index.milvus_index import has_bm25
+from assay.index.milvus_index import MilvusIndex
+from assay.index.postgres_index import PostgresEngine
 from assay.index.protocol import Index, IndexEngine
 
 DIM = 8
@@ -89,7 +90,7 @@ async def milvus_lite(folder: Path) -> Index:
 async def milvus_lite_without_words(folder: Path) -> Index:
     """The same as on a server before 2.5."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(milvus_engine, "WITH_BM25", (99,))
+        patch.setattr(milvus_index, "WITH_BM25", (99,))
         return await milvus_lite(folder)
 
 
@@ -694,7 +695,7 @@ async def test_an_index_without_words_says_so_when_it_is_opened(tmp_path: Path, 
 
 async def test_a_milvus_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     server = SimpleNamespace(get_server_version=lambda: "v2.2.16", has_collection=lambda name: False)
-    monkeypatch.setattr(milvus_engine, "_client", lambda address: server)
+    monkeypatch.setattr(milvus_index, "_client", lambda address: server)
     engine = MilvusEngine(tmp_path, "http://127.0.0.1:9")
     for use in (engine.versions(), engine.open("b", DIM, create=True)):
         with pytest.raises(UserError, match="is too old"):

@@ -10,7 +10,7 @@ import pytest
 from assay.core.errors import ModelError
 from assay.core.types import Usage
 from assay.models.llm import LLM, Message, Prompt, Reply
-from assay.models.wire.endpoint import ChatEndpoint
+from assay.models.endpoint import ChatEndpoint
 
 PROMPT = Prompt((Message("system", "Be brief."), Message("user", "Say hello.")), max_tokens=20)
 
@@ -39,7 +39,7 @@ def provider(url: str) -> LLM:
     from pydantic_ai.messages import ModelResponse, TextPart
     from pydantic_ai.models.function import FunctionModel
 
-    from assay.models.wire.provider import ProviderModel
+    from assay.models.provider import ProviderModel
 
     return ProviderModel("some:m", make=lambda: FunctionModel(lambda *_: ModelResponse([TextPart("Hello.")])))
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.core.types import Hit, Passage
 from assay.models import reranker as rerankers
-from assay.models.local import cross_encoder
+from assay.models.local import onnx_folder
 from assay.models.local.bundled import BundledEmbedder
 from assay.models.reranker import AnswerReranker, CrossEncoder, EndpointReranker, LateInteraction, Reranker
 from assay.testing import WordAnswers
@@ -29,7 +29,7 @@ def folder_model(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Rer
     def by_length(folder: Path, query: str, texts: Sequence[str], *_: object) -> np.ndarray:
         return np.array([len(text) for text in texts], np.float32)
 
-    monkeypatch.setattr(cross_encoder, "pair_scores", by_length)
+    monkeypatch.setattr(onnx_folder, "pair_scores", by_length)
     return CrossEncoder(folder, depth=DEPTH)
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.engine.default import DefaultDialect
 
 from assay.core.events import Decision
 from assay.core.run import Run
-from assay.index.lance.lazy_import import load_lancedb
+from assay.index.lance.tables import load_lancedb
 from assay.ingest.sources import find_sources
 from assay.workspace.facade import Workspace, open_workspace
 

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from assay.serve.state import ServeOptions
 from assay.store.access import grants, members
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 PASSWORD = "a lamp on the pier"

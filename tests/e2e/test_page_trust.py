@@ -18,7 +18,8 @@ from playwright.sync_api import expect
 
 from assay.core.access import LOCAL
 from assay.serve.state import ServeOptions
-from assay.store.access import grants, members, tokens, transfer
+from assay.store.access import grants, members, tokens
+from assay.store.access import members
 from assay.workspace.facade import open_workspace
 
 PASSWORD = "a lamp on the pier"
@@ -51,7 +52,7 @@ def team(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environm
     with open_workspace(folder) as opened, patch.object(members, "COST", 2**10):  # time is not what is tested
         members.add(opened.store, "editor", admin=True, password=PASSWORD)
         members.add(opened.store, "reader", password=PASSWORD)
-        transfer.transfer_ownership(opened.store, opened.cache, LOCAL.id, "editor")
+        members.transfer_ownership(opened.store, opened.cache, LOCAL.id, "editor")
         grants.share(opened.store, grants.every_base(opened.store)[0], "user:reader")
         keys = {name: tokens.new_key(opened.store, name) for name in ("editor", "reader")}
     with desk(folder, None, model, ServeOptions(auth="keys"), review_four_eyes=True) as served:

@@ -13,7 +13,7 @@ from assay.core.events import Decision, FeedbackKind, Stakes
 from assay.core.run import Run
 from assay.evaluate import case_drafts
 from assay.evaluate.cases import Case, load_cases, write_cases
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import AskOptions
 

@@ -28,7 +28,8 @@ from assay.core.run import Run
 from assay.core.types import Answer
 from assay.models.llm import Reply, ToolCall
 from assay.store.runs.records import chain
-from assay.testing import ChatServer, Script, WordEmbedder, keeps, role_of, supported
+from assay.testing import ChatServer, Script, keeps, role_of, supported
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 HERE = Path(__file__).parent

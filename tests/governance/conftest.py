@@ -11,7 +11,7 @@ import pytest
 from ledger import NOTES, QUESTION, ask
 
 from assay.store.runs import records
-from assay.testing.word_embedder import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 

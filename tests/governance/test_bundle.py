@@ -20,7 +20,7 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Decision, Reviewed, Stakes
 from assay.governance.audit import check
 from assay.governance.audit.export import export_bundle
-from assay.governance.audit.sign import load_signer
+from assay.governance.audit.witness import load_signer
 from assay.store.access import grants
 from assay.store.runs import records
 from assay.workspace.facade import Workspace

@@ -18,7 +18,8 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Answered, Decision, Edit, Gathered, Stakes, ToolRan
 from assay.core.run import Run
 from assay.core.types import Verdict
-from assay.store.access import grants, members, transfer
+from assay.store.access import grants, members
+from assay.store.access import members
 from assay.store.runs import records, reviews
 from assay.store.schema import documents
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
@@ -336,27 +337,28 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
             with pytest.raises(Missing):
                 whole.reviews().sheet(run.id)
         finally:
-            transfer.remove_member(mine.store, mine.cache, "editor")
+            members.remove_member(mine.store, mine.cache, "editor")
 
 
 async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stocked: Path):
-    from assay.store.access import transfer
+    from assay.store.access import members
 
     with team(stocked, review_four_eyes=True, reviewers="user:second, user:reviewer") as mine:
         run = await asked(mine)
-        transfer.transfer_ownership(mine.store, mine.cache, "asker", "second")
+        members.transfer_ownership(mine.store, mine.cache, "asker", "second")
         try:
             with pytest.raises(UserError, match="somebody else has to look"):
                 bench(mine, SECOND).decide(run.id, Decision.approve, run.held.seal)  # pyright: ignore
             assert bench(mine).sheet(run.id).line.may_decide
         finally:
-            transfer.transfer_ownership(mine.store, mine.cache, "second", "asker")
+            members.transfer_ownership(mine.store, mine.cache, "second", "asker")
             with opened(stocked) as whole:
                 grants.share(whole.store, whole.scope().bases[0], "user:second")
 
 
 def test_reviewers_are_named_as_users_and_groups():
-    from assay.governance.review.gate import Reviewer, parse_reviewers
+    from assay.governance.reviewing import Reviewer
+    from assay.governance.reviewing import parse_reviewers
 
     names = parse_reviewers("user:x, group:board")
     assert Reviewer(Principal("y", frozenset({"board"})), False, names).may_review

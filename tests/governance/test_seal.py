@@ -12,8 +12,10 @@ import pytest
 from assay.core.errors import StoreError, UserError
 from assay.core.events import Granted
 from assay.governance.audit import witness
-from assay.governance.audit.seal import AuditContext, audit_context, seal
-from assay.governance.audit.sign import is_signed_by
+from assay.governance.audit.witness import AuditContext
+from assay.governance.audit.witness import audit_context
+from assay.governance.audit.witness import seal
+from assay.governance.audit.witness import is_signed_by
 from assay.governance.audit.verify import verify
 from assay.store.runs import records
 from assay.workspace.facade import Workspace, open_workspace

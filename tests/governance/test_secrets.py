@@ -14,7 +14,7 @@ from assay.core.run import Run
 from assay.core.settings import Settings, hider
 from assay.store.runs import records
 from assay.testing import ChatServer, HttpReply
-from assay.testing.word_embedder import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import AskOptions
 

@@ -17,8 +17,9 @@ from assay.core.codec import dumps
 from assay.core.events import Asked, Call, Decided, Failed, Mode, ModelReplied, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
-from assay.governance.tracing.export import traces_url
-from assay.governance.tracing.spans import build_spans, to_otlp
+from assay.governance.spans import traces_url
+from assay.governance.spans import build_spans
+from assay.governance.spans import to_otlp
 from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."

@@ -10,12 +10,12 @@ import pytest
 import yaml
 from facts_of_runs import BOUNDARIES, one
 
-from assay.governance.reports import monitoring
+from assay.governance.reports import thresholds
 from assay.governance.reports.definitions import health_figures, health_report
 from assay.governance.reports.figures import RunFigures
 from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS, quantile
 
-FILES = Path(monitoring.__file__).parent / "data"
+FILES = Path(thresholds.__file__).parent / "data"
 
 
 LIMITS = {
@@ -73,12 +73,12 @@ def test_a_quantile_is_one_of_the_values_and_enough_of_them_do_not_pass_it():
 
 
 def test_the_files_are_what_the_thresholds_make_of_them():
-    assert (FILES / "alerts.yml").read_text(encoding="utf-8") == monitoring.alerts()
-    assert (FILES / "dashboard.json").read_text(encoding="utf-8") == monitoring.dashboard()
+    assert (FILES / "alerts.yml").read_text(encoding="utf-8") == thresholds.alerts()
+    assert (FILES / "dashboard.json").read_text(encoding="utf-8") == thresholds.dashboard()
 
 
 def test_there_is_an_alert_for_every_threshold_with_its_limit_and_its_direction():
-    (group,) = yaml.safe_load(monitoring.alerts())["groups"]
+    (group,) = yaml.safe_load(thresholds.alerts())["groups"]
     rules = {rule["alert"]: rule for rule in group["rules"]}
     assert len(rules) == len(THRESHOLDS)
     for each, rule in zip(THRESHOLDS, group["rules"], strict=True):
@@ -88,7 +88,7 @@ def test_there_is_an_alert_for_every_threshold_with_its_limit_and_its_direction(
 
 
 def test_the_dashboard_draws_every_threshold_and_places_no_panel_over_another():
-    made = json.loads(monitoring.dashboard())
+    made = json.loads(thresholds.dashboard())
     drawn = [panel["targets"][0]["expr"] for panel in made["panels"]]
     assert {each.expr for each in THRESHOLDS} <= set(drawn)
     places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in made["panels"]]

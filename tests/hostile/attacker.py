@@ -20,9 +20,9 @@ from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError
 from assay.core.events import Checkpoint, Mode, SearchFilters
 from assay.core.types import Document
-from assay.serve.mcp import tools
-from assay.serve.mcp.tools import ToolAccess
-from assay.serve.mcp.tools import ToolError as MCPError
+from assay.serve import mcp_tools
+from assay.serve.mcp_tools import ToolAccess
+from assay.serve.mcp_tools import ToolError as MCPError
 from assay.store.access import grants, offers
 from assay.store.runs import history
 from assay.testing.fill import FillPolicy, fill
@@ -153,10 +153,10 @@ class Attack:
         reach = ToolAccess(lambda _: self.made.as_(READER), done, lambda *_: pytest.fail("nothing is asked here"))
         word = self.word()
         some: list[Callable[[], Any]] = [
-            lambda: tools._search(reach)(None, query=self.random.choice([QUESTION, word]), k=20),
-            lambda: tools._sources(reach)(None, base=self.random.choice(["", "shared", "private"])),
-            lambda: tools._sources(reach)(None, words=word),
-            lambda: tools._read(reach)(None, document=word),
+            lambda: mcp_tools._search(reach)(None, query=self.random.choice([QUESTION, word]), k=20),
+            lambda: mcp_tools._sources(reach)(None, base=self.random.choice(["", "shared", "private"])),
+            lambda: mcp_tools._sources(reach)(None, words=word),
+            lambda: mcp_tools._read(reach)(None, document=word),
         ]
         await self.told("an MCP tool", self.random.choice(some), word)
 

@@ -29,7 +29,7 @@ from assay.core.events import (
     StopReason,
 )
 from assay.core.types import Answer, Outcome
-from assay.governance.audit.sign import Signer
+from assay.governance.audit.witness import Signer
 from assay.store.database import Store
 from assay.store.runs import records
 from assay.store.runs.records import link

@@ -47,7 +47,7 @@ from assay.core.events import (
 from assay.core.run import Run, seal_of
 from assay.core.settings import Settings
 from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape, Verdict
-from assay.governance.review.gate import review_requirement
+from assay.governance.reviewing import review_requirement
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.store.database import Store, engine_for, open_store

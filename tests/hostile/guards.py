@@ -122,7 +122,7 @@ GUARDS = (
     ),
     Guard(
         "an agent hears that an answer waits for a reviewer",
-        "serve/mcp/results.py",
+        "serve/mcp_tools.py",
         "    if reply.held:\n",
         "    if False:\n",
         "tests/serve/test_mcp.py::test_of_an_answer_that_is_held_an_agent_hears_that_it_waits_for_a_reviewer",
@@ -185,7 +185,7 @@ GUARDS = (
     ),
     Guard(
         "a token that others could have read is replaced",
-        "serve/local_token.py",
+        "serve/guard.py",
         "if file.is_file() and not file.stat().st_mode & 0o077:",
         "if file.is_file():",
         "tests/serve/test_local_token.py::test_a_workspace_keeps_its_token_unless_others_could_have_read_it",
@@ -199,7 +199,7 @@ GUARDS = (
     ),
     Guard(
         "messages to a webhook are signed",
-        "governance/review/webhook.py",
+        "governance/reviewing.py",
         "return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}",
         'return {HEADER: "t=0,v1=0"}',
         "tests/serve/test_reviews.py::test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it",
@@ -489,7 +489,7 @@ GUARDS = (
     ),
     Guard(
         "words of documents are marked in the data that agents get",
-        "serve/mcp/results.py",
+        "serve/mcp_tools.py",
         "    return fence(mark, label, value) if label and isinstance(value, str) and value else value\n",
         "    return value\n",
         "tests/serve/test_mcp.py::test_words_of_documents_are_between_marks_in_data_too",
@@ -524,7 +524,7 @@ GUARDS = (
     ),
     Guard(
         "a new person inherits nothing of a former one",
-        "store/access/transfer.py",
+        "store/access/members.py",
         'new = heir or f"{FORMER}{name}:{store.new_id()}"',
         "new = heir or name",
         f"{ACCOUNTS}::test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing",
@@ -545,14 +545,14 @@ GUARDS = (
     ),
     Guard(
         "no head is signed over an unsigned note of an erasure",
-        "governance/audit/seal.py",
+        "governance/audit/witness.py",
         "            raise StoreError(UNSIGNED)\n",
         "            pass\n",
         f"{FORGED}::test_signed_records_that_are_missing_on_the_word_of_an_unsigned_note_are_a_fault",
     ),
     Guard(
         "a note of an erasure is signed with the key of the heads",
-        "governance/audit/sign.py",
+        "governance/audit/witness.py",
         "return key in keys and is_signed_by(key, signature, erasure_message(workspace, note))",
         "return is_signed_by(key, signature, erasure_message(workspace, note))",
         f"{FORGED}::test_a_note_that_is_signed_with_another_key_counts_as_unsigned",
@@ -715,14 +715,14 @@ GUARDS = (
     ),
     Guard(
         "one upload of a person is read at a time",
-        "serve/uploading/worker.py",
+        "serve/upload_worker.py",
         "base != work.base and job.who != work.job.who",
         "base != work.base",
         f"{JOBS}::test_the_uploads_of_one_person_do_not_stop_those_of_another",
     ),
     Guard(
         "people whose uploads wait take turns",
-        "serve/uploading/worker.py",
+        "serve/upload_worker.py",
         "if work.parked and not work.reading:",
         "if False:",
         f"{JOBS}::test_where_all_places_are_taken_people_take_turns",
@@ -743,7 +743,7 @@ GUARDS = (
     ),
     Guard(
         "an upload has so many files and no more",
-        "serve/uploading/multipart.py",
+        "serve/upload_files.py",
         "if len(self._files) >= MAX_FILES:",
         "if False:",
         f"{JOBS}::test_an_upload_of_very_many_files_is_refused_and_leaves_nothing_behind",
@@ -905,7 +905,7 @@ GUARDS = (
     ),
     Guard(
         "after a flush that failed nothing is shown",
-        "store/flushing.py",
+        "store/dialect.py",
         "self._failed = error",
         "pass",
         f"{FLUSHES}::test_after_a_failed_flush_nothing_is_shown_any_more",

@@ -20,7 +20,7 @@ from assay.core.types import Verdict
 from assay.models.capability import Capability
 from assay.store import facts
 from assay.store.runs import records
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.model_roles import PROBE
 from assay.workspace.types import AskOptions

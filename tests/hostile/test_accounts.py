@@ -16,7 +16,8 @@ from assay.core.events import AccountChanged, Withheld
 from assay.governance.audit.verify import verify
 from assay.serve.limits import FREE_ATTEMPTS, PasswordAttempts
 from assay.store import threads
-from assay.store.access import grants, members, tokens, transfer
+from assay.store.access import grants, members, tokens
+from assay.store.access import members
 from assay.store.runs import records
 
 PASSWORD = "a lamp on the pier"
@@ -90,7 +91,7 @@ async def test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing
         made.as_(again).run(run)
     with pytest.raises(Missing):
         threads.named(store, thread.id, "reader")
-    (former,) = transfer.former_names(store, "reader")
+    (former,) = members.former_names(store, "reader")
     assert [base.name for base in made.as_(Principal(former)).scope().bases] == ["own"]
     with pytest.raises(UserError, match="cannot be the name"):
         members.add(store, former)
@@ -99,9 +100,9 @@ async def test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing
 async def test_who_left_can_still_be_erased_by_the_name_they_had(made: World):
     store = made.workspace.store
     await asked(made.as_(READER))
-    transfer.remove_member(store, made.workspace.cache, "reader")
+    members.remove_member(store, made.workspace.cache, "reader")
     await made.workspace.erase_person("reader", with_documents=True)
-    assert transfer.former_names(store, "reader") == []
+    assert members.former_names(store, "reader") == []
     log = [event for _, event in records.workspace_log(store)]
     assert not any(isinstance(event, AccountChanged) and "reader" in f"{event.name} {event.detail}" for event in log)
     assert any(isinstance(event, Withheld) for event in log)

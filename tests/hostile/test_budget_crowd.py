@@ -25,7 +25,8 @@ from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.store.runs import budgets
 from assay.store.schema import spending
-from assay.testing import ChatServer, Script, WordEmbedder, enough, keeps, lookup, no_calls, one_step, supported, writes
+from assay.testing import ChatServer, Script, enough, keeps, lookup, no_calls, one_step, supported, writes
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
 

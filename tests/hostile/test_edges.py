@@ -31,7 +31,7 @@ from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.serve.app import make_app
 from assay.serve.state import Server
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))

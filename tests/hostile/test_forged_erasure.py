@@ -14,10 +14,12 @@ from worlds import EDITOR, READER, World, asked, world
 from assay.core.codec import to_json
 from assay.core.errors import StoreError
 from assay.core.events import Erased
-from assay.governance.audit.seal import AuditContext, audit_context, seal
-from assay.governance.audit.sign import load_signer
+from assay.governance.audit.witness import AuditContext
+from assay.governance.audit.witness import audit_context
+from assay.governance.audit.witness import seal
+from assay.governance.audit.witness import load_signer
 from assay.governance.audit.verify import verify
-from assay.store.access import transfer
+from assay.store.access import members
 from assay.store.runs import records, seals
 from assay.store.runs.chains import FaultKind
 from assay.workspace.facade import open_workspace
@@ -106,7 +108,7 @@ async def test_a_run_that_is_listed_as_somebody_elses_is_a_fault_unless_it_was_h
     with store.write() as connection:
         connection.exec_driver_sql("UPDATE runs SET who = 'reader' WHERE id = ?", (run,))
     assert verify(store, None).whole
-    transfer.transfer_ownership(store, made.workspace.cache, "reader", "editor")
+    members.transfer_ownership(store, made.workspace.cache, "reader", "editor")
     assert verify(store, None).whole and not list(records.faults(store, run))
 
 

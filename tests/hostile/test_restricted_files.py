@@ -13,7 +13,7 @@ from assay.core.access import LOCAL, Principal
 from assay.core.errors import UserError
 from assay.ingest.sources import find_sources
 from assay.store.access import document_access, grants, members
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import DEFAULT_BASE, Workspace, open_workspace
 
 READER, FRIEND = Principal("reader"), Principal("friend")

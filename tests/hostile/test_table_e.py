@@ -13,7 +13,7 @@ from assay.agent.toolbox import TOOLS
 from assay.core.events import Checked, Compacted, Critiqued, Decided, Mode, ModelReplied, StopReason, ToolRan
 from assay.core.types import Outcome, Verdict
 from assay.models.llm import Message, Prompt
-from assay.models.token_estimate import prompt_tokens
+from assay.models.cost import prompt_tokens
 from assay.testing import (
     ScriptedCall,
     ScriptedCalls,

@@ -18,7 +18,8 @@ from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Failed, Narrowed, Withheld
 from assay.serve.frames import EventFrame, stored_frames
 from assay.serve.live import ActiveRun
-from assay.store.access import grants, offers, transfer
+from assay.store.access import grants, offers
+from assay.store.access import members
 from assay.store.runs import history, records
 from assay.workspace import erase, share
 
@@ -231,7 +232,7 @@ async def test_a_run_of_somebody_who_was_removed_stops(made: World):
                 await asyncio.sleep(0.005)
 
     run = await made.server.live.begin(made.as_(READER), slowly())
-    _, former = transfer.remove_member(made.workspace.store, made.workspace.cache, "reader")
+    _, former = members.remove_member(made.workspace.store, made.workspace.cache, "reader")
     gate.set()
     await made.rest()
     last = made.workspace.for_principal(Principal(former)).run(run.id).events[-1]

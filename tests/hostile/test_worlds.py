@@ -18,7 +18,7 @@ from worlds import DESK, EDITOR, SECRET, World, asked, world
 
 from assay.core.errors import UserError
 from assay.core.events import Mode
-from assay.serve.mcp import results
+from assay.serve import mcp_tools
 from assay.store.access import grants
 from assay.workspace.types import AskOptions
 
@@ -98,7 +98,7 @@ async def two(folder: Path, seed: int) -> AsyncIterator[tuple[Attack, Attack, Ot
 @pytest.mark.timeout(3600)
 async def test_what_happens_in_knowledge_bases_of_others_changes_no_byte_of_any_reply(tmp_path: Path):
     done, compared, fine = 0, 0, 0
-    with patch.object(results, "new_mark", lambda: "mark"):
+    with patch.object(mcp_tools, "new_mark", lambda: "mark"):
         for seed in range(0, PAIRS, A_WORLD):
             async with two(tmp_path / str(seed), seed) as (one, other, behind):
                 for _ in range(min(A_WORLD, PAIRS - done)):

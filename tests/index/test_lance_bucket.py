@@ -104,7 +104,7 @@ async def test_a_bucket_that_is_not_there_is_told_with_what_to_check(tmp_path: P
 
 
 def test_an_endpoint_without_encryption_on_another_machine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from assay.store.object_storage import is_unencrypted
+    from assay.store.blobs import is_unencrypted
 
     for address, told in (("http://127.0.0.1:9000", False), ("http://minio:9000", True), ("https://minio:9000", False)):
         monkeypatch.setenv("AWS_ENDPOINT_URL", address)

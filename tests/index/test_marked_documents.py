@@ -19,7 +19,7 @@ from assay.store import document_list, documents
 from assay.store.access import grants
 from assay.store.documents import Entry
 from assay.store.runs import records
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import DEFAULT_BASE, Workspace, open_workspace
 from assay.workspace.types import AskOptions, SynthesisRequest
 

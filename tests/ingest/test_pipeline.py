@@ -16,7 +16,7 @@ from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.sources import SourceFile
 from assay.store import documents
 from assay.store.access import grants as people
-from assay.testing.word_embedder import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import ErasureReport
 
@@ -404,7 +404,7 @@ def test_an_index_that_fails_for_a_moment_or_cannot_be_reached_is_not_deleted(
     opened: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch, reachable: bool, failures: int
 ):
     from assay.core.errors import StoreError
-    from assay.index.lance.lance_engine import LanceEngine
+    from assay.index.lance.lance_index import LanceEngine
     from assay.index.lance.lance_index import LanceIndex
 
     add(opened, folder)

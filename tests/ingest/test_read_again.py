@@ -15,7 +15,7 @@ from assay.ingest.readiness import FileReport, Readiness
 from assay.ingest.sandbox.runner import Sandbox
 from assay.store import documents
 from assay.store.documents import Entry
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 BELL = "# The bell\n\nThe chapel bell was cast in 1874 by Tollen and Sons.\n"

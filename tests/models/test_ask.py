@@ -15,8 +15,10 @@ from assay.core.types import Usage
 from assay.models.ask import ask, choose
 from assay.models.llm import Prompt, Reply, Role, ToolCall, ToolSpec
 from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
-from assay.models.token_estimate import estimate_tokens, prompt_tokens
-from assay.models.wire.tool_calls import RequestedCall, ToolChoice
+from assay.models.cost import estimate_tokens
+from assay.models.cost import prompt_tokens
+from assay.models.replies import RequestedCall
+from assay.models.replies import ToolChoice
 
 
 class Point(BaseModel):

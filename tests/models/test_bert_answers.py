@@ -8,8 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assay.models.local import bert_answers, bundled, weights_file
-from assay.models.local.bert_answers import BertAnswers, best_span, reading
+from assay.models.local import bundled
+from assay.models.local import bundled
+from assay.models.local import bert_graph
+from assay.models.local.bundled import BertAnswers
+from assay.models.local.bundled import best_span
+from assay.models.local.bundled import reading
 
 QUESTION = "How many litres does the kettle hold?"
 TEXTS = ["The kettle in the pump house holds seven litres.", "", "Die Straße zum Hafen. " * 120, "naïve café"]
@@ -20,7 +24,7 @@ def random_weights(layers: int = 2) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
 
     def matrix(name: str, rows: int, columns: int, spread: float = 0.05) -> None:
-        found[name], found[f"{name}.scale"] = weights_file.quantised(
+        found[name], found[f"{name}.scale"] = bert_graph.quantised(
             dice.normal(size=(rows, columns), scale=spread).astype(np.float32)
         )
 
@@ -51,11 +55,11 @@ def random_weights(layers: int = 2) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> BertAnswers:
     folder = tmp_path_factory.mktemp("answers")
-    weights_file.write_safetensors(folder / "w.safetensors", random_weights(), {})
+    bert_graph.write_safetensors(folder / "w.safetensors", random_weights(), {})
     return BertAnswers(folder / "w.safetensors", "f32", folder)
 
 
-def plain_bert(w: weights_file.Weights, ids: list[int], types: list[int]) -> np.ndarray:
+def plain_bert(w: bert_graph.Weights, ids: list[int], types: list[int]) -> np.ndarray:
     """The same network in numpy, one text at a time, without a mask."""
 
     def norm(name: str, x: np.ndarray) -> np.ndarray:
@@ -63,12 +67,12 @@ def plain_bert(w: weights_file.Weights, ids: list[int], types: list[int]) -> np.
         return x * w[f"{name}.weight"] + w[f"{name}.bias"]
 
     def linear(name: str, x: np.ndarray) -> np.ndarray:
-        return x @ weights_file.dequantised(w, f"{name}.weight").T + w[f"{name}.bias"]
+        return x @ bert_graph.dequantised(w, f"{name}.weight").T + w[f"{name}.bias"]
 
-    words = weights_file.dequantised(w, "embeddings.word")[ids]
+    words = bert_graph.dequantised(w, "embeddings.word")[ids]
     x = norm(
         "embeddings.norm",
-        words + weights_file.dequantised(w, "embeddings.position")[: len(ids)] + w["embeddings.type"][types],
+        words + bert_graph.dequantised(w, "embeddings.position")[: len(ids)] + w["embeddings.type"][types],
     )
     for layer in ("layers.0.", "layers.1."):
         query, key, value = (
@@ -121,7 +125,7 @@ def test_the_best_span_ends_after_it_starts_and_is_short():
 def test_the_name_changes_with_the_weights_and_there_is_no_model_without_them(
     model: BertAnswers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    weights_file.write_safetensors(tmp_path / "w.safetensors", {"a": np.zeros(2, np.float32)}, {})
+    bert_graph.write_safetensors(tmp_path / "w.safetensors", {"a": np.zeros(2, np.float32)}, {})
     assert model.name != BertAnswers(tmp_path / "w.safetensors").name
-    monkeypatch.setattr(bert_answers, "FILE", tmp_path / "none.safetensors")
-    assert bert_answers.bundled_answer_model.__wrapped__() is None
+    monkeypatch.setattr(bundled, "FILE", tmp_path / "none.safetensors")
+    assert bundled.bundled_answer_model.__wrapped__() is None

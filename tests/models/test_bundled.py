@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import UserError
-from assay.models.local import bundled, openvino_runner, weights_file
+from assay.models.local import bundled, openvino_runner
+from assay.models.local import bert_graph
 from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
 from assay.models.local.openvino_runner import pad, plan_batches
 
@@ -62,15 +63,15 @@ def test_texts_of_different_subjects_are_near_zero(model: BundledEmbedder) -> No
 def test_quantised_rows_are_within_half_a_step() -> None:
     matrix = np.random.default_rng(0).normal(size=(5, 64)).astype(np.float32)
     matrix[3] = 0
-    rows, scales = weights_file.quantised(matrix)
+    rows, scales = bert_graph.quantised(matrix)
     assert rows.dtype == np.int8 and np.abs(rows[0]).max() == 127
     assert (np.abs(rows * scales[:, None] - matrix) <= scales[:, None] / 2 + 1e-7).all()
 
 
 def test_a_weights_file_comes_back_as_it_was_written(tmp_path: Path) -> None:
     tensors = {"a": np.arange(6, dtype=np.int8).reshape(2, 3), "b": np.array([0.5, -1], np.float32)}
-    weights_file.write_safetensors(tmp_path / "w.safetensors", tensors, {"model": "test"})
-    read = weights_file.read_safetensors(tmp_path / "w.safetensors")
+    bert_graph.write_safetensors(tmp_path / "w.safetensors", tensors, {"model": "test"})
+    read = bert_graph.read_safetensors(tmp_path / "w.safetensors")
     assert list(read) == ["a", "b"]
     assert all(read[name].dtype == tensors[name].dtype and (read[name] == tensors[name]).all() for name in tensors)
 
@@ -228,7 +229,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="reinstall"):
         replace(GTE_SMALL, file=broken).weights()
     with pytest.raises(UserError, match="reinstall"):
-        weights_file.read_safetensors(broken)
+        bert_graph.read_safetensors(broken)
 
 
 def test_the_name_does_not_depend_on_the_precision() -> None:

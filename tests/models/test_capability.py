@@ -20,7 +20,7 @@ from assay.models.capability import (
     probe,
 )
 from assay.models.llm import Prompt, Reply, ToolCall
-from assay.models.wire.endpoint import ChatEndpoint
+from assay.models.endpoint import ChatEndpoint
 
 CALL = {"id": "c", "function": {"name": "look_up", "arguments": '{"word": "heron"}'}}
 

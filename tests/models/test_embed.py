@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from assay.core.errors import ModelError, UserError
 from assay.models.embedder import EndpointEmbedder, batch_spans, parse_vectors
-from assay.models.wire.retry import retry_after
+from assay.models.http import retry_after
 
 KEY = "sk-very-secret-1234"
 Reply = tuple[int, dict[str, str], bytes]

@@ -9,7 +9,9 @@ import pytest
 
 from assay.core.errors import UserError
 from assay.core.types import Usage
-from assay.models.prices import ceiling, parse_prices, price_of
+from assay.models.cost import ceiling
+from assay.models.cost import parse_prices
+from assay.models.cost import price_of
 
 MILLION = Usage(calls=1, tokens_in=1_000_000, tokens_out=1_000_000)
 
@@ -60,7 +62,7 @@ def test_nothing_is_fetched_and_nothing_runs_on():
         "import socket, threading\n"
         "def refuse(*_, **__): raise AssertionError('a price went to the network')\n"
         "socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse\n"
-        "import assay.models.prices as prices, sys\n"
+        "import assay.models.cost as prices, sys\n"
         "assert 'genai_prices' not in sys.modules\n"
         "from assay.core.types import Usage\n"
         "assert prices.price_of('gpt-4o', Usage(tokens_in=1000), {}) > 0\n"

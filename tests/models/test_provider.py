@@ -14,7 +14,8 @@ from loopback import Naps
 
 from assay.core.errors import Late, ModelError, TooLong, UserError
 from assay.models.llm import Message, Prompt, ToolSpec
-from assay.models.wire.provider import ProviderModel, request_parameters
+from assay.models.provider import ProviderModel
+from assay.models.provider import request_parameters
 
 pytest.importorskip("pydantic_ai")  # an extra
 
@@ -258,7 +259,7 @@ async def test_without_the_package_the_extra_is_named(monkeypatch: pytest.Monkey
 
 def test_nothing_is_loaded_before_the_first_request():
     code = (
-        "import sys; from assay.models.wire.provider import ProviderModel; ProviderModel('openai:x')\n"
+        "import sys; from assay.models.provider import ProviderModel; ProviderModel('openai:x')\n"
         "print('pydantic_ai' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

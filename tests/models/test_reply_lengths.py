@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from assay.agent.steps.plan import Planning
 from assay.answer import weigh
-from assay.models.wire import json_extract, reply_schema
+from assay.models import replies
 
 
 class Note(BaseModel):
@@ -22,11 +22,11 @@ class Notes(BaseModel):
 
 
 def test_no_schema_that_is_sent_has_a_maximal_length():
-    sent = [reply_schema.schema_of(Planning), reply_schema.standalone_schema(weigh.schema(3))]
+    sent = [replies.schema_of(Planning), replies.standalone_schema(weigh.schema(3))]
     assert not any("maxLength" in json.dumps(schema) for schema in sent)
 
 
 def test_text_that_is_too_long_is_cut_wherever_it_stands():
     reply = json.dumps({"notes": [{"text": "a long note"}, {"text": "short"}], "names": ["Anna", "Bo"]})
-    read = json_extract.read(Notes, reply)
+    read = replies.read(Notes, reply)
     assert [note.text for note in read.notes] == ["a lon", "short"] and read.names == ["Ann", "Bo"]

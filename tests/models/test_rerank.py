@@ -16,7 +16,7 @@ from onnx_file import FLOAT, Node, write_onnx
 from assay.core.errors import ModelError, UserError
 from assay.core.types import Hit, Passage
 from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
-from assay.models.local.cross_encoder import probabilities
+from assay.models.local.onnx_folder import probabilities
 from assay.models.reranker import (
     CrossEncoder,
     EndpointReranker,

@@ -29,8 +29,9 @@ def install(point: str, times: int) -> None:
     from assay.store import documents
     from assay.store.database import Store
     from assay.store.runs import records, underway
-    from assay.store.uploads import BucketUploads, FolderUploads
-    from assay.testing import WordEmbedder
+    from assay.store.blobs import BucketUploads
+    from assay.store.blobs import FolderUploads
+    from assay.evaluate.plain_text import WordEmbedder
 
     factory.embedder_for = lambda *_: WordEmbedder()
     left = [times]

@@ -23,7 +23,7 @@ from notes import opened
 from assay.serve.app import make_app
 from assay.serve.process import ServerProcess, listen
 from assay.serve.state import ServeOptions, Server
-from assay.serve.working import work_until
+from assay.serve.housekeeping import work_until
 from assay.testing import ChatServer, Script, enough, keeps, lookup, role_of, supported, writes
 
 NOTES = {

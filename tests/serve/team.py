@@ -14,7 +14,8 @@ from serving import Served, served
 
 from assay.core.access import LOCAL
 from assay.serve.state import ServeOptions
-from assay.store.access import members, tokens, transfer
+from assay.store.access import members, tokens
+from assay.store.access import members
 from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
 
@@ -47,7 +48,7 @@ def team(
     with open_workspace(folder) as opened, patch.object(members, "COST", 2**10):  # time is not what is tested
         for name in ("editor", "reader"):
             members.add(opened.store, name, password=PASSWORD)
-        transfer.transfer_ownership(opened.store, opened.cache, LOCAL.id, "editor")
+        members.transfer_ownership(opened.store, opened.cache, LOCAL.id, "editor")
         keys = {name: tokens.new_key(opened.store, name) for name in ("editor", "reader")}
     with served(folder, model, serving or ServeOptions(auth="keys"), **flags) as at:
         yield Team(at, keys)

@@ -15,14 +15,15 @@ from assay.core.errors import Missing
 from assay.serve.limits import FREE_ATTEMPTS, PasswordAttempts
 from assay.serve.state import ServeOptions
 from assay.store import facts
-from assay.store.access import grants, members, tokens, transfer
+from assay.store.access import grants, members, tokens
+from assay.store.access import members
 from assay.workspace.facade import Workspace
 
 SIGN_IN = {"name": "reader", "password": PASSWORD}
 
 
 def remove(workspace: Workspace, name: str) -> None:
-    transfer.remove_member(workspace.store, workspace.cache, name)
+    members.remove_member(workspace.store, workspace.cache, name)
 
 
 @pytest.fixture

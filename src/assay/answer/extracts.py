@@ -19,7 +19,7 @@ from assay.language.injection import is_command
 from assay.language.quotation import locate_quote
 from assay.language.sentences import WIDE, split_sentences
 from assay.language.terms import fold_case
-from assay.models.answer_model import Reading
+from assay.models.llm import Reading
 from assay.tables.parts import TablePart, quoted_part
 
 WORDS, ROWS = 120, 12  # of an extract at most

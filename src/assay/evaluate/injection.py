@@ -31,7 +31,8 @@ from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
 from assay.models.factory import has_model
-from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, WordEmbedder, replies
+from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, replies
+from assay.evaluate.plain_text import WordEmbedder
 from assay.testing.fill_policies import cooperative_reply
 from assay.testing.protocol import keys_in, passages_in, role_of, text_of
 from assay.workspace.facade import Workspace, open_workspace

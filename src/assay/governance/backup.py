@@ -17,7 +17,8 @@ from assay.store.blobs import ORIGINALS, Blobs, FolderBlobs
 from assay.store.database import Store, copy_state, open_store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import backups
-from assay.store.uploads import UPLOADS, Uploads
+from assay.store.blobs import UPLOADS
+from assay.store.blobs import Uploads
 
 RESTORED = "ended when a backup was restored"
 STATE, LEFT_BEHIND = "state.db", ("cache.db",)

@@ -60,7 +60,9 @@ from assay.core.events.upgrade import read_event
 from assay.core.identity import identified_title
 from assay.core.run import Run
 from assay.core.types import Answer, Document, Verdict
-from assay.governance.rebuilt_prompts import RebuiltPrompt, RecordedReplies, bind_record
+from assay.governance.replay import RebuiltPrompt
+from assay.governance.replay import RecordedReplies
+from assay.governance.replay import bind_record
 from assay.language.quotation import stands
 
 CONCLUDED = (

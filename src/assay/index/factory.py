@@ -23,10 +23,11 @@ def index_engine(settings: Settings, workspace: Path) -> IndexEngine:
 
 
 def _lance(settings: Settings, workspace: Path, place: str) -> IndexEngine:
-    from assay.index.lance.bucket import Bucket
-    from assay.index.lance.folder import Folder
-    from assay.index.lance.lance_engine import LanceEngine
-    from assay.store.object_storage import is_bucket, open_bucket
+    from assay.index.lance.tables import Bucket
+    from assay.index.lance.tables import Folder
+    from assay.index.lance.lance_index import LanceEngine
+    from assay.store.blobs import is_bucket
+    from assay.store.blobs import open_bucket
 
     own = workspace / "index"
     if is_bucket(place):
@@ -39,13 +40,13 @@ def _lance(settings: Settings, workspace: Path, place: str) -> IndexEngine:
 
 
 def _memory(settings: Settings, workspace: Path, place: str) -> IndexEngine:
-    from assay.index.memory.memory_engine import MemoryEngine
+    from assay.index.memory_index import MemoryEngine
 
     return MemoryEngine(workspace)
 
 
 def _milvus(settings: Settings, workspace: Path, place: str) -> IndexEngine:
-    from assay.index.milvus.milvus_engine import MilvusEngine
+    from assay.index.milvus_index import MilvusEngine
 
     if not place:
         raise UserError('`index = "milvus:…"` needs the address of a server (http://…), or a file that ends in .db.')
@@ -53,7 +54,7 @@ def _milvus(settings: Settings, workspace: Path, place: str) -> IndexEngine:
 
 
 def _postgres(settings: Settings, workspace: Path, place: str) -> IndexEngine:
-    from assay.index.postgres.postgres_engine import PostgresEngine
+    from assay.index.postgres_index import PostgresEngine
 
     address = secret(settings.state)
     if not address:

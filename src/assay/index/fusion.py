@@ -12,7 +12,9 @@ from typing import Literal
 import numpy as np
 
 from assay.core.types import Hit
-from assay.index.hit_list import HitList, hit_list, pick
+from assay.index.protocol import HitList
+from assay.index.protocol import hit_list
+from assay.index.protocol import pick
 
 NO_PRIORS: Mapping[str, float] = {}
 RANK_OFFSET = 60  # of reciprocal-rank fusion: a larger value flattens the first ranks

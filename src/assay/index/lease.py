@@ -96,6 +96,6 @@ async def shared_lease(path: Path, database: str, key: str, patience: float) -> 
 
 @lru_cache(maxsize=4)
 def index_database(address: str) -> Engine:
-    from assay.store.engines import engine_for
+    from assay.store.database import engine_for
 
     return engine_for(address).execution_options(assay_unlocked=True)

@@ -14,11 +14,12 @@ from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RoleModel
 from assay.models.llm import Message, Prompt, Role, ToolSpec
 from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
-from assay.models.token_estimate import prompt_tokens
-from assay.models.wire import reply_schema as form
-from assay.models.wire import tool_calls
-from assay.models.wire.json_extract import UnreadableReply, read
-from assay.models.wire.tool_calls import ToolChoice
+from assay.models.cost import prompt_tokens
+from assay.models import replies as form
+from assay.models import replies
+from assay.models.replies import UnreadableReply
+from assay.models.replies import read
+from assay.models.replies import ToolChoice
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -87,7 +88,7 @@ async def choose(
         return _Frame(form.choice_instructions(tools), _form_of(role_model), schema)
 
     def value(consulted: ModelReplied, role_model: RoleModel) -> ToolChoice:
-        return tool_calls.parse_choice(consulted, native=role_model.tools)
+        return replies.parse_choice(consulted, native=role_model.tools)
 
     return await _first_that_answers(
         meter, _Question(Role.decide, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
@@ -186,7 +187,7 @@ async def _converse(meter: Meter, connected: ConnectedModel, question: _Question
         if consulted.finish == "length":
             wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
             most *= 1 if connected.role_model.small else 2  # a small model tends to repeat itself until the limit
-        fault = _Fault(_cut(tool_calls.reply_text(consulted)) or "(nothing)", _cut(wrong))
+        fault = _Fault(_cut(replies.reply_text(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, connected, talk.temperature, most, (*talk.faults, fault))
     return NoReply(Fallback.unusable, wrong)
 

@@ -14,7 +14,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from assay.core.errors import ModelError, UserError
-from assay.models.wire.http import TOO_LARGE, EndpointClient, EndpointNames, Response, address_of
+from assay.models.http import TOO_LARGE
+from assay.models.http import EndpointClient
+from assay.models.http import EndpointNames
+from assay.models.http import Response
+from assay.models.http import address_of
 
 
 class Embedder(Protocol):

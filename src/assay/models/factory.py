@@ -13,7 +13,7 @@ from assay.core.settings import Settings, secret
 from assay.models.llm import LLM, Role
 
 if TYPE_CHECKING:
-    from assay.models.answer_model import AnswerModel
+    from assay.models.llm import AnswerModel
     from assay.models.embedder import Embedder
     from assay.models.reranker import Reranker
 
@@ -173,14 +173,14 @@ def is_provider(settings: Settings, name: str) -> bool:
 def llm_for(settings: Settings, name: str) -> LLM:
     """The model of this name, at the endpoint or at a provider."""
     if is_provider(settings, name):
-        from assay.models.wire.provider import ProviderModel
+        from assay.models.provider import ProviderModel
 
         return ProviderModel(name, "" if settings.llm_base_url else secret(settings.llm_api_key))
     if not settings.llm_base_url:
         raise UserError(f"`llm_model` is {name!r}, but nothing says where it is: set `llm_base_url` as well.")
     if not is_endpoint(settings.llm_base_url):
         raise UserError(f"`llm_base_url` is {settings.llm_base_url!r}; it must begin with http:// or https://.")
-    from assay.models.wire.endpoint import ChatEndpoint
+    from assay.models.endpoint import ChatEndpoint
 
     return ChatEndpoint(
         settings.llm_base_url, name, secret(settings.llm_api_key), proxy=settings.proxy, ca_bundle=settings.ca_bundle

@@ -15,9 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from assay.core.types import Hit
-from assay.models.answer_model import AnswerModel
+from assay.models.llm import AnswerModel
 from assay.models.embedder import Embedder
-from assay.models.wire.http import TOO_LARGE, EndpointClient, EndpointNames, address_of
+from assay.models.http import TOO_LARGE
+from assay.models.http import EndpointClient
+from assay.models.http import EndpointNames
+from assay.models.http import address_of
 
 NAMES = EndpointNames("rerank", url="reranker", key="reranker_api_key", model="reranker_model")
 
@@ -106,7 +109,7 @@ class CrossEncoder:
         return await asyncio.to_thread(self.reranked, query, hits)
 
     def reranked(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        from assay.models.local.cross_encoder import pair_scores
+        from assay.models.local.onnx_folder import pair_scores
 
         near = hits[: self.depth]
         scores = pair_scores(self.folder, query, [reading(hit) for hit in near], self.precision, self.cache)

@@ -14,61 +14,50 @@ from starlette.exceptions import HTTPException
 
 from assay import __version__
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
-from assay.serve import review_webhook
-from assay.serve.api_document import api_document
+from assay.serve import housekeeping
+from assay.serve.app import api_document
 from assay.serve.guard import ERRORS, RequestGuard
-from assay.serve.http_methods import HttpMethodsMiddleware, allowed_methods
-from assay.serve.mcp import server as mcp
+from assay.serve.guard import HttpMethodsMiddleware
+from assay.serve.guard import allowed_methods
+from assay.serve import mcp_server as mcp
 from assay.serve.metrics import MetricsMiddleware, ServerMetrics
-from assay.serve.openai import chat_endpoint
-from assay.serve.openai.errors import error_response, is_openai_path
-from assay.serve.routes import (
-    access,
-    audit,
-    auth,
-    bases,
-    documents,
-    evaluations,
-    forecast,
-    jobs,
-    people,
-    reports,
-    reruns,
-    review,
-    runs,
-    setup,
-    synthesis,
-    system,
-    threads,
-)
+from assay.serve import openai_chat
+from assay.serve.openai_chat import error_response
+from assay.serve.openai_chat import is_openai_path
+from assay.serve.routes import bases, documents, people, reports, review, runs, setup, synthesis, system, threads
+from assay.serve.routes import people
+from assay.serve.routes import reports
+from assay.serve.routes import synthesis
+from assay.serve.routes import bases
+from assay.serve.routes import runs
 from assay.serve.state import INTERNAL_ERROR, Server
-from assay.serve.working import work
+from assay.serve.housekeeping import work
 
 log = logging.getLogger("assay.serve")
 
 ROUTERS = (
     system.router,
-    auth.router,
+    people.router,
     setup.router,
     setup.settings_router,
     setup.start_router,
     people.router,
-    access.router,  # before the bases: a base's name may contain a slash
+    people.router,  # before the bases: a base's name may contain a slash
     bases.router,
     documents.router,
     documents.search_router,
-    jobs.router,
+    bases.router,
     runs.router,
-    reruns.router,
+    runs.router,
     reports.router,
-    evaluations.router,
-    audit.router,
+    reports.router,
+    reports.router,
     review.router,
-    forecast.router,
+    synthesis.router,
     threads.router,
     threads.shared_router,
     synthesis.router,
-    chat_endpoint.router,
+    openai_chat.router,
 )
 
 
@@ -78,10 +67,10 @@ def make_app(server: Server) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await server.start()
-        async with audit.sealing(server):  # outermost: records written during shutdown are sealed too
+        async with reports.sealing(server):  # outermost: records written during shutdown are sealed too
             async with mcp.running(app):
                 started = asyncio.create_task(work(server))
-                notifier = asyncio.create_task(server.engine.run(review_webhook.notify_reviewers(server.workspace)))
+                notifier = asyncio.create_task(server.engine.run(housekeeping.notify_reviewers(server.workspace)))
                 yield
                 started.cancel()
                 notifier.cancel()

@@ -19,12 +19,13 @@ from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
 from assay.core.events.describe import count_of, live_line
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.governance.review.visibility import DRAFT, progress_line
+from assay.governance.reviewing import DRAFT
+from assay.governance.reviewing import progress_line
 from assay.serve.frames import EventFrame
-from assay.serve.schemas.run_schemas import CitationView
+from assay.serve.run_schemas import CitationView
 from assay.serve.state import Person, Server
-from assay.serve.views import run_views
-from assay.serve.views.chat_markdown import number_notes
+from assay.serve import run_views
+from assay.serve.attached_run import number_notes
 from assay.store.runs import visibility
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions

@@ -9,7 +9,7 @@ from assay.core.codec import dumps, to_json
 from assay.core.errors import Missing
 from assay.core.events import Asked, AwaitingReview, Event, Gathered, Withheld
 from assay.core.events.describe import describe
-from assay.governance.review.visibility import redact_event
+from assay.governance.reviewing import redact_event
 from assay.store import documents
 from assay.store.runs import records
 from assay.store.runs.records import documents_in

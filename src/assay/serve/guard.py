@@ -24,8 +24,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
 from assay.serve.limits import reserve_request, too_many_requests
-from assay.serve.local_token import MISSING, first_visit, has_token
-from assay.serve.openai.errors import error_response, is_openai_path
+from assay.serve.guard import MISSING
+from assay.serve.guard import first_visit
+from assay.serve.guard import has_token
+from assay.serve.openai_chat import error_response
+from assay.serve.openai_chat import is_openai_path
 from assay.serve.state import INTERNAL_ERROR, LOCAL_PERSON, Person, Server
 from assay.store.access import members, tokens
 from assay.store.database import Store

@@ -20,11 +20,12 @@ from assay.core.access import Principal
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.events import Event, Failed
 from assay.core.run import Run
-from assay.serve.engine import BackgroundLoop
+from assay.serve.background import BackgroundLoop
 from assay.serve.frames import EventFrame, build_frame, stored_frames
-from assay.serve.schemas.run_schemas import RunState
+from assay.serve.run_schemas import RunState
 from assay.store.database import Store
-from assay.store.leases import is_elsewhere, this_process
+from assay.store.runs.underway import is_elsewhere
+from assay.store.runs.underway import this_process
 from assay.store.runs import budgets, records, reviews, underway, visibility
 from assay.store.runs.underway import ListedRun
 from assay.workspace.facade import Workspace

@@ -14,15 +14,16 @@ from assay.core.access import LOCAL, Base, Principal
 from assay.core.errors import AssayError, Missing
 from assay.core.settings import Settings, load_settings
 from assay.ingest.parsed import file_limits
-from assay.serve.engine import BackgroundLoop, enlarge_thread_pool
+from assay.serve.background import BackgroundLoop
+from assay.serve.background import enlarge_thread_pool
 from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
 from assay.serve.metrics import ServerMetrics
 from assay.serve.page_images import PageImageCache
-from assay.serve.uploading.worker import UploadWorker
+from assay.serve.upload_worker import UploadWorker
 from assay.store import documents, jobs
 from assay.store.access import members
-from assay.store.changes import ChangeListener
+from assay.store.database import ChangeListener
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")

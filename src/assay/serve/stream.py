@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from fastapi.responses import StreamingResponse
 
 from assay.serve.live import LiveRuns
-from assay.serve.schemas.run_schemas import RunState
-from assay.serve.views.run_views import run_summary
+from assay.serve.run_schemas import RunState
+from assay.serve.run_views import run_summary
 from assay.store.runs import history
 from assay.workspace.facade import Workspace
 

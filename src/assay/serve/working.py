@@ -10,7 +10,7 @@ from contextlib import suppress
 from assay.core.errors import AssayError
 from assay.core.events import WORKSPACE
 from assay.serve.state import Server
-from assay.store.leases import LEASE
+from assay.store.runs.underway import LEASE
 
 log = logging.getLogger("assay.serve")
 

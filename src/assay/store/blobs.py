@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from assay.core.errors import Missing, StoreError
 from assay.store.database import Store
-from assay.store.engines import hold_lock
-from assay.store.object_storage import (
-    PIECE,
-    check_bucket,
-    endpoint,
-    is_bucket,
-    is_unencrypted,
-    keeps_versions,
-    open_bucket,
-    plain_errors,
-    read_object,
-)
+from assay.store.database import hold_lock
+from assay.store.blobs import PIECE
+from assay.store.blobs import check_bucket
+from assay.store.blobs import endpoint
+from assay.store.blobs import is_bucket
+from assay.store.blobs import is_unencrypted
+from assay.store.blobs import keeps_versions
+from assay.store.blobs import open_bucket
+from assay.store.blobs import plain_errors
+from assay.store.blobs import read_object
 
 if TYPE_CHECKING:
     from obstore.store import S3Store

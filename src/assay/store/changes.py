@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from assay.store import engines
+from assay.store import database
 from assay.store.database import Store
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class ChangeListener:
     def _listen(self) -> None:
         while not self._stopped.is_set():
             try:
-                for _ in engines.changes(self._store.engine, self._stopped):
+                for _ in database.changes(self._store.engine, self._stopped):
                     self.hears = True
                     self._changed()
             except Exception as error:  # the server restarts, or the network is away

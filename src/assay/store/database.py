@@ -16,10 +16,12 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.errors import StoreError, UserError
 from assay.core.private_files import make_private
-from assay.store import dialect, engines, schema
+from assay.store import dialect, schema
+from assay.store import database
 from assay.store.dialect import create_tables
-from assay.store.engines import copy_into, engine_for
-from assay.store.flushing import FileFlush
+from assay.store.database import copy_into
+from assay.store.database import engine_for
+from assay.store.dialect import FileFlush
 from assay.store.migrations import MIGRATIONS, Migration, now
 
 
@@ -124,7 +126,7 @@ def open_store(address: Path | str, *, create: bool, migrations: Mapping[int, Mi
     if not create and isinstance(address, Path) and not address.exists():
         raise UserError(f"There is no workspace in {address.parent}. `assay add PATH` makes one.")
     engine = engine_for(address)
-    store = Store(engine, flush=engines.flush_of(engine))
+    store = Store(engine, flush=database.flush_of(engine))
     with plain_errors():
         missing = (create or not isinstance(address, Path)) and not _tables(store)
         if missing and not create:

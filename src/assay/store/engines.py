@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine
 
 from assay.core.errors import UserError
 from assay.store import sqlite
-from assay.store.flushing import FileFlush
+from assay.store.dialect import FileFlush
 
 POSTGRES = "postgresql://"
 

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, Table, delete, func, select
 from assay.core.codec import dumps
 from assay.core.errors import StoreError, UserError
 from assay.store import schema
-from assay.store.copy_rows import copy_rows
+from assay.store.schema import copy_rows
 from assay.store.database import Store
-from assay.store.engines import continue_numbering
+from assay.store.database import continue_numbering
 
 
 def move_state(source: Store, target: Store) -> dict[str, int]:

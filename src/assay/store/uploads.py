@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from assay.store.object_storage import is_bucket, open_bucket, plain_errors, read_object
+from assay.store.blobs import is_bucket
+from assay.store.blobs import open_bucket
+from assay.store.blobs import plain_errors
+from assay.store.blobs import read_object
 
 UPLOADS = "uploads"  # the folder in the workspace, and the prefix in a bucket
 PUTS_AT_ONCE = 4

@@ -54,7 +54,7 @@ from assay.testing.replies import (
 from assay.testing.script import Script, UnexpectedRequest, calls, no_calls
 from assay.testing.synthesis_replies import synthesis_model
 from assay.testing.word_answers import WordAnswers
-from assay.testing.word_embedder import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 
 __all__ = [
     "AlwaysContinue",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assay.models.answer_model import Reading
+from assay.models.llm import Reading
 
 
 class WordAnswers:

@@ -15,7 +15,8 @@ from assay.store import documents, facts
 from assay.store.access import grants
 from assay.store.blobs import Blobs, open_blobs
 from assay.store.database import open_cache
-from assay.store.uploads import Uploads, open_uploads
+from assay.store.blobs import Uploads
+from assay.store.blobs import open_uploads
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from assay.index.protocol import Index, IndexEngine
     from assay.index.retrieve import SearchContext, Shelf
     from assay.language.glossary import Glossary
-    from assay.models.answer_model import AnswerModel
+    from assay.models.llm import AnswerModel
     from assay.models.embedder import Embedder
     from assay.store.database import Store
     from assay.store.documents import Entry, Traits
@@ -88,7 +89,7 @@ class WorkspaceContext:
     @property
     def answer_model(self) -> AnswerModel | None:
         """None if this installation has none."""
-        from assay.models.local.bert_answers import bundled_answer_model
+        from assay.models.local.bundled import bundled_answer_model
 
         return self.parts.answer_model or bundled_answer_model()
 

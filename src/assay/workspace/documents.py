@@ -26,7 +26,7 @@ from assay.language.terms import fold_case
 from assay.models.factory import embedder_languages
 from assay.store import documents as stored
 from assay.store.access import document_access, grants
-from assay.store.document_names import named
+from assay.store.document_list import named
 from assay.store.documents import READY, UNREADABLE, Entry, correct
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.erase import erase

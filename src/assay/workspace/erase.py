@@ -16,15 +16,16 @@ from sqlalchemy import Engine, select
 
 from assay.core.access import Base, Principal, Scope
 from assay.core.errors import AssayError, Missing, StoreError, UserError
-from assay.governance.audit.sign import erasure_signer
+from assay.governance.audit.witness import erasure_signer
 from assay.index.lease import lease_path
 from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import synchronise_index
 from assay.store import documents, embedding_cache, erasure, jobs, schema
-from assay.store.access import grants, members, transfer
+from assay.store.access import grants, members
+from assay.store.access import members
 from assay.store.database import plain_errors
 from assay.store.documents import Entry
-from assay.store.engines import discard_erased
+from assay.store.database import discard_erased
 from assay.store.schema import bases, leftovers, runs, threads
 from assay.store.schema import members as people
 from assay.workspace.context import WorkspaceContext
@@ -73,7 +74,7 @@ async def erase_person(
     removed stands for what they left, unless somebody else has the name now."""
     store, by, sign = context.store, by or context.principal.id, erasure_signer(context.path, context.settings)
     if members.named(store, name) is None:
-        former = transfer.former_names(store, name)
+        former = members.former_names(store, name)
         if former:
             reports = [await erase_person(context, each, with_documents=with_documents, by=by) for each in former]
             with store.write() as connection:

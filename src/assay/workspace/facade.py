@@ -289,7 +289,7 @@ class Workspace:
 
     def named(self, name: str, scope: Scope) -> list[Entry]:
         """Documents with this name. One name may fit several; the name of a folder fits all files in it."""
-        from assay.store.document_names import named
+        from assay.store.document_list import named
         from assay.store.documents import PENDING, READY, UNREADABLE, listing
 
         return named(name, listing(self.store, scope, READY, PENDING, UNREADABLE))
@@ -438,13 +438,13 @@ class Workspace:
     def run_for_asker(self, run_id: str, run: Run | None = None) -> Run:
         """A recorded run as the person who asked may see it: without the draft, while a reviewer may have to approve
         it."""
-        from assay.governance.review.visibility import redact_run
+        from assay.governance.reviewing import redact_run
 
         return redact_run(run or self.run(run_id), watched=self.may_need_review(run_id))
 
     def progress_line(self, run_id: str) -> str:
         """How far a run is, in numbers alone."""
-        from assay.governance.review.visibility import progress_line
+        from assay.governance.reviewing import progress_line
 
         return progress_line(self.run(run_id))
 
@@ -661,7 +661,7 @@ class Workspace:
 
     def may_need_review(self, run_id: str) -> bool:
         """Whether the answer of a run waits for a reviewer, or may still have to."""
-        from assay.governance.review.gate import may_need_review
+        from assay.governance.reviewing import may_need_review
 
         return may_need_review(self.store, self.settings, run_id)
 

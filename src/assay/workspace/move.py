@@ -9,14 +9,14 @@ from assay.core.settings import secret
 from assay.governance.backup import backup, hold_writer_locks
 from assay.index.factory import index_engine
 from assay.index.lease import lease_path
-from assay.index.move import copy_index
+from assay.index.factory import copy_index
 from assay.store import jobs
 from assay.store.access import grants
 from assay.store.blobs import copy_blobs, open_blobs
 from assay.store.database import open_store, state_address
-from assay.store.move import move_state
-from assay.store.object_storage import is_bucket
-from assay.store.uploads import open_uploads
+from assay.store.database import move_state
+from assay.store.blobs import is_bucket
+from assay.store.blobs import open_uploads
 from assay.workspace.context import WorkspaceContext
 
 

@@ -28,7 +28,7 @@ from assay.core.events import (
 )
 from assay.core.run import Run
 from assay.governance.replay import NoSearch, Replay, replay
-from assay.governance.review.gate import any_review
+from assay.governance.reviewing import any_review
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store.runs import records, reviews
 from assay.workspace import model_roles

@@ -14,9 +14,9 @@ from assay.core.printable import clean_text
 from assay.core.run import Run
 from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Document, Outcome
-from assay.governance.review import gate
-from assay.governance.review.gate import Reviewer
-from assay.governance.review.visibility import redact_event
+from assay.governance import reviewing
+from assay.governance.reviewing import Reviewer
+from assay.governance.reviewing import redact_event
 from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
@@ -59,7 +59,7 @@ class ReviewService:
 
     @property
     def reviewer(self) -> Reviewer:
-        return Reviewer(self.context.principal, self.admin, gate.parse_reviewers(self.context.settings.reviewers))
+        return Reviewer(self.context.principal, self.admin, reviewing.parse_reviewers(self.context.settings.reviewers))
 
     def document(self, document: str) -> Document | None:
         return self.context.document(document)
@@ -97,7 +97,7 @@ class ReviewService:
         if review.state is not ReviewState.waiting:
             return NOT_WAITING.format(run=review.run)
         if self._is_own(review):
-            return gate.OWN
+            return reviewing.OWN
         return PARTLY_HIDDEN if draft.has_hidden_text else ""
 
     def _is_own(self, review: Review) -> bool:
@@ -109,29 +109,29 @@ class ReviewService:
     def _latest(self, run: str) -> Review:
         review = reviews.latest(self.context.store, run)
         if review is None:
-            raise gate.missing(run)
+            raise reviewing.missing(run)
         return review
 
     def _draft(self, review: Review) -> _Draft:
         """The run under review, if this person may review it: they may read every document that the answer cites."""
         reviewer, store = self.reviewer, self.context.store
         if not reviewer.may_review:
-            raise gate.missing(review.run)
+            raise reviewing.missing(review.run)
         try:
             run = self.context.for_principal(self.principal_of(review.run, review.who)).run(review.run)
         except Missing:
-            raise gate.missing(review.run) from None
+            raise reviewing.missing(review.run) from None
         held = next(
             (each for each in reversed(run.events) if isinstance(each, AwaitingReview) and each.seal == review.seal),
             None,
         )
         if held is None:
-            raise gate.missing(review.run)  # the person who asked may not see it any more either
-        cited = gate.cited_documents(run, held.answer)
+            raise reviewing.missing(review.run)  # the person who asked may not see it any more either
+        cited = reviewing.cited_documents(run, held.answer)
         mentioned = reviews.mentioned_documents(store, review.run) | cited
         hidden = reviews.unreadable(store, reviewer.principal.names, mentioned)
         if cited & hidden:
-            raise gate.missing(review.run)
+            raise reviewing.missing(review.run)
         return _Draft(run, held, cited, frozenset(hidden))
 
     # --- looking ----------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class ReviewService:
                 len(draft.run.events),
                 made,
                 hours=self.context.settings.review_hours,
-                check=lambda connection: gate.check_still_allowed(connection, reviewer, run, draft.cited),
+                check=lambda connection: reviewing.check_still_allowed(connection, reviewer, run, draft.cited),
             )
         except StoreError:
             now = reviews.latest(store, run)
@@ -219,8 +219,8 @@ def review_service(
     """The review service. Without the last two arguments, for the user of the command line."""
     store = context.store
     if admin is None:
-        admin = context.principal == LOCAL and gate.has_no_members(store)
-    return ReviewService(context, admin, principal_of or (lambda run, who: gate.current_principal(store, who)))
+        admin = context.principal == LOCAL and reviewing.has_no_members(store)
+    return ReviewService(context, admin, principal_of or (lambda run, who: reviewing.current_principal(store, who)))
 
 
 def _claims(draft: _Draft) -> Iterator[DraftedClaim]:
@@ -300,7 +300,8 @@ async def notify_reviewers(context: WorkspaceContext, seconds: float) -> int:
     settings = context.settings
     if not settings.review_webhook:
         return 0
-    from assay.governance.review.webhook import Webhook, build_message
+    from assay.governance.reviewing import Webhook
+    from assay.governance.reviewing import build_message
 
     hook = Webhook(settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle)
     waiting = reviews.not_notified(context.store)

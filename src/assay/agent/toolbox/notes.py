@@ -22,7 +22,7 @@ from assay.index.filters import Eq
 from assay.language import sentences
 from assay.language.dates import MONTHS
 from assay.language.terms import content_terms, fold_case
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.prompts import context_label, fence
 from assay.store.documents import Entry
 

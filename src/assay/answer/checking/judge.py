@@ -26,8 +26,10 @@ from assay.language.injection import note_taint
 from assay.language.quotation import lies_in, locate_quote, stands, within
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema
+from assay.models.replies import object_schema
+from assay.models.cost import estimate_tokens
+from assay.models.cost import fit_to_tokens
 from assay.prompts import fence
 from assay.tables import derive
 

@@ -27,8 +27,8 @@ def seal(
     A server does so by itself, every `audit_minutes` and when it stops.
     """
     from assay.core.codec import to_json
-    from assay.governance.audit.seal import audit_context
-    from assay.governance.audit.seal import seal as sign
+    from assay.governance.audit.witness import audit_context
+    from assay.governance.audit.witness import seal as sign
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
@@ -51,7 +51,7 @@ def seal(
 @app.command()
 def key(workspace: Workspace = None) -> None:
     """Print the public key that seals and bundles are signed with. It is made when there is none."""
-    from assay.governance.audit.seal import audit_context
+    from assay.governance.audit.witness import audit_context
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
@@ -93,7 +93,7 @@ def retention(
     """
     from assay.core.codec import to_json
     from assay.governance.audit.retention import erase_old
-    from assay.governance.audit.sign import erasure_signer
+    from assay.governance.audit.witness import erasure_signer
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:

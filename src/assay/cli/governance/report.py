@@ -98,6 +98,7 @@ def format_cell(cell: Cell, column: str = "") -> str:
 
 def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
-    from assay.governance.reports.monitoring import alerts, dashboard
+    from assay.governance.reports.thresholds import alerts
+    from assay.governance.reports.thresholds import dashboard
 
     typer.echo(alerts() if file is MonitoringFile.alerts else dashboard(), nl=False)

@@ -149,7 +149,7 @@ def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | N
     """Whether the search index can be reached and written to, the versions of its parts, and what it does not promise."""
     from assay.core.errors import AssayError
     from assay.index.factory import index_engine
-    from assay.store.object_storage import SCHEME
+    from assay.store.blobs import SCHEME
 
     if offline and SCHEME in settings.index:
         return None, f"{settings.index} was not tried: --offline"
@@ -166,7 +166,7 @@ def _blobs(place: str, folder: Path, *, offline: bool) -> tuple[bool | None, str
     """Whether originals can be kept there, and what the place does not promise."""
     from assay.core.errors import AssayError
     from assay.store.blobs import open_blobs
-    from assay.store.object_storage import is_bucket
+    from assay.store.blobs import is_bucket
 
     if offline and is_bucket(place):
         return None, f"{place} was not tried: --offline"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
     from assay.serve.state import ServeOptions
-    from assay.serve.worker_processes import WorkerProcesses
+    from assay.serve.process import WorkerProcesses
     from assay.workspace.facade import Workspace as Opened
 
 LOCK = ".serve.lock"
@@ -74,9 +74,9 @@ def serve(
     """Serve the page and the API, until Ctrl-C. Runs go on where they were when it starts again."""
     from assay.core.access import LOCAL
     from assay.core.errors import UserError
-    from assay.serve.local_token import load_token
+    from assay.serve.guard import load_token
     from assay.serve.state import ServeOptions
-    from assay.serve.worker_processes import WorkerProcesses
+    from assay.serve.process import WorkerProcesses
     from assay.workspace.facade import open_workspace
 
     serving = ServeOptions(

@@ -35,7 +35,8 @@ def add(
 ) -> None:
     """Add a person. Asks for a password, unless one comes on standard input."""
     from assay.core.access import LOCAL
-    from assay.store.access import members, transfer
+    from assay.store.access import members
+    from assay.store.access import members
     from assay.workspace.facade import open_workspace
 
     name, groups = whole(name), list(map(whole, group or ()))
@@ -45,7 +46,7 @@ def add(
         members.add(opened.store, name, groups, admin=admin, password=password)
         say(f"Added {name}.")
         if adopt and name != LOCAL.id:
-            count = transfer.transfer_ownership(opened.store, opened.cache, LOCAL.id, name)
+            count = members.transfer_ownership(opened.store, opened.cache, LOCAL.id, name)
             say(f"Theirs now: {_bases(count)}, with all runs and threads.")
 
 
@@ -116,19 +117,20 @@ def remove(
 ) -> None:
     """Remove a person. Their keys and sessions end at once. What they own goes to somebody else, or stays under a name that
     nobody can have: give that name to this command to hand it over later."""
-    from assay.store.access import members, transfer
+    from assay.store.access import members
+    from assay.store.access import members
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        former = whole(name).startswith(transfer.FORMER)
+        former = whole(name).startswith(members.FORMER)
         leaving = whole(name) if former and give_to else members.known(opened.store, whole(name)).name
         heir = whole(give_to) and _heir(opened, whole(give_to), leaving)
         if former and heir:
-            count = transfer.transfer_ownership(opened.store, opened.cache, leaving, heir)
+            count = members.transfer_ownership(opened.store, opened.cache, leaving, heir)
         else:
             if not yes:
                 typer.confirm(f"Remove {plain(leaving)!r}?", abort=True, err=True)
-            count, left = transfer.remove_member(opened.store, opened.cache, leaving, heir)
+            count, left = members.remove_member(opened.store, opened.cache, leaving, heir)
             if count and not heir:
                 say(
                     f"Left behind: {_bases(count)}, as {left}. `assay user remove {left} --give-to NAME` hands it over."

@@ -66,7 +66,7 @@ async def _work(server: Server, *, with_server: bool) -> None:
     import sys
     import threading
 
-    from assay.serve.working import work_until
+    from assay.serve.housekeeping import work_until
 
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for each in (signal.SIGINT, signal.SIGTERM):

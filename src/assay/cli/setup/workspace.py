@@ -65,7 +65,7 @@ def delete(workspace: Workspace = None, yes: Yes = False) -> None:
     """Delete the workspace: index, kept originals, runs, caches and settings. Your own files are not touched."""
     from assay.core.errors import UserError
     from assay.core.settings import load_settings, secret
-    from assay.store.object_storage import SCHEME
+    from assay.store.blobs import SCHEME
     from assay.workspace.facade import default_workspace, has_workspace
 
     folder = (workspace or default_workspace()).expanduser()

@@ -42,9 +42,9 @@ def unpriced(settings: Settings) -> list[str]:
 def price_of(settings: Settings, name: str) -> tuple[float, float] | None:
     """Dollars per million tokens, in and out."""
     from assay.core.types import Usage
-    from assay.models import prices
+    from assay.models import cost
 
-    own = prices.parse_prices(settings.llm_prices)
-    come_in = prices.price_of(name, Usage(tokens_in=prices.MILLION), own)
-    come_out = prices.price_of(name, Usage(tokens_out=prices.MILLION), own)
+    own = cost.parse_prices(settings.llm_prices)
+    come_in = cost.price_of(name, Usage(tokens_in=cost.MILLION), own)
+    come_out = cost.price_of(name, Usage(tokens_out=cost.MILLION), own)
     return None if come_in is None or come_out is None else (come_in, come_out)

@@ -13,7 +13,10 @@ from sqlalchemy import Connection, select
 from assay.core.errors import StoreError
 from assay.core.settings import Settings
 from assay.governance.audit import witness
-from assay.governance.audit.sign import Signer, is_signed_erasure, key_file, load_signer
+from assay.governance.audit.witness import Signer
+from assay.governance.audit.witness import is_signed_erasure
+from assay.governance.audit.witness import key_file
+from assay.governance.audit.witness import load_signer
 from assay.store.database import Store
 from assay.store.runs import seals
 from assay.store.runs.chains import erasures

@@ -18,8 +18,10 @@ from assay.core.codec import START
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import WORKSPACE
 from assay.governance.audit import witness
-from assay.governance.audit.sign import is_signed_by, is_signed_erasure
-from assay.governance.audit.tampering import StoredRecord, classify_difference
+from assay.governance.audit.witness import is_signed_by
+from assay.governance.audit.witness import is_signed_erasure
+from assay.governance.audit.verify import StoredRecord
+from assay.governance.audit.verify import classify_difference
 from assay.store.database import DAMAGED, Store
 from assay.store.runs import seals
 from assay.store.runs.chains import (

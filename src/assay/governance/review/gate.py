@@ -13,7 +13,9 @@ from assay.core.errors import Missing, UserError
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Answer
-from assay.governance.review.policy import BEGUN, parse_policy, review_reasons
+from assay.governance.reviewing import BEGUN
+from assay.governance.reviewing import parse_policy
+from assay.governance.reviewing import review_reasons
 from assay.store.access import grants, members
 from assay.store.database import Store
 from assay.store.runs import reviews

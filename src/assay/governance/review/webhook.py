@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.models.wire.http import EndpointClient, EndpointNames
+from assay.models.http import EndpointClient
+from assay.models.http import EndpointNames
 
 HEADER = "X-Assay-Signature"
 EVENT = "review.waiting"

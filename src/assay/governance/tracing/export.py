@@ -6,7 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from assay import __version__
-from assay.governance.tracing.spans import build_spans, to_otlp
+from assay.governance.spans import build_spans
+from assay.governance.spans import to_otlp
 from assay.store.runs import figures
 
 if TYPE_CHECKING:

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from assay.index.lance.tables import connect, new_table
 from assay.index.lease import shared_lease
-from assay.store.object_storage import (
-    check_bucket,
-    endpoint,
-    is_unencrypted,
-    keeps_versions,
-    open_bucket,
-    plain_errors,
-)
+from assay.store.blobs import check_bucket
+from assay.store.blobs import endpoint
+from assay.store.blobs import is_unencrypted
+from assay.store.blobs import keeps_versions
+from assay.store.blobs import open_bucket
+from assay.store.blobs import plain_errors
 
 if TYPE_CHECKING:
     from obstore.store import S3Store

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.index.encoding import table_name
-from assay.index.lance.place import TablePlace
+from assay.index.lance.tables import TablePlace
 from assay.index.lease import lease_path, shared_lease
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from assay.core.types import Hit, Row
 from assay.index.encoding import query_vector, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
-from assay.index.lance.place import TablePlace
+from assay.index.lance.tables import TablePlace
 from assay.index.lance.read import (
     MemoryLimits,
     TableSnapshot,

@@ -16,7 +16,7 @@ import numpy as np
 
 from assay.core.types import Scalar
 from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range, matches
-from assay.index.hit_list import Vectors
+from assay.index.protocol import Vectors
 from assay.index.lance.words import WordBlock, WordWeights, bm25, joined, word_weights
 
 SPARSE = 0.25  # below this share of matching rows, gathering them is cheaper than multiplying all

@@ -12,7 +12,7 @@ import numpy as np
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
 from assay.index.lance import matrix
-from assay.index.lance.place import TablePlace
+from assay.index.lance.tables import TablePlace
 from assay.index.lance.rows import (
     IN_MEMORY,
     PAYLOAD,

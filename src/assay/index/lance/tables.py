@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.index.encoding import require_dimensions
-from assay.index.lance.lazy_import import load_lancedb
-from assay.index.lance.place import TablePlace
+from assay.index.lance.tables import load_lancedb
+from assay.index.lance.tables import TablePlace
 from assay.index.lance.rows import schema
 from assay.index.protocol import NO_INDEX
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.core.errors import UserError
 from assay.index.encoding import require_dimensions
 from assay.index.lease import file_lease, lease_path
-from assay.index.memory.memory_index import MemoryIndex
+from assay.index.memory_index import MemoryIndex
 from assay.index.protocol import NO_INDEX
 
 _INDEXES: dict[tuple[Path, str], MemoryIndex] = {}  # by workspace and base; shared by all users of a workspace

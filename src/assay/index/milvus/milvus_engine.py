@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import AssayError, UserError
 from assay.index.encoding import require_dimensions
 from assay.index.lease import file_lease, lease_path
-from assay.index.milvus.expression import SEARCHED, SORTED
+from assay.index.milvus_index import SEARCHED
+from assay.index.milvus_index import SORTED
 from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
-    from assay.index.milvus.milvus_index import MilvusIndex
+    from assay.index.milvus_index import MilvusIndex
 
 OLDEST = (2, 3, 5)  # it has arrays, cosine and upsert
 WITH_BM25 = (2, 5)
@@ -54,7 +55,8 @@ class MilvusEngine:
         return bool(self._client.has_collection(self._name(base_id)))
 
     async def open(self, base_id: str, dim: int, *, create: bool = False) -> MilvusIndex:
-        from assay.index.milvus.milvus_index import MilvusIndex, unusable
+        from assay.index.milvus_index import MilvusIndex
+        from assay.index.milvus_index import unusable
 
         name = self._name(base_id)
         try:
@@ -86,7 +88,7 @@ class MilvusEngine:
         return _client(self.address)
 
     def _server_version(self) -> str:
-        from assay.index.milvus.milvus_index import unusable
+        from assay.index.milvus_index import unusable
 
         try:
             server = str(self._client.get_server_version())
@@ -129,7 +131,7 @@ def _client(address: str) -> Any:
         from pymilvus import MilvusClient  # type: ignore[reportMissingImports]
     except ImportError as error:
         raise UserError("An index on Milvus needs its client: `pip install 'assay[milvus]'`.") from error
-    from assay.index.milvus.milvus_index import unusable
+    from assay.index.milvus_index import unusable
 
     try:
         return MilvusClient(address)

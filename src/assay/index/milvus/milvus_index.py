@@ -21,8 +21,11 @@ from assay.core.errors import AssayError, StoreError
 from assay.core.types import Hit, Row
 from assay.index.encoding import StoredRow, pack, query_vector, row_vector, unpack
 from assay.index.filters import EVERYTHING, Eq, Filter, matches
-from assay.index.memory.memory_index import words
-from assay.index.milvus.expression import Expression, columns, compile, facets
+from assay.index.memory_index import words
+from assay.index.milvus_index import Expression
+from assay.index.milvus_index import columns
+from assay.index.milvus_index import compile
+from assay.index.milvus_index import facets
 
 MOST = 16_384  # rows that Milvus returns at once
 LONGEST = 65_535  # bytes of a text

@@ -17,7 +17,7 @@ from assay.index.protocol import NO_INDEX
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-    from assay.index.postgres.postgres_index import PostgresIndex
+    from assay.index.postgres_index import PostgresIndex
 
 SCHEMA = "assay_index"
 OLDEST = (0, 8)  # of pgvector
@@ -37,7 +37,7 @@ class PostgresEngine:
             return _dimensions(connection, _table(base_id)) is not None
 
     async def open(self, base_id: str, dim: int, *, create: bool = False) -> PostgresIndex:
-        from assay.index.postgres.postgres_index import PostgresIndex
+        from assay.index.postgres_index import PostgresIndex
 
         held = await asyncio.to_thread(self._prepare, base_id, dim if create else 0)
         if held is None:

@@ -18,7 +18,9 @@ from sqlalchemy import Engine
 from assay.core.types import Hit, Row
 from assay.index.encoding import StoredRow, pack, query_vector, row_vector, unpack
 from assay.index.filters import EVERYTHING, Eq, Filter
-from assay.index.postgres.sql import compile, fields_json, folded_json
+from assay.index.postgres_index import compile
+from assay.index.postgres_index import fields_json
+from assay.index.postgres_index import folded_json
 from assay.store.database import plain_errors
 
 EXACT_LIMIT = 200_000  # rows

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.models.answer_model import Reading
-from assay.models.local import bert_graph, bundled, weights_file
+from assay.models.llm import Reading
+from assay.models.local import bert_graph, bundled
+from assay.models.local import bert_graph
 from assay.models.local.openvino_runner import Runner, runner_for
 
-FILE = weights_file.WEIGHTS / "answer-int8.safetensors"
+FILE = bert_graph.WEIGHTS / "answer-int8.safetensors"
 WINDOW, QUESTION = 384, 64  # tokens of an input, and of the question in it
 LONGEST = 31  # tokens of a span
 SHARED = ("embeddings.word", "embeddings.word.scale")  # with gte-small
@@ -34,7 +35,7 @@ class BertAnswers:
 
     @property
     def name(self) -> str:
-        return f"answer/{weights_file.file_digest(self.path)[:12]}"
+        return f"answer/{bert_graph.file_digest(self.path)[:12]}"
 
     async def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
         return await asyncio.to_thread(self.readings, question, texts)
@@ -63,14 +64,14 @@ class BertAnswers:
     def runner(self) -> Runner:
         return runner_for(
             lambda: bert_graph.build_graph(self.weights(), "heads", WINDOW),
-            identity=f"{weights_file.file_digest(self.path)} {bundled.graph_digest()}",
+            identity=f"{bert_graph.file_digest(self.path)} {bundled.graph_digest()}",
             label="answer",
             precision=self.precision,
             cache=self.cache,
         )
 
-    def weights(self) -> weights_file.Weights:
-        own = weights_file.read_safetensors(self.path)
+    def weights(self) -> bert_graph.Weights:
+        own = bert_graph.read_safetensors(self.path)
         return own if SHARED[0] in own else {name: bundled.GTE_SMALL.weights()[name] for name in SHARED} | own
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from assay.models.local.openvino_runner import load_openvino
-from assay.models.local.weights_file import Weights, dequantised
+from assay.models.local.bert_graph import Weights
+from assay.models.local.bert_graph import dequantised
 
 if TYPE_CHECKING:
     import openvino

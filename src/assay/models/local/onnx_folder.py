@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 
 from assay.core.errors import UserError
-from assay.models.local.model_folder import (
-    ModelFiles,
-    digest,
-    find_files,
-    folder_runner,
-    load_model,
-    load_tokenizer,
-    named_inputs,
-    read_json,
-    read_window,
-)
+from assay.models.local.onnx_folder import ModelFiles
+from assay.models.local.onnx_folder import digest
+from assay.models.local.onnx_folder import find_files
+from assay.models.local.onnx_folder import folder_runner
+from assay.models.local.onnx_folder import load_model
+from assay.models.local.onnx_folder import load_tokenizer
+from assay.models.local.onnx_folder import named_inputs
+from assay.models.local.onnx_folder import read_json
+from assay.models.local.onnx_folder import read_window
 
 POOLINGS = ("mean", "cls", "max", "last", "none")  # none: the model already returns one vector per text
 POOLED_OUTPUTS = ("sentence_embedding", "sentence_embeddings", "embeddings", "pooler_output")

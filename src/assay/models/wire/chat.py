@@ -12,8 +12,9 @@ from typing import Any
 
 from assay.core.types import Usage
 from assay.models.llm import Prompt, Reply, ToolCall
-from assay.models.token_estimate import estimate_tokens, prompt_tokens
-from assay.models.wire.refusals import Adaptation
+from assay.models.cost import estimate_tokens
+from assay.models.cost import prompt_tokens
+from assay.models.endpoint import Adaptation
 
 MOST_CALLS = 64
 MOST_TOKENS = 1_000_000_000  # larger counts are not believed

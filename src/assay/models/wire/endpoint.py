@@ -10,18 +10,24 @@ from urllib.parse import urlsplit, urlunsplit
 
 from assay.core.errors import ModelError, TooLong
 from assay.models.llm import Prompt, Reply
-from assay.models.wire.chat import read_reply, request_body
-from assay.models.wire.http import LARGEST, RETRIED, TOO_LARGE, EndpointClient, EndpointNames, Response, address_of
-from assay.models.wire.refusals import (
-    LARGEST_WINDOW,
-    Adaptation,
-    adaptation_for,
-    is_permanent,
-    is_too_long,
-    parse_refusal,
-    stated_window,
-)
-from assay.models.wire.retry import CorrectedRequest, TransientFailure
+from assay.models.endpoint import read_reply
+from assay.models.endpoint import request_body
+from assay.models.http import LARGEST
+from assay.models.http import RETRIED
+from assay.models.http import TOO_LARGE
+from assay.models.http import EndpointClient
+from assay.models.http import EndpointNames
+from assay.models.http import Response
+from assay.models.http import address_of
+from assay.models.endpoint import LARGEST_WINDOW
+from assay.models.endpoint import Adaptation
+from assay.models.endpoint import adaptation_for
+from assay.models.endpoint import is_permanent
+from assay.models.endpoint import is_too_long
+from assay.models.endpoint import parse_refusal
+from assay.models.endpoint import stated_window
+from assay.models.http import CorrectedRequest
+from assay.models.http import TransientFailure
 
 NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
 TAIL = "/chat/completions"

@@ -17,7 +17,9 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from assay.core.errors import ModelError, UserError
 from assay.core.settings import masked
-from assay.models.wire.retry import TransientFailure, retry_after, with_retries
+from assay.models.http import TransientFailure
+from assay.models.http import retry_after
+from assay.models.http import with_retries
 
 if TYPE_CHECKING:
     import ssl

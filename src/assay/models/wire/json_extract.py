@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay.models.wire.reply_schema import cut_to_lengths, type_schema
+from assay.models.replies import cut_to_lengths
+from assay.models.replies import type_schema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError

@@ -16,10 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ModelError, TooLong, UserError
 from assay.models.llm import Prompt, Reply, ToolCall
-from assay.models.wire.chat import MOST_CALLS, as_arguments, clean, is_closed, usage_or_estimate, without_thoughts
-from assay.models.wire.http import EXCERPT
-from assay.models.wire.refusals import LARGEST_WINDOW, adaptation_for, is_too_long, parse_refusal, stated_window
-from assay.models.wire.retry import CorrectedRequest, TransientFailure, with_retries
+from assay.models.endpoint import MOST_CALLS
+from assay.models.endpoint import as_arguments
+from assay.models.endpoint import clean
+from assay.models.endpoint import is_closed
+from assay.models.endpoint import usage_or_estimate
+from assay.models.endpoint import without_thoughts
+from assay.models.http import EXCERPT
+from assay.models.endpoint import LARGEST_WINDOW
+from assay.models.endpoint import adaptation_for
+from assay.models.endpoint import is_too_long
+from assay.models.endpoint import parse_refusal
+from assay.models.endpoint import stated_window
+from assay.models.http import CorrectedRequest
+from assay.models.http import TransientFailure
+from assay.models.http import with_retries
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse

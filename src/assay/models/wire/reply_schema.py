@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from assay.models.llm import ToolSpec
-from assay.models.schemas import object_schema
+from assay.models.replies import object_schema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

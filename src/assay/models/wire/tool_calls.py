@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assay.core.events import ModelReplied
-from assay.models.wire.json_extract import UnreadableReply, extract_json, strip_thoughts
+from assay.models.replies import UnreadableReply
+from assay.models.replies import extract_json
+from assay.models.replies import strip_thoughts
 
 _BLOCK = re.compile(r"<(tool_call|function_call)>(.*?)(?:</\1>|\Z)", re.DOTALL)
 _CALL_LIKE = re.compile(r'<(?:tool|function)_call|"(?:calls|tool_calls|tool|function|arguments|parameters)"\s*:')

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from assay.core.types import Hit, LeftOut, Outcome
 from assay.prompts import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
-from assay.serve.schemas.run_schemas import CitationView, ResponseModel
+from assay.serve.run_schemas import CitationView
+from assay.serve.run_schemas import ResponseModel
 from assay.store.documents import Entry
 
 DATA = (

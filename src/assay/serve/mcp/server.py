@@ -16,8 +16,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 
 from assay.serve.attached_run import AttachedRun, RunReply, begin, line_of, reply_of
-from assay.serve.mcp import tools
-from assay.serve.mcp.tools import ToolAccess
+from assay.serve import mcp_tools
+from assay.serve.mcp_tools import ToolAccess
 from assay.serve.state import Person, Server
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
@@ -99,7 +99,7 @@ def _made(reach: ToolAccess) -> MCPServer[Any]:
     """Build the server; the process's logging configuration is kept, although the library would replace it."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    made = tools.build_server(reach)
+    made = mcp_tools.build_server(reach)
     root.handlers[:] = handlers
     root.setLevel(level)
     return made

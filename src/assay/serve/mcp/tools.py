@@ -25,22 +25,21 @@ from assay.core.errors import AssayError, UserError
 from assay.core.events import Mode, SearchFilters
 from assay.language.dates import first_day, last_day
 from assay.serve.attached_run import RunReply
-from assay.serve.mcp.results import (
-    DATA,
-    AnswerResponse,
-    ReadResponse,
-    SourceListResponse,
-    answer_view,
-    fenced_data,
-    render_hits,
-    render_reading,
-    render_reply,
-    render_sources,
-    source_view,
-)
-from assay.serve.schemas.document_schemas import SearchResponse
-from assay.serve.schemas.run_schemas import MAX_QUESTION
-from assay.serve.views.document_views import hit_view, left_out_view
+from assay.serve.mcp_tools import DATA
+from assay.serve.mcp_tools import AnswerResponse
+from assay.serve.mcp_tools import ReadResponse
+from assay.serve.mcp_tools import SourceListResponse
+from assay.serve.mcp_tools import answer_view
+from assay.serve.mcp_tools import fenced_data
+from assay.serve.mcp_tools import render_hits
+from assay.serve.mcp_tools import render_reading
+from assay.serve.mcp_tools import render_reply
+from assay.serve.mcp_tools import render_sources
+from assay.serve.mcp_tools import source_view
+from assay.serve.document_schemas import SearchResponse
+from assay.serve.run_schemas import MAX_QUESTION
+from assay.serve.document_schemas import hit_view
+from assay.serve.document_schemas import left_out_view
 from assay.store.documents import Entry
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions

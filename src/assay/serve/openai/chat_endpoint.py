@@ -21,28 +21,31 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import Mode, SearchFilters
 from assay.core.types import Exchange
 from assay.serve.attached_run import AttachedRun, RunReply, begin, reply_of
-from assay.serve.openai.errors import PREFIX, SERVER, OpenAIErrorRoute, RunWithoutAnswer
-from assay.serve.openai.messages import last_exchange, plain_reply, split_messages
-from assay.serve.openai.openai_schemas import (
-    Annotation,
-    AssayExtension,
-    AssistantMessage,
-    ChatCompletion,
-    ChatMessage,
-    ChatRequest,
-    CompletionChoice,
-    CompletionUsage,
-    Delta,
-    ModelListResponse,
-    ModelView,
-    OpenAIError,
-    OpenAIErrorResponse,
-    UrlCitation,
-    chunk,
-)
+from assay.serve.openai_chat import PREFIX
+from assay.serve.openai_chat import SERVER
+from assay.serve.openai_chat import OpenAIErrorRoute
+from assay.serve.openai_chat import RunWithoutAnswer
+from assay.serve.openai_chat import last_exchange
+from assay.serve.openai_chat import plain_reply
+from assay.serve.openai_chat import split_messages
+from assay.serve.openai_chat import Annotation
+from assay.serve.openai_chat import AssayExtension
+from assay.serve.openai_chat import AssistantMessage
+from assay.serve.openai_chat import ChatCompletion
+from assay.serve.openai_chat import ChatMessage
+from assay.serve.openai_chat import ChatRequest
+from assay.serve.openai_chat import CompletionChoice
+from assay.serve.openai_chat import CompletionUsage
+from assay.serve.openai_chat import Delta
+from assay.serve.openai_chat import ModelListResponse
+from assay.serve.openai_chat import ModelView
+from assay.serve.openai_chat import OpenAIError
+from assay.serve.openai_chat import OpenAIErrorResponse
+from assay.serve.openai_chat import UrlCitation
+from assay.serve.openai_chat import chunk
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
-from assay.serve.views.chat_markdown import citation_marks
+from assay.serve.attached_run import citation_marks
 from assay.store.runs import history as runs
 from assay.workspace import chat_history
 from assay.workspace.facade import Workspace

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
-from assay.serve.openai.openai_schemas import OpenAIError
+from assay.serve.openai_chat import OpenAIError
 from assay.serve.state import INTERNAL_ERROR
 
 log = logging.getLogger("assay.serve")

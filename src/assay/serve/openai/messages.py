@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from assay.core.errors import UserError
 from assay.core.types import Exchange
-from assay.serve.openai.openai_schemas import ChatMessage
-from assay.serve.schemas.run_schemas import MAX_QUESTION
-from assay.serve.views.chat_markdown import strip_notes
+from assay.serve.openai_chat import ChatMessage
+from assay.serve.run_schemas import MAX_QUESTION
+from assay.serve.attached_run import strip_notes
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
 
 ASKED = 2000  # characters kept of an earlier question

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from assay.core.types import Outcome
-from assay.serve.schemas.run_schemas import CitationView, ResponseModel
+from assay.serve.run_schemas import CitationView
+from assay.serve.run_schemas import ResponseModel
 
 MAX_MESSAGES = 2000
 

@@ -11,17 +11,16 @@ from fastapi import APIRouter, HTTPException, Path, Response
 
 from assay.core.access import Base
 from assay.serve.routes.documents import DocumentId
-from assay.serve.schemas.access_schemas import (
-    AccessView,
-    AnswerOfferRequest,
-    BackupView,
-    ChangeAccessRequest,
-    ErasedResponse,
-    OfferView,
-)
-from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
+from assay.serve.routes.people import AccessView
+from assay.serve.routes.people import AnswerOfferRequest
+from assay.serve.routes.people import BackupView
+from assay.serve.routes.people import ChangeAccessRequest
+from assay.serve.routes.people import ErasedResponse
+from assay.serve.routes.people import OfferView
+from assay.serve.run_schemas import ErrorResponse
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.uploading.ingest_job import check_unlocked
+from assay.serve.upload_job import check_unlocked
 from assay.store.documents import Entry
 from assay.workspace.facade import Workspace
 from assay.workspace.types import Access, ErasureReport

@@ -14,10 +14,12 @@ from assay.core.errors import AssayError
 from assay.governance.audit import witness
 from assay.governance.audit.export import export_bundle
 from assay.governance.audit.retention import erase_old
-from assay.governance.audit.seal import audit_context, seal
-from assay.governance.audit.sign import erasure_signer
+from assay.governance.audit.witness import audit_context
+from assay.governance.audit.witness import seal
+from assay.governance.audit.witness import erasure_signer
 from assay.governance.audit.verify import verify
-from assay.serve.schemas.run_schemas import ResponseModel, error_responses
+from assay.serve.run_schemas import ResponseModel
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
 
 log = logging.getLogger("assay.serve")

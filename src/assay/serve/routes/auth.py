@@ -13,7 +13,9 @@ from assay.core.errors import UserError
 from assay.core.events import KINDS, Checkpoint, Mode
 from assay.models.factory import has_model, reached
 from assay.serve.guard import COOKIE, client_address
-from assay.serve.schemas.run_schemas import ErrorResponse, LoginRequest, MeResponse
+from assay.serve.run_schemas import ErrorResponse
+from assay.serve.run_schemas import LoginRequest
+from assay.serve.run_schemas import MeResponse
 from assay.serve.state import CurrentPerson, CurrentServer, Person, Server
 from assay.store import facts
 from assay.store.access import members, tokens

@@ -13,19 +13,20 @@ from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
-from assay.serve.routes.jobs import job_of
-from assay.serve.schemas.document_schemas import (
-    BaseReadinessResponse,
-    BaseView,
-    CreateBaseRequest,
-    JobView,
-    UpdateBaseRequest,
-)
-from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
+from assay.serve.routes.bases import job_of
+from assay.serve.document_schemas import BaseReadinessResponse
+from assay.serve.document_schemas import BaseView
+from assay.serve.document_schemas import CreateBaseRequest
+from assay.serve.document_schemas import JobView
+from assay.serve.document_schemas import UpdateBaseRequest
+from assay.serve.run_schemas import ErrorResponse
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
-from assay.serve.uploading.ingest_job import check_unlocked, writable_base
-from assay.serve.uploading.multipart import receive_files
-from assay.serve.views.document_views import base_view, document_summary
+from assay.serve.upload_job import check_unlocked
+from assay.serve.upload_job import writable_base
+from assay.serve.upload_files import receive_files
+from assay.serve.document_schemas import base_view
+from assay.serve.document_schemas import document_summary
 from assay.store import document_list
 from assay.store.access import document_access, grants
 from assay.store.access.grants import NameTaken

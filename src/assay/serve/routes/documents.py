@@ -17,27 +17,31 @@ from assay.core.formats import format_named
 from assay.core.tables import row_spans
 from assay.core.types import Document
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
-from assay.serve.schemas.document_schemas import (
-    BlocksResponse,
-    BoxesResponse,
-    BoxView,
-    CitingRunsResponse,
-    CitingRunView,
-    DocumentListResponse,
-    DocumentTableView,
-    DocumentView,
-    RemovedResponse,
-    SearchRequest,
-    SearchResponse,
-    TextResponse,
-    UpdateDocumentRequest,
-)
-from assay.serve.schemas.run_schemas import ErrorResponse, PageSize, TableView, error_responses
+from assay.serve.document_schemas import BlocksResponse
+from assay.serve.document_schemas import BoxesResponse
+from assay.serve.document_schemas import BoxView
+from assay.serve.document_schemas import CitingRunsResponse
+from assay.serve.document_schemas import CitingRunView
+from assay.serve.document_schemas import DocumentListResponse
+from assay.serve.document_schemas import DocumentTableView
+from assay.serve.document_schemas import DocumentView
+from assay.serve.document_schemas import RemovedResponse
+from assay.serve.document_schemas import SearchRequest
+from assay.serve.document_schemas import SearchResponse
+from assay.serve.document_schemas import TextResponse
+from assay.serve.document_schemas import UpdateDocumentRequest
+from assay.serve.run_schemas import ErrorResponse
+from assay.serve.run_schemas import PageSize
+from assay.serve.run_schemas import TableView
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.uploading.ingest_job import check_unlocked
-from assay.serve.views.document_views import document_summary, hit_view, left_out_view
-from assay.serve.views.request_options import search_filters
-from assay.serve.views.table_views import blocks_view, table_view
+from assay.serve.upload_job import check_unlocked
+from assay.serve.document_schemas import document_summary
+from assay.serve.document_schemas import hit_view
+from assay.serve.document_schemas import left_out_view
+from assay.serve.run_schemas import search_filters
+from assay.serve.document_schemas import blocks_view
+from assay.serve.document_schemas import table_view
 from assay.store import document_list
 from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry

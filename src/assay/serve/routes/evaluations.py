@@ -19,7 +19,9 @@ from assay.evaluate.html_report import (
 )
 from assay.evaluate.kept_evaluations import KeptEvaluation, kept_evaluations
 from assay.serve.routes.people import require_administrator
-from assay.serve.schemas.run_schemas import Id, ResponseModel, error_responses
+from assay.serve.run_schemas import Id
+from assay.serve.run_schemas import ResponseModel
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentWorkspace
 
 router = APIRouter(prefix="/api/evaluations", tags=["evaluations"], responses=error_responses())

@@ -6,10 +6,13 @@ import asyncio
 
 from fastapi import APIRouter
 
-from assay.serve.schemas.document_schemas import RangesView, RangeView
-from assay.serve.schemas.run_schemas import AskRequest, ResponseModel, error_responses
+from assay.serve.document_schemas import RangesView
+from assay.serve.document_schemas import RangeView
+from assay.serve.run_schemas import AskRequest
+from assay.serve.run_schemas import ResponseModel
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentWorkspace
-from assay.serve.views.request_options import ask_options
+from assay.serve.run_schemas import ask_options
 from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.workspace.forecast_text import forecast_lines
 

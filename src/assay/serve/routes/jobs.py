@@ -10,11 +10,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
-from assay.serve.schemas.document_schemas import JobView
-from assay.serve.schemas.run_schemas import error_responses
+from assay.serve.document_schemas import JobView
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
-from assay.serve.views.document_views import job_view
+from assay.serve.document_schemas import job_view
 from assay.store import jobs
 from assay.store.jobs import Job
 from assay.workspace.facade import Workspace

@@ -7,19 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Path, Response
 
 from assay.core.errors import Missing, UserError
-from assay.serve.schemas.access_schemas import (
-    CreatedKeyResponse,
-    CreateKeyRequest,
-    CreatePersonRequest,
-    KeysResponse,
-    KeyView,
-    PeopleResponse,
-    PersonView,
-    UpdatePersonRequest,
-)
-from assay.serve.schemas.run_schemas import error_responses
+from assay.serve.routes.people import CreatedKeyResponse
+from assay.serve.routes.people import CreateKeyRequest
+from assay.serve.routes.people import CreatePersonRequest
+from assay.serve.routes.people import KeysResponse
+from assay.serve.routes.people import KeyView
+from assay.serve.routes.people import PeopleResponse
+from assay.serve.routes.people import PersonView
+from assay.serve.routes.people import UpdatePersonRequest
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, Person
-from assay.store.access import members, tokens, transfer
+from assay.store.access import members, tokens
+from assay.store.access import members
 from assay.store.access.members import Member
 
 router = APIRouter(
@@ -83,7 +82,7 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
     require_administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
-    transfer.remove_member(server.workspace.store, server.workspace.cache, name, by=who.principal.id)
+    members.remove_member(server.workspace.store, server.workspace.cache, name, by=who.principal.id)
     return Response(status_code=204)
 
 

@@ -12,7 +12,9 @@ from assay.core.errors import UserError
 from assay.governance.reports import ReportKind
 from assay.governance.reports.definitions import build_report, build_run_account
 from assay.governance.reports.report import Report, to_csv
-from assay.serve.schemas.run_schemas import Date, ResponseModel, error_responses
+from assay.serve.run_schemas import Date
+from assay.serve.run_schemas import ResponseModel
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentWorkspace
 
 router = APIRouter(

@@ -10,7 +10,10 @@ from pydantic import Field, StringConstraints
 
 from assay.core.run import Run
 from assay.governance.difference import difference
-from assay.serve.schemas.run_schemas import RequestModel, ResponseModel, RunStartedResponse, error_responses
+from assay.serve.run_schemas import RequestModel
+from assay.serve.run_schemas import ResponseModel
+from assay.serve.run_schemas import RunStartedResponse
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
 from assay.workspace.facade import Workspace

@@ -12,19 +12,20 @@ from assay.core.access import Principal
 from assay.core.events import Decision, Edit
 from assay.serve.frames import build_frame
 from assay.serve.routes.runs import chain_entry
-from assay.serve.schemas.review_schemas import (
-    DecisionRequest,
-    DecisionView,
-    DraftClaimView,
-    EditView,
-    ReviewFilter,
-    ReviewListResponse,
-    ReviewSummary,
-    ReviewView,
-)
-from assay.serve.schemas.run_schemas import EventView, PageSize, TraceResponse, error_responses
+from assay.serve.routes.review import DecisionRequest
+from assay.serve.routes.review import DecisionView
+from assay.serve.routes.review import DraftClaimView
+from assay.serve.routes.review import EditView
+from assay.serve.routes.review import ReviewFilter
+from assay.serve.routes.review import ReviewListResponse
+from assay.serve.routes.review import ReviewSummary
+from assay.serve.routes.review import ReviewView
+from assay.serve.run_schemas import EventView
+from assay.serve.run_schemas import PageSize
+from assay.serve.run_schemas import TraceResponse
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve.views import run_views
+from assay.serve import run_views
 from assay.store.runs import budgets, records, underway
 from assay.workspace.facade import Workspace
 from assay.workspace.types import DraftedClaim, ReviewItem, ReviewSheet

@@ -20,29 +20,27 @@ from assay.core.run import Run
 from assay.serve import stream
 from assay.serve.frames import stored_frames
 from assay.serve.routes.people import require_administrator
-from assay.serve.schemas.run_schemas import (
-    AskAndWaitRequest,
-    AskRequest,
-    ChoiceRequest,
-    EventView,
-    FeedbackListResponse,
-    FeedbackRequest,
-    FeedbackView,
-    PageSize,
-    ReplayResponse,
-    ResponseModel,
-    RunListResponse,
-    RunStartedResponse,
-    RunSummary,
-    RunView,
-    TraceResponse,
-    error_responses,
-)
-from assay.serve.schemas.setup_schemas import SuggestionsResponse
+from assay.serve.run_schemas import AskAndWaitRequest
+from assay.serve.run_schemas import AskRequest
+from assay.serve.run_schemas import ChoiceRequest
+from assay.serve.run_schemas import EventView
+from assay.serve.run_schemas import FeedbackListResponse
+from assay.serve.run_schemas import FeedbackRequest
+from assay.serve.run_schemas import FeedbackView
+from assay.serve.run_schemas import PageSize
+from assay.serve.run_schemas import ReplayResponse
+from assay.serve.run_schemas import ResponseModel
+from assay.serve.run_schemas import RunListResponse
+from assay.serve.run_schemas import RunStartedResponse
+from assay.serve.run_schemas import RunSummary
+from assay.serve.run_schemas import RunView
+from assay.serve.run_schemas import TraceResponse
+from assay.serve.run_schemas import error_responses
+from assay.serve.routes.setup import SuggestionsResponse
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve.views import run_views
-from assay.serve.views.document_views import suggested
-from assay.serve.views.request_options import ask_options
+from assay.serve import run_views
+from assay.serve.document_schemas import suggested
+from assay.serve.run_schemas import ask_options
 from assay.store.runs import budgets, history, records, underway, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace

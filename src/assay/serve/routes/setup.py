@@ -12,25 +12,24 @@ from fastapi import APIRouter, HTTPException
 
 from assay.ingest.parsed import file_limits
 from assay.serve.routes.bases import target_base
-from assay.serve.routes.jobs import job_of
+from assay.serve.routes.bases import job_of
 from assay.serve.routes.people import require_administrator
-from assay.serve.schemas.document_schemas import JobView
-from assay.serve.schemas.run_schemas import ErrorResponse, error_responses
-from assay.serve.schemas.setup_schemas import (
-    FolderRequest,
-    ModelConnectionView,
-    ModelRequest,
-    ModelTestResponse,
-    RecipientView,
-    SettingGroupView,
-    SettingsRequest,
-    SettingsResponse,
-    SettingView,
-    SuggestionsResponse,
-)
+from assay.serve.document_schemas import JobView
+from assay.serve.run_schemas import ErrorResponse
+from assay.serve.run_schemas import error_responses
+from assay.serve.routes.setup import FolderRequest
+from assay.serve.routes.setup import ModelConnectionView
+from assay.serve.routes.setup import ModelRequest
+from assay.serve.routes.setup import ModelTestResponse
+from assay.serve.routes.setup import RecipientView
+from assay.serve.routes.setup import SettingGroupView
+from assay.serve.routes.setup import SettingsRequest
+from assay.serve.routes.setup import SettingsResponse
+from assay.serve.routes.setup import SettingView
+from assay.serve.routes.setup import SuggestionsResponse
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
-from assay.serve.uploading.folder import copy_folder
-from assay.serve.views.document_views import suggested
+from assay.serve.upload_files import copy_folder
+from assay.serve.document_schemas import suggested
 from assay.workspace.model_connection import ModelConnection, ProposedModel
 from assay.workspace.settings_change import SettingGroup
 

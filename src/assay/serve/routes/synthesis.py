@@ -10,9 +10,11 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from assay.core.codec import to_json
 from assay.core.errors import Missing
-from assay.serve.routes.forecast import ranges
-from assay.serve.schemas.document_schemas import CreateSynthesisRequest, SynthesisForecastResponse
-from assay.serve.schemas.run_schemas import RunStartedResponse, error_responses
+from assay.serve.routes.synthesis import ranges
+from assay.serve.document_schemas import CreateSynthesisRequest
+from assay.serve.document_schemas import SynthesisForecastResponse
+from assay.serve.run_schemas import RunStartedResponse
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
 from assay.synthesis.forecast import in_words, is_large

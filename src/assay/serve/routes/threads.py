@@ -6,22 +6,21 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from assay.serve.schemas.run_schemas import (
-    PageSize,
-    RenameThreadRequest,
-    SharedThreadsResponse,
-    SharedThreadSummary,
-    SharedThreadView,
-    SharedTurnView,
-    ShareThreadRequest,
-    ThreadListResponse,
-    ThreadReadersResponse,
-    ThreadSummary,
-    ThreadView,
-    error_responses,
-)
+from assay.serve.run_schemas import PageSize
+from assay.serve.run_schemas import RenameThreadRequest
+from assay.serve.run_schemas import SharedThreadsResponse
+from assay.serve.run_schemas import SharedThreadSummary
+from assay.serve.run_schemas import SharedThreadView
+from assay.serve.run_schemas import SharedTurnView
+from assay.serve.run_schemas import ShareThreadRequest
+from assay.serve.run_schemas import ThreadListResponse
+from assay.serve.run_schemas import ThreadReadersResponse
+from assay.serve.run_schemas import ThreadSummary
+from assay.serve.run_schemas import ThreadView
+from assay.serve.run_schemas import error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.views.run_views import run_view, shared_answer
+from assay.serve.run_views import run_view
+from assay.serve.run_views import shared_answer
 from assay.store import threads as store
 from assay.store.runs import visibility
 from assay.store.threads import Thread

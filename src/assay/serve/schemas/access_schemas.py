@@ -6,7 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from assay.serve.schemas.run_schemas import Name, RequestModel, ResponseModel, StrictFlag
+from assay.serve.run_schemas import Name
+from assay.serve.run_schemas import RequestModel
+from assay.serve.run_schemas import ResponseModel
+from assay.serve.run_schemas import StrictFlag
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]

@@ -10,19 +10,17 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from assay.core.events import Stakes
 from assay.core.synthesis import Approach, Pipeline
-from assay.serve.schemas.run_schemas import (
-    Id,
-    LeftOutView,
-    Name,
-    Names,
-    QuestionText,
-    RequestModel,
-    ResponseModel,
-    SearchLimits,
-    StrictFlag,
-    TableView,
-    require_number,
-)
+from assay.serve.run_schemas import Id
+from assay.serve.run_schemas import LeftOutView
+from assay.serve.run_schemas import Name
+from assay.serve.run_schemas import Names
+from assay.serve.run_schemas import QuestionText
+from assay.serve.run_schemas import RequestModel
+from assay.serve.run_schemas import ResponseModel
+from assay.serve.run_schemas import SearchLimits
+from assay.serve.run_schemas import StrictFlag
+from assay.serve.run_schemas import TableView
+from assay.serve.run_schemas import require_number
 
 # --- knowledge bases and documents ----------------------------------------------------------------------------------
 

@@ -9,7 +9,11 @@ from pydantic import Field, StringConstraints
 
 from assay.core.events import Decision
 from assay.core.types import Verdict
-from assay.serve.schemas.run_schemas import AnswerView, CheckedClaim, EvidenceView, RequestModel, ResponseModel
+from assay.serve.run_schemas import AnswerView
+from assay.serve.run_schemas import CheckedClaim
+from assay.serve.run_schemas import EvidenceView
+from assay.serve.run_schemas import RequestModel
+from assay.serve.run_schemas import ResponseModel
 from assay.workspace.types import MAX_REVIEW_TEXT
 
 ReviewText = Annotated[str, StringConstraints(max_length=MAX_REVIEW_TEXT)]

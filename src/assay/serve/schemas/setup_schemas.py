@@ -6,7 +6,11 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from assay.serve.schemas.run_schemas import NOT_BLANK, Id, Name, RequestModel, ResponseModel
+from assay.serve.run_schemas import NOT_BLANK
+from assay.serve.run_schemas import Id
+from assay.serve.run_schemas import Name
+from assay.serve.run_schemas import RequestModel
+from assay.serve.run_schemas import ResponseModel
 from assay.workspace.settings_change import Kind
 
 Address = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]

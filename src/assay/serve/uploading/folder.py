@@ -9,7 +9,9 @@ from pathlib import Path
 
 from assay.core.errors import UserError
 from assay.ingest.sources import find_sources
-from assay.serve.uploading.multipart import keep_folder, safe_file_name, too_large
+from assay.serve.upload_files import keep_folder
+from assay.serve.upload_files import safe_file_name
+from assay.serve.upload_files import too_large
 from assay.store.jobs import JobFile
 
 

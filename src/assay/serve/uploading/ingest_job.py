@@ -21,7 +21,7 @@ from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
 from assay.store import documents, jobs
 from assay.store.jobs import Job, JobFile
-from assay.store.uploads import Uploads
+from assay.store.blobs import Uploads
 from assay.workspace.facade import Workspace
 
 FULL = "The disk is full. Free some space, then send the files again."

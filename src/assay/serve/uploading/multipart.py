@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from assay.core.printable import clean_text
 from assay.ingest.parsed import Status
-from assay.serve.uploading.ingest_job import FULL
+from assay.serve.upload_job import FULL
 from assay.store.jobs import JobFile
 
 FIELD = "files"

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from assay.core.access import Base, Principal
 from assay.core.errors import AssayError, StoreError
-from assay.serve.engine import BackgroundLoop
-from assay.serve.uploading import ingest_job
-from assay.serve.uploading.ingest_job import RunningJob
+from assay.serve.background import BackgroundLoop
+from assay.serve import upload_job
+from assay.serve.upload_job import RunningJob
 from assay.store import jobs
 from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
-from assay.store.leases import is_elsewhere, this_process
-from assay.store.uploads import Uploads
+from assay.store.runs.underway import is_elsewhere
+from assay.store.runs.underway import this_process
+from assay.store.blobs import Uploads
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
@@ -199,13 +200,13 @@ class UploadWorker:
             workspace = await asyncio.to_thread(
                 self._for_principal, work.job.principal
             )  # with their current access, not that of the upload
-            work.adding = asyncio.ensure_future(ingest_job.read(workspace, work, self.uploads))
+            work.adding = asyncio.ensure_future(upload_job.read(workspace, work, self.uploads))
             await self._watched(work, work.adding)
             if work.cancelled and work.left:
-                await asyncio.to_thread(ingest_job.discard_unfinished, workspace, work)
+                await asyncio.to_thread(upload_job.discard_unfinished, workspace, work)
         except Exception as error:
             log.warning("job %s failed", work.job.id, exc_info=error)
-            return FAILED, ingest_job.describe_failure(error)
+            return FAILED, upload_job.describe_failure(error)
         if work.stop.is_set() and work.left:
             return (CANCELLED, "") if work.cancelled else ("", "")
         return DONE, ""
@@ -225,7 +226,7 @@ class UploadWorker:
                 break
             await self._take_turns(work, adding)
         error = asyncio.CancelledError() if adding.cancelled() else adding.exception()
-        if error is not None and not (work.stop.is_set() and ingest_job.is_stopped(error)):
+        if error is not None and not (work.stop.is_set() and upload_job.is_stopped(error)):
             raise error
 
     async def _take_turns(self, work: RunningJob, adding: asyncio.Task[None]) -> None:

@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from assay.core.access import Base, Principal
 from assay.core.types import UPLOAD, Hit, LeftOut
-from assay.serve.schemas.document_schemas import BaseView, DocumentSummary, FileReportView, HitView, JobState, JobView
-from assay.serve.schemas.run_schemas import LeftOutView
-from assay.serve.schemas.setup_schemas import SuggestedQuestion
+from assay.serve.document_schemas import BaseView
+from assay.serve.document_schemas import DocumentSummary
+from assay.serve.document_schemas import FileReportView
+from assay.serve.document_schemas import HitView
+from assay.serve.document_schemas import JobState
+from assay.serve.document_schemas import JobView
+from assay.serve.run_schemas import LeftOutView
+from assay.serve.routes.setup import SuggestedQuestion
 from assay.store.document_list import Counted
 from assay.store.documents import Entry
 from assay.store.jobs import Job, JobFile

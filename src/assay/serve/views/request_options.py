@@ -8,7 +8,8 @@ from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.index.search_filter import parse_document_types
 from assay.language.dates import first_day, last_day
-from assay.serve.schemas.run_schemas import AskRequest, SearchLimits
+from assay.serve.run_schemas import AskRequest
+from assay.serve.run_schemas import SearchLimits
 from assay.workspace.types import AskOptions
 
 

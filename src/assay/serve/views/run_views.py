@@ -10,33 +10,31 @@ from assay.core.events import Mode
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
 from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
-from assay.governance.review.visibility import progress_line
+from assay.governance.reviewing import progress_line
 from assay.serve.live import CANCELLED, run_state
-from assay.serve.schemas.run_schemas import (
-    AnswerView,
-    ApprovalView,
-    BlockView,
-    CheckpointView,
-    CitationView,
-    ClaimView,
-    ConflictView,
-    EvidenceView,
-    ExaminedView,
-    ExtractView,
-    FailureView,
-    OperandView,
-    PendingReviewView,
-    RejectionView,
-    RunState,
-    RunSummary,
-    RunView,
-    SearchView,
-    StretchView,
-    UsageView,
-    WorkingView,
-)
-from assay.serve.views.document_views import left_out_view
-from assay.serve.views.table_views import table_view
+from assay.serve.run_schemas import AnswerView
+from assay.serve.run_schemas import ApprovalView
+from assay.serve.run_schemas import BlockView
+from assay.serve.run_schemas import CheckpointView
+from assay.serve.run_schemas import CitationView
+from assay.serve.run_schemas import ClaimView
+from assay.serve.run_schemas import ConflictView
+from assay.serve.run_schemas import EvidenceView
+from assay.serve.run_schemas import ExaminedView
+from assay.serve.run_schemas import ExtractView
+from assay.serve.run_schemas import FailureView
+from assay.serve.run_schemas import OperandView
+from assay.serve.run_schemas import PendingReviewView
+from assay.serve.run_schemas import RejectionView
+from assay.serve.run_schemas import RunState
+from assay.serve.run_schemas import RunSummary
+from assay.serve.run_schemas import RunView
+from assay.serve.run_schemas import SearchView
+from assay.serve.run_schemas import StretchView
+from assay.serve.run_schemas import UsageView
+from assay.serve.run_schemas import WorkingView
+from assay.serve.document_schemas import left_out_view
+from assay.serve.document_schemas import table_view
 from assay.store.runs import budgets, records, visibility
 from assay.store.runs.history import RunProgress
 from assay.tables.parts import quoted_part

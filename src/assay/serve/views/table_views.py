@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.core.types import Document
-from assay.serve.schemas.document_schemas import BlocksResponse, ReadingBlock
-from assay.serve.schemas.run_schemas import TableRowView, TableView
+from assay.serve.document_schemas import BlocksResponse
+from assay.serve.document_schemas import ReadingBlock
+from assay.serve.run_schemas import TableRowView
+from assay.serve.run_schemas import TableView
 from assay.tables.parts import Block, PartRow, TablePart
 
 

@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from assay.core.types import Usage
 from assay.store.database import Store
-from assay.store.prepared import Prepared
+from assay.store.dialect import Prepared
 from assay.store.schema import spending
 
 WRITE_ROLE = "write"  # the role for which the cost of the draft is reserved

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, insert, or_, sele
 from assay.core.errors import StoreError, UserError
 from assay.core.events import AwaitingReview, Decision, Reviewed
 from assay.store.database import Store
-from assay.store.prepared import Prepared
+from assay.store.dialect import Prepared
 from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
 
 HOURS = 24.0  # default validity of an approval

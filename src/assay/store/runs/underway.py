@@ -11,7 +11,9 @@ from sqlalchemy import delete, insert, select, update
 from assay.core.access import Principal
 from assay.core.errors import UserError
 from assay.store.database import Store
-from assay.store.leases import FREE, is_elsewhere, lease
+from assay.store.runs.underway import FREE
+from assay.store.runs.underway import is_elsewhere
+from assay.store.runs.underway import lease
 from assay.store.schema import reviews, underway
 
 

@@ -20,8 +20,10 @@ from assay.core.synthesis import Pipeline, Relation, RelationType, Theme
 from assay.core.types import Block, Claim, Conflict, Quote, Shape
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema
+from assay.models.replies import object_schema
+from assay.models.cost import estimate_tokens
+from assay.models.cost import fit_to_tokens
 from assay.prompts import fence
 from assay.synthesis import state
 from assay.synthesis.writing import polish

@@ -30,8 +30,10 @@ from assay.language.sentences import is_statement
 from assay.language.terms import content_terms
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.schemas import list_schema, object_schema
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema
+from assay.models.replies import object_schema
+from assay.models.cost import estimate_tokens
+from assay.models.cost import fit_to_tokens
 from assay.prompts import context_label, fence
 from assay.synthesis import state
 from assay.synthesis.reading import key_sentences

@@ -14,7 +14,7 @@ from assay.core.run import Run
 from assay.core.synthesis import Insight, Relation, RelationType
 from assay.core.types import Evidence
 from assay.language.injection import is_suspicious
-from assay.models.token_estimate import fit_to_tokens
+from assay.models.cost import fit_to_tokens
 from assay.synthesis import state
 
 NOTE, QUOTED = 90, 90  # tokens of a note and of the words it is about

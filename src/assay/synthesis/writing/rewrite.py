@@ -22,7 +22,8 @@ from assay.language.injection import is_suspicious
 from assay.language.quantities import numbers
 from assay.language.sentences import split_sentences
 from assay.language.terms import stem_word
-from assay.models.token_estimate import estimate_tokens, fit_to_tokens
+from assay.models.cost import estimate_tokens
+from assay.models.cost import fit_to_tokens
 from assay.prompts import fence
 
 TOGETHER, SHOWN = 40, 6000  # claims per request, and their tokens
