@@ -28,13 +28,11 @@ from typing import Any
 
 from peer import PYTHON, PeerFailed, run_peer
 from result_file import add_out, show, write_result
+from scripted import ChatServer, argues, cooperative_reply, keeps, lookup, passages_in, role_of, supported, text_of
 
 from assay.evaluate.metrics import mean
-from assay.evaluate.plain_text import PlainTextReader
+from assay.evaluate.plain_text import PlainTextReader, WordEmbedder
 from assay.ingest.sources import SourceFile
-from assay.testing import ChatServer, argues, keeps, lookup, passages_in, role_of, supported, text_of
-from assay.evaluate.plain_text import WordEmbedder
-from assay.testing.fill_policies import cooperative_reply
 from assay.workspace.facade import open_workspace
 
 KINDS = ("true", "false", "foreign", "altered")

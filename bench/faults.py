@@ -49,7 +49,7 @@ class Faulty:
         self.usual: Callable[[dict[str, Any]], Any] = loop.answer(SEARCHES)
 
     def __call__(self, request: dict[str, Any]) -> Any:
-        from assay.testing import role_of, tools_of
+        from scripted import role_of, tools_of
 
         role, _ = role_of(request)
         if not role and "search" not in tools_of(request):
@@ -62,8 +62,7 @@ class Faulty:
         return self.at_fault(request, role) or self.usual(request)
 
     def at_fault(self, request: dict[str, Any], role: str) -> Any:
-        from assay.testing import EndpointFault, calls, tools_of
-        from assay.testing.fault_replies import faulty_reply
+        from scripted import EndpointFault, calls, faulty_reply, tools_of
 
         if self.case == "never satisfied":  # every reply asks for one more search
             return calls("search", query=f"valves {self.count % SEARCHES}") if "search" in tools_of(request) else None
@@ -128,7 +127,7 @@ def said(result: Any) -> str:
 
 
 def outcome(name: str, case: str, patience: float) -> str:
-    from assay.testing import ChatServer
+    from scripted import ChatServer
 
     faulty = Faulty(case)
     with tempfile.TemporaryDirectory() as folder, ChatServer(faulty, window=32768) as server:

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from scripted import Script, calls, drops, no_calls, one_step, passages_in, research, supported
+
 from assay.agent.hop_ranking import bare_title, name_key
 from assay.core.events import RoleModel
 from assay.core.types import Usage
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences
+from assay.models.cost import estimate_tokens, prompt_tokens
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.models.cost import estimate_tokens
-from assay.models.cost import prompt_tokens
-from assay.testing import Script, calls, drops, no_calls, one_step, passages_in, research, supported
 
 NOTE = "It states a part of what the question asks for, and names what the next part is about."
 NOT = "It does not help."

@@ -58,9 +58,18 @@ def found(place: int) -> str:
 
 def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
     """The model of all: what it says depends on the request alone."""
-    from assay.testing import calls, keys_in, one_step, passages_in, research, role_of, supported, tools_of
-    from assay.testing import text_of as words_of
-    from assay.testing.fill_policies import cooperative_reply
+    from scripted import (
+        calls,
+        cooperative_reply,
+        keys_in,
+        one_step,
+        passages_in,
+        research,
+        role_of,
+        supported,
+        tools_of,
+    )
+    from scripted import text_of as words_of
 
     def first(words: str) -> str:
         return words.partition(". ")[0] + "."
@@ -111,7 +120,7 @@ def answer(searches: int) -> Callable[[dict[str, Any]], Any]:
 
 
 def serve(searches: int) -> None:
-    from assay.testing import ChatServer
+    from scripted import ChatServer
 
     with ChatServer(answer(searches), window=32768) as server:
         print(server.url, flush=True)

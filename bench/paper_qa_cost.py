@@ -13,10 +13,10 @@ import numpy as np
 from labelled import Case, Cost, Setting
 from peer import PeerFailed, run_peer
 from quality import cut
+from scripted import ChatServer
 
 from assay.evaluate.runner import BASE
 from assay.models.cost import estimate_tokens
-from assay.testing import ChatServer
 from assay.workspace.facade import Workspace
 
 NOTHING = {"summary": "", "relevance_score": 0}

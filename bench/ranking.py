@@ -26,8 +26,8 @@ from assay.evaluate.beir import BeirDocument, load
 from assay.evaluate.metrics import all_found, mean, ndcg, recall
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, fuse
-from assay.index.lance.tables import Folder
 from assay.index.lance.lance_index import LanceIndex, open_index
+from assay.index.lance.tables import Folder
 from assay.ingest.pipeline import passage_context
 from assay.ingest.split import OVERLAP, SIZE, split_passages
 from assay.models.local.bundled import BundledEmbedder

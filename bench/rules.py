@@ -196,8 +196,8 @@ def groups() -> list[Group]:
         ),
         Group(
             "sentences that stand in an abstract",
-            ("synthesis/reading/abstracts.py:is_sentence", "synthesis/reading/abstracts.py:_is_informative"),
-            {"assay.synthesis.reading.abstracts.is_sentence": nothing(True)},
+            ("synthesis/key_sentences.py:is_sentence", "synthesis/key_sentences.py:_is_informative"),
+            {"assay.synthesis.key_sentences.is_sentence": nothing(True)},
             {"abstracts": ()},
         ),
         Group(
@@ -224,7 +224,7 @@ def groups() -> list[Group]:
         ),
         Group(
             "readability",
-            ("synthesis/writing/readability.py",),
+            ("synthesis/audience.py",),
             unmeasured="words with their syllables as a dictionary counts them",
         ),
     ]

@@ -52,8 +52,8 @@ IMPORTS = {
 async def ways(url: str) -> dict[str, Callable[[], Awaitable[object]]]:
     import httpx
 
-    from assay.models.llm import Message, Prompt
     from assay.models.endpoint import ChatEndpoint
+    from assay.models.llm import Message, Prompt
 
     client, ours = httpx.AsyncClient(), ChatEndpoint(url, "m", "k")
     prompt = Prompt((Message("user", WORDS),))

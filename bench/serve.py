@@ -31,9 +31,7 @@ from typing import Any
 
 import httpx
 from result_file import add_out, write_result
-
-from assay.testing import ChatServer
-from assay.testing.fill_policies import cooperative_reply
+from scripted import ChatServer, cooperative_reply
 
 QUESTION = "How does settling at Arden compare with dosing, and after how many minutes does valve {n}-11 open?"
 LONG = httpx.Timeout(600.0, connect=60.0)

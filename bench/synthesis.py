@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from result_file import add_out, write_result
+from scripted import ChatServer, synthesis_model, text_of
 
 from assay.core.synthesis import Pipeline
 from assay.models.cost import estimate_tokens
-from assay.testing import ChatServer, synthesis_model
-from assay.testing.protocol import text_of
 from assay.workspace.facade import open_workspace
 from assay.workspace.synthesise import SynthesisRequest
 

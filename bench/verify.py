@@ -20,10 +20,8 @@ from pathlib import Path
 from result_file import add_out, write_result
 
 from assay.core.codec import START, digest, dumps, linked
-from assay.governance.audit.witness import AuditContext
-from assay.governance.audit.witness import seal
 from assay.governance.audit.verify import verify
-from assay.governance.audit.witness import FILE
+from assay.governance.audit.witness import FILE, AuditContext, seal
 from assay.store.database import Store, open_store
 from assay.store.runs.records import link
 

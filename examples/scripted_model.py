@@ -6,10 +6,14 @@ Add some documents first, for example with examples/add_and_search.py.
 """
 
 import asyncio
+import sys
+from pathlib import Path
 
 from assay.core.run import Run
-from assay.testing import ChatServer, Script, drops, keeps, lookup, verdicts, writes
 from assay.workspace.facade import open_workspace
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the scripted models are those of Assay's own tests
+from doubles import ChatServer, Script, drops, keeps, lookup, verdicts, writes
 
 
 async def main() -> None:

@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 
 from assay.models.local import bert_graph, bundled
-from assay.models.local import bert_graph
 from assay.models.local.openvino_runner import runner_for
 
 EXPORT = "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3"

@@ -16,10 +16,10 @@ from typing import Any
 import certifi
 import forked
 import pytest
+from doubles import WordAnswers
 from fake_clock import FakeClockLoop
 from filelock import FileLock
 
-from assay.testing import WordAnswers
 from assay.workspace.facade import Workspace, open_workspace
 
 END = "-----END CERTIFICATE-----\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from assay.testing import Script, keeps, lookup, supported, writes
+from doubles import Script, keeps, lookup, supported, writes
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
 GROUND = "All orpiment comes in barrels from the works in Dunmere, where it is ground."

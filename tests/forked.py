@@ -44,7 +44,6 @@ LOADED = (
     "assay.workspace.review",
     "assay.synthesis.pipeline",
     "assay.workspace.synthesise",
-    "assay.testing",
     "assay.workspace.facade",
     "httpcore",
     "httpx",

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from doubles import ChatServer
 from sqlalchemy import event
 
+from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
-from assay.testing import ChatServer
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 

@@ -6,10 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from notes import filled, opened  # noqa: F401
-
-from assay.core.run import Run
-from assay.testing import (
+from doubles import (
     Script,
     calls,
     enough,
@@ -21,7 +18,10 @@ from assay.testing import (
     supported,
     writes,
 )
-from assay.testing import steps as plans
+from doubles import steps as plans
+from notes import filled, opened  # noqa: F401
+
+from assay.core.run import Run
 from assay.workspace.facade import Workspace
 
 QUESTION = "Where is the paint of the lamp room at Carrow Point ground, how tall is its tower, and who tends the light?"

@@ -8,6 +8,7 @@ from typing import Any
 import conversation as talk
 import pytest
 from conversation import FIRST, GERMAN, LEANS, NOTES, PAINT, TALL
+from doubles import ChatServer, keeps, lookup, no_calls, research, says, supported, verdicts, writes
 from notes import filled, opened
 
 from assay.answer import render
@@ -27,7 +28,6 @@ from assay.core.events.upgrade import read_event
 from assay.core.run import Run
 from assay.core.types import Exchange, Outcome
 from assay.governance.replay import replay
-from assay.testing import ChatServer, keeps, lookup, no_calls, research, says, supported, verdicts, writes
 from assay.workspace.ask import run_context_for
 from assay.workspace.chat_history import history
 from assay.workspace.facade import Workspace

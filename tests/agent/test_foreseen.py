@@ -14,12 +14,12 @@ from assay.agent import forecast
 from assay.agent.forecast import Ceiling, spread
 from assay.core.access import Principal
 from assay.core.events import Mode, RoleModel
+from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.store.runs import forecasts
 from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkKind
 from assay.store.schema import forecasts as table
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.forecast_text import forecast_lines
 from assay.workspace.types import AskOptions

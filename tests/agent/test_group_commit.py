@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer
 from lighthouse_notes import QUESTION, fill, opened, script
 
 from assay.core.errors import StoreError
 from assay.core.events import Mode
 from assay.store import dialect
 from assay.store.runs import records
-from assay.testing import ChatServer
 from assay.workspace.facade import Workspace
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, Script
+from doubles.protocol import ModelOutput, Request
+from doubles.trial_replies import claims_of_trial, trial_rulings
 from notes import opened
 
 from assay.core.events import RoleModel
 from assay.models.llm import Role
 from assay.store import facts
-from assay.testing import ChatServer, Script
-from assay.testing.protocol import ModelOutput, Request
-from assay.testing.trial_replies import claims_of_trial, trial_rulings
 from assay.workspace import model_roles
 from assay.workspace.facade import Workspace, open_workspace
 

@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lighthouse_notes import answered, fill, opened
-from lighthouse_notes import script as scripted
-
-from assay.core.events import Checked, Critiqued, Decided, Mode, Revised, RevisionCause, Stakes
-from assay.core.run import Run
-from assay.core.types import Outcome, Verdict
-from assay.testing import (
+from doubles import (
     ChatServer,
     Script,
     argues,
@@ -34,7 +28,13 @@ from assay.testing import (
     verdicts,
     writes,
 )
-from assay.testing.replies import Json
+from doubles.replies import Json
+from lighthouse_notes import answered, fill, opened
+from lighthouse_notes import script as scripted
+
+from assay.core.events import Checked, Critiqued, Decided, Mode, Revised, RevisionCause, Stakes
+from assay.core.run import Run
+from assay.core.types import Outcome, Verdict
 
 QUESTION = "How long does the ferry to Oster take, and what does it carry?"
 FERRY = "The ferry from Velden to Oster takes 45 minutes and carries 120 passengers."

@@ -11,6 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import (
+    ChatServer,
+    Script,
+    calls,
+    direct,
+    enough,
+    keeps,
+    lookup,
+    missing,
+    no_calls,
+    one_step,
+    research,
+    role_of,
+    says,
+    supported,
+    text_of,
+    writes,
+)
+from doubles import steps as plans
 from lighthouse_notes import CLAIMS, GROUND, PAINT, TALL, TENDS, answered, fill, opened, resumed
 from lighthouse_notes import script as scripted
 
@@ -42,25 +61,6 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.store.runs import records
-from assay.testing import (
-    ChatServer,
-    Script,
-    calls,
-    direct,
-    enough,
-    keeps,
-    lookup,
-    missing,
-    no_calls,
-    one_step,
-    research,
-    role_of,
-    says,
-    supported,
-    text_of,
-    writes,
-)
-from assay.testing import steps as plans
 from assay.workspace.ask import resumption, run_context_for
 from assay.workspace.model_roles import connect
 

@@ -9,6 +9,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import (
+    ChatServer,
+    Script,
+    calls,
+    direct,
+    enough,
+    keeps,
+    lookup,
+    missing,
+    no_calls,
+    one_step,
+    passages_in,
+    research,
+    role_of,
+    says,
+    steps,
+    supported,
+    text_of,
+    verdicts,
+    writes,
+)
+from doubles.replies import drops
 from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 
 from assay.agent import tool
@@ -37,28 +59,6 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.language import dates
-from assay.testing import (
-    ChatServer,
-    Script,
-    calls,
-    direct,
-    enough,
-    keeps,
-    lookup,
-    missing,
-    no_calls,
-    one_step,
-    passages_in,
-    research,
-    role_of,
-    says,
-    steps,
-    supported,
-    text_of,
-    verdicts,
-    writes,
-)
-from assay.testing.replies import drops
 from assay.workspace.ask import run_context_for
 
 TODAY = "2026-05-14"

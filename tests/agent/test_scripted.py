@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, Script, calls, enough, keeps, lookup, passages_in, role_of, text_of, writes
 from lighthouse_notes import (
     CLAIMS,
     GROUND,
@@ -36,7 +37,6 @@ from assay.core.types import Answer, Outcome, Usage
 from assay.governance.replay import load, replay, save
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.testing import ChatServer, Script, calls, enough, keeps, lookup, passages_in, role_of, text_of, writes
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
 

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from doubles import passages_in, schema_of
+from doubles.protocol import body_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,12 +45,9 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Passage, Plan, PlanStep
 from assay.language.quotation import within
-from assay.models.llm import Reading
-from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
 from assay.models.cost import fair_share
-from assay.testing import passages_in, schema_of
-from assay.testing.protocol import body_of
+from assay.models.llm import Prompt, Reading, Reply, Role
+from assay.models.meter import ConnectedModel, FreeLedger, Meter
 
 TEXT = (
     "The tower of the light-\nhouse is “31 metres” tall, as the log says. It was built by hand,\n"

@@ -5,15 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lighthouse_notes import NOTES, fill, opened
-
-from assay.agent.steps.turn import adds_nothing, with_earlier_words
-from assay.core.errors import UserError
-from assay.core.events import Decided, Rephrased, Route, SearchFilters
-from assay.core.run import Run
-from assay.core.types import Exchange
-from assay.governance.replay import replay
-from assay.testing import (
+from doubles import (
     ChatServer,
     Script,
     enough,
@@ -25,6 +17,14 @@ from assay.testing import (
     supported,
     writes,
 )
+from lighthouse_notes import NOTES, fill, opened
+
+from assay.agent.steps.turn import adds_nothing, with_earlier_words
+from assay.core.errors import UserError
+from assay.core.events import Decided, Rephrased, Route, SearchFilters
+from assay.core.run import Run
+from assay.core.types import Exchange
+from assay.governance.replay import replay
 from assay.workspace.ask import run_context_for
 from assay.workspace.chat_history import history
 from assay.workspace.facade import Workspace

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from doubles import keys_in, passages_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,6 @@ from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Plan, PlanStep
 from assay.models.cost import estimate_tokens
 from assay.prompts import fence, fence_mark
-from assay.testing import keys_in, passages_in
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=400)
 PLAIN = st.lists(

@@ -15,6 +15,7 @@ from assay.answer.weigh import evidence_key, quote
 from assay.core.access import Base, Principal
 from assay.core.errors import ToolError
 from assay.core.types import Document, Evidence, Row
+from assay.evaluate.plain_text import WordEmbedder
 from assay.index.memory_index import MemoryIndex
 from assay.index.retrieve import SearchContext
 from assay.ingest.pipeline import passage_context, search_fields
@@ -24,7 +25,6 @@ from assay.store.access import grants as people
 from assay.store.database import Store
 from assay.store.schema import acceptances, grants
 from assay.store.schema import documents as documents_table
-from assay.evaluate.plain_text import WordEmbedder
 
 ANN, BOB = Principal("ann"), Principal("bob")
 TODAY = "2025-07-01"

@@ -8,6 +8,7 @@ from assay.answer.extracts import (
     FOUND,
     LACKING,
     PERHAPS,
+    READ,
     ROWS,
     SHOWN,
     SIGNS,
@@ -22,6 +23,7 @@ from assay.answer.extracts import (
     merged,
     pieces,
     read_pieces,
+    worth_reading,
 )
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Document, Evidence, Passage, Quote, Section, Table
@@ -118,6 +120,14 @@ def test_one_document_does_not_speak_for_all():
     assert [each.passage.doc_id for each in best_passages([*long, *others])] == [
         *["d1"] * 8, "other0", "other1", "other2", "other3",
     ]  # fmt: skip
+
+
+def test_the_pieces_that_say_most_of_the_question_are_read_in_their_order():
+    dull = [document("Nothing of the kind.", id=f"dull{place:02}") for place in range(READ)]
+    telling = [document("Raw telemetry is kept for 90 days.", id=f"telling{place}") for place in range(2)]
+    found = pieces([evidence(each) for each in (*dull, *telling)], {each.id: each for each in (*dull, *telling)}.get)
+    chosen = [each.quote.doc_id for each in worth_reading(QUESTION, found)]
+    assert len(chosen) == READ and chosen == sorted(chosen) and chosen[-2:] == ["telling0", "telling1"]
 
 
 def test_a_document_that_is_gone_has_no_pieces():

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from doubles.protocol import ModelOutput, Request, reply_in_process
+from doubles.trial_replies import claims_of_trial, trial_rulings
 
 from assay.answer.checking.trial import (
     MOST_FALSE_PASSED,
@@ -21,8 +23,6 @@ from assay.core.codec import from_json, to_json
 from assay.core.errors import ModelError
 from assay.models.capability import Capability
 from assay.models.llm import Prompt, Reply
-from assay.testing.protocol import ModelOutput, Request, reply_in_process
-from assay.testing.trial_replies import claims_of_trial, trial_rulings
 
 ABLE = Capability(tools=True, schema=True, json=True, window=16_000)
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from doubles import ChatServer, Script
 from terminal import NOTES, Done, Keyboard, Typed
 
 from assay.cli import main
-from assay.testing import ChatServer, Script
 from assay.workspace.facade import Workspace, open_workspace
 
 

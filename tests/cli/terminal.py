@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from assay.testing import Script, enough, keeps, lookup, research, supported, writes
-from assay.testing import steps as plans
+from doubles import Script, enough, keeps, lookup, research, supported, writes
+from doubles import steps as plans
 
 QUESTION = "Where is the paint of the lamp room at Carrow Point ground?"
 PAINT = "The lamp room at Carrow Point is painted with orpiment."

@@ -8,6 +8,7 @@ import re
 import signal
 
 import pytest
+from doubles import beside_the_point, calls, direct, keeps, missing, no_calls, research, says, supported, writes
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, researched
 
 from assay.cli.setup import consent
@@ -16,7 +17,6 @@ from assay.core.events import Asked, Mode, RoleModel, Route, Routed
 from assay.store import facts
 from assay.store.runs import records
 from assay.store.runs.history import history, routes
-from assay.testing import beside_the_point, calls, direct, keeps, missing, no_calls, research, says, supported, writes
 from assay.workspace.facade import Workspace
 
 BELOW = " " * 7  # before what stands below the line of an event

@@ -16,6 +16,7 @@ from unittest.mock import patch
 import conversation as talk
 import notes
 import pytest
+from doubles import lookup, writes
 from notes import filled
 from terminal import ANSWER, CLAIM, PAINT, QUESTION, Done, Typed, looked_up
 
@@ -29,7 +30,6 @@ from assay.core.events.describe import live_line, record_line
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Quote
 from assay.store.threads import Thread
-from assay.testing import lookup, writes
 from assay.workspace import facade
 from assay.workspace.facade import Workspace
 

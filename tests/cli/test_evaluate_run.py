@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, HttpReply, Script
 from terminal import QUESTION, Typed, looked_up
 
-from assay.testing import ChatServer, HttpReply, Script
 from assay.workspace.facade import Workspace
 
 

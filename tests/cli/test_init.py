@@ -8,13 +8,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from doubles import ChatServer
 from terminal import NOTES, Typed, looked_up
 
 from assay.cli.setup import doctor
 from assay.cli.view import dialogue
 from assay.core.settings import load_settings, with_settings
 from assay.store import facts
-from assay.testing import ChatServer
 from assay.workspace.facade import Workspace, open_workspace
 
 

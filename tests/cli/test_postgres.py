@@ -19,9 +19,7 @@ from assay.core.events import Asked, Stopped, StopReason
 from assay.governance.audit.verify import verify
 from assay.store import document_list, documents, schema
 from assay.store.access import grants
-from assay.store.database import Store, open_store
-from assay.store.database import move_state
-from assay.store.database import table_digest
+from assay.store.database import Store, move_state, open_store, table_digest
 from assay.store.runs import records
 from assay.store.runs.figures import facts
 from assay.workspace.facade import Workspace, open_workspace

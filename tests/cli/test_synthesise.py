@@ -17,6 +17,8 @@ from typing import NoReturn
 
 import forked
 import pytest
+from doubles.protocol import role_of
+from doubles.synthesis_replies import synthesis_model
 from terminal import NOTES, PAINT, Typed
 
 from assay.agent.forecast import LOCAL, REMOTE
@@ -25,8 +27,6 @@ from assay.core import private_files
 from assay.core.synthesis import Brief, Pipeline
 from assay.store.runs.history import history
 from assay.synthesis.forecast import SynthesisForecast, forecast, lasting, rounded
-from assay.testing.protocol import role_of
-from assay.testing.synthesis_replies import synthesis_model
 from assay.workspace.facade import Workspace, open_workspace
 
 pytestmark = pytest.mark.long
@@ -325,8 +325,7 @@ def test_a_finished_synthesis_is_written_again_by_resume(typed: Typed, noted: Wo
 
 
 def test_ctrl_c_names_the_run_and_the_way_back(typed: Typed, noted: Workspace, monkeypatch: pytest.MonkeyPatch):
-    from assay.synthesis import pipeline
-    from assay.synthesis.stages import coverage
+    from assay.synthesis import coverage, pipeline
 
     async def pressed(run, context):
         os.kill(os.getpid(), signal.SIGINT)

@@ -13,7 +13,6 @@ from terminal import Typed
 
 from assay.core.access import LOCAL, Principal
 from assay.store.access import grants, members, tokens
-from assay.store.access import members
 from assay.store.database import Store
 from assay.workspace.facade import Workspace, open_workspace
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from doubles import WordAnswers
 
 from assay.models.llm import AnswerModel
 from assay.models.local.bundled import BertAnswers
-from assay.testing import WordAnswers
 
 QUESTION = "How many litres does the kettle hold?"
 ANSWERS = "The kettle in the pump house holds seven litres."

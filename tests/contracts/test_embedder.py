@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from assay.evaluate.plain_text import WordEmbedder
 from assay.models.embedder import Embedder, EndpointEmbedder
 from assay.models.local.bundled import BundledEmbedder
 from assay.models.local.onnx_folder import OnnxFolder
-from assay.evaluate.plain_text import WordEmbedder
 
 TEXTS = ["Aspirin reduces fever.", "", "A lighthouse stands on the far shore of the lake.", "word " * 400]
 

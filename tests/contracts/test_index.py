@@ -27,19 +27,14 @@ from assay.core.errors import StoreError, UserError
 from assay.core.settings import Settings
 from assay.core.types import Hit, Passage, Row, Scalar
 from assay.governance.backup import hold_writer_locks
-from assay.index import factory
+from assay.index import factory, milvus_index
 from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
-from assay.index.lance.tables import Bucket
-from assay.index.lance.tables import Folder
-from assay.index.lance.lance_index import LanceEngine
-from assay.index.lance.lance_index import open_index
+from assay.index.lance.lance_index import LanceEngine, open_index
 from assay.index.lance.read import MemoryLimits
+from assay.index.lance.tables import Bucket, Folder
 from assay.index.lease import lease_path
 from assay.index.memory_index import MemoryIndex
-from assay.index import milvus_index
-from assay.index.milvus_index import MilvusEngine
-from assay.index.milvus_index import has_bm25
-from assay.index.milvus_index import MilvusIndex
+from assay.index.milvus_index import MilvusEngine, MilvusIndex, has_bm25
 from assay.index.postgres_index import PostgresEngine
 from assay.index.protocol import Index, IndexEngine
 

@@ -9,8 +9,8 @@ import pytest
 
 from assay.core.errors import ModelError
 from assay.core.types import Usage
-from assay.models.llm import LLM, Message, Prompt, Reply
 from assay.models.endpoint import ChatEndpoint
+from assay.models.llm import LLM, Message, Prompt, Reply
 
 PROMPT = Prompt((Message("system", "Be brief."), Message("user", "Say hello.")), max_tokens=20)
 

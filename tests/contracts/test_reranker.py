@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from doubles import WordAnswers
 
 from assay.core.types import Hit, Passage
 from assay.models import reranker as rerankers
 from assay.models.local import onnx_folder
 from assay.models.local.bundled import BundledEmbedder
 from assay.models.reranker import AnswerReranker, CrossEncoder, EndpointReranker, LateInteraction, Reranker
-from assay.testing import WordAnswers
 
 DEPTH = 3
 TEXTS = ("fever", "a train to Lyon", "aspirin reduces fever in adults", "the far shore", "a cold lake")

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from s3_server import keys, new_bucket, put
 
-from assay.store.blobs import PIECE
-from assay.store.blobs import Uploads
-from assay.store.blobs import open_uploads
+from assay.store.blobs import PIECE, Uploads, open_uploads
 
 LARGE = bytes(range(256)) * (PIECE // 256) * 6  # more than one part of an object
 Machines = tuple[Uploads, Uploads]  # that receives, that reads

@@ -7,13 +7,13 @@ import signal
 import sys
 from pathlib import Path
 
+from assay.evaluate.plain_text import WordEmbedder
 from assay.index.filters import EVERYTHING
 from assay.index.lance.tables import load_lancedb
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.pipeline import Progress
 from assay.ingest.sources import find_sources
 from assay.store import documents
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 

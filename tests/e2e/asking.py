@@ -17,8 +17,8 @@ from sqlalchemy import event
 
 from assay.core.events import Event, Mode
 from assay.core.run import Run
-from assay.index.lance.tables import load_lancedb
 from assay.evaluate.plain_text import WordEmbedder
+from assay.index.lance.tables import load_lancedb
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import SynthesisRequest
 

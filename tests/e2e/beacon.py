@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from assay.testing import (
+from doubles import (
     ChatServer,
     Script,
     calls,

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from doubles import ChatServer, Script, role_of
 from notes import filled, opened
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, ViewportSize, expect
 
 from assay.serve.app import make_app
 from assay.serve.process import ServerProcess, listen
 from assay.serve.state import ServeOptions, Server
-from assay.testing import ChatServer, Script, role_of
 from assay.workspace.facade import Workspace
 
 PHONE: ViewportSize = {"width": 390, "height": 844}

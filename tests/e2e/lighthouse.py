@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.testing import Script, calls, enough, keeps, lookup, missing, no_calls, research, supported, writes
-from assay.testing import steps as plans
+from doubles import Script, calls, enough, keeps, lookup, missing, no_calls, research, supported, writes
+from doubles import steps as plans
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
 GROUND = "All orpiment comes in barrels from the works in Dunmere, where it is ground."

@@ -19,9 +19,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-
-from assay.testing import ChatServer, synthesis_model
-from assay.testing.fill_policies import cooperative_reply
+from doubles import ChatServer, synthesis_model
+from doubles.fill_policies import cooperative_reply
 
 # Every way out to another address, native code included, passes these functions of libc. What goes to the one address in
 # EGRESS_ALLOWED is noted and let through; everything else is noted and refused.

@@ -14,13 +14,13 @@ import forked
 import pytest
 from asking import QUESTION, hasty
 from beacon import NOTES, model, requests, serving
+from doubles import ChatServer
 
 from assay.core.events import Mode
 from assay.core.types import Answer, Usage
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.store.runs import budgets, records
-from assay.testing import ChatServer
 from assay.workspace.facade import Workspace, open_workspace
 
 KILLS = 100 if os.environ.get("ASSAY_SOAK") else 20  # `make soak` takes its time; each durable write has its own test

@@ -18,6 +18,7 @@ import pytest
 from adding import Plain, check, write_notes
 from asking import QUESTION, begun, hasty
 from beacon import NOTES, PAINT, model, requests, serving
+from doubles import ChatServer, synthesis_model
 from dying import approved
 from notes import filled
 from sqlalchemy import select
@@ -31,7 +32,6 @@ from assay.store.runs import budgets, records, reviews
 from assay.store.schema import payloads, runs, spending
 from assay.store.schema import records as recorded
 from assay.store.schema import reviews as reviewed
-from assay.testing import ChatServer, synthesis_model
 from assay.workspace import model_roles
 from assay.workspace.facade import Workspace, open_workspace
 

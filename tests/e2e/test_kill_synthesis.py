@@ -14,12 +14,12 @@ import forked
 import pytest
 from asking import begun, hasty
 from beacon import requests, serving
+from doubles import ChatServer, synthesis_model
 from notes import filled
 
 from assay.core.synthesis import Synthesis
 from assay.core.types import Usage
 from assay.store.runs import budgets, records
-from assay.testing import ChatServer, synthesis_model
 from assay.workspace.facade import Workspace, open_workspace
 
 KILLS = 25 if os.environ.get("ASSAY_SOAK") else 14  # `make soak` takes its time

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from browser_session import CUT_OFF, Desk, Model, Reader, desk
+from doubles import drops, verdicts, writes
 from lighthouse import CLAIMS, GROUND, NOTES, PAINT, QUESTION, SAID, TALL, TENDS, researcher
 from playwright.sync_api import Locator, expect
-
-from assay.testing import drops, verdicts, writes
 
 Reads = Callable[..., Reader]
 

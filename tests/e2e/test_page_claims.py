@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from browser_session import PHONE, Desk, Model, Reader, desk
+from doubles import Script, beside_the_point, enough, keeps, lookup, no_calls, writes
 from playwright.sync_api import Locator, expect
-
-from assay.testing import Script, beside_the_point, enough, keeps, lookup, no_calls, writes
 
 Reads = Callable[..., Reader]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from browser_session import LAPTOP, PHONE, Desk, Model, Reader, desk, until
+from doubles import synthesis_model
 from handbook import SENTENCE, handbook
 from lighthouse import NOTES as LIGHT
 from lighthouse import PAPERS, QUESTION, disagreement, finder, researcher
@@ -16,7 +17,6 @@ from playwright.sync_api import Page, expect
 
 from assay.serve.state import ServeOptions
 from assay.store.access import members
-from assay.testing import synthesis_model
 from assay.workspace.facade import open_workspace
 
 Reads = Callable[..., Reader]

@@ -13,10 +13,10 @@ import forked
 import httpx
 import pytest
 from browser_session import PHONE, Desk, Model, Reader, desk, until
+from doubles import Script, enough, keeps, keys_in, missing, no_calls, research, steps, supported
 from handbook import handbook
 from playwright.sync_api import expect
 
-from assay.testing import Script, enough, keeps, keys_in, missing, no_calls, research, steps, supported
 from assay.workspace.facade import open_workspace
 
 Reads = Callable[..., Reader]

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from browser_session import PHONE, Desk, Model, Reader, desk
+from doubles import synthesis_model
 from lighthouse import DENIED, PAPERS, REBUILT, finder
 from playwright.sync_api import expect
 
 from assay.evaluate.grading import Graded
 from assay.evaluate.kept_evaluations import keep_evaluation
-from assay.testing import synthesis_model
 
 RAM = "The ram takes 12 minutes to lift the gate, because its pump is small."
 Reads = Callable[..., Reader]

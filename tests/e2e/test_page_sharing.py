@@ -11,9 +11,9 @@ import pytest
 from browser_session import STARTING, Desk, Reader, desk, done
 from playwright.sync_api import expect
 
+from assay.evaluate.plain_text import WordEmbedder
 from assay.serve.state import ServeOptions
 from assay.store.access import grants, members
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 PASSWORD = "a lamp on the pier"

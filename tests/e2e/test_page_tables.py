@@ -12,9 +12,8 @@ from xml.sax.saxutils import escape
 import openpyxl
 import pytest
 from browser_session import PHONE, Desk, Model, Reader, desk
+from doubles import Script, enough, keeps, lookup, supported, writes
 from playwright.sync_api import Locator, expect
-
-from assay.testing import Script, enough, keeps, lookup, supported, writes
 
 Reads = Callable[..., Reader]
 

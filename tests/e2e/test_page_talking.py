@@ -9,6 +9,7 @@ from typing import Any
 import conversation
 import pytest
 from browser_session import Desk, Model, Reader, desk
+from doubles import enough, keeps, missing, no_calls, one_step, research, writes
 from lighthouse import (
     ALSO_LIT,
     LIT,
@@ -20,8 +21,6 @@ from lighthouse import (
     researcher,
 )
 from playwright.sync_api import Page, expect
-
-from assay.testing import enough, keeps, missing, no_calls, one_step, research, writes
 
 FIRST = "How tall is the tower at Carrow Point?"
 STEAM = "The fog horn at Carrow Point is blown by steam."

@@ -19,7 +19,6 @@ from playwright.sync_api import expect
 from assay.core.access import LOCAL
 from assay.serve.state import ServeOptions
 from assay.store.access import grants, members, tokens
-from assay.store.access import members
 from assay.workspace.facade import open_workspace
 
 PASSWORD = "a lamp on the pier"

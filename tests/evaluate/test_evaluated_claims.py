@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer
+from doubles.fill_policies import cooperative_reply
+from doubles.protocol import role_of
 from typer.testing import CliRunner
 
 from assay.answer.checking.claim_rules import HEDGE
@@ -15,9 +18,6 @@ from assay.cli.main import app
 from assay.core.errors import UserError
 from assay.core.types import Operand, Verdict, Working
 from assay.evaluate.claims import Fate, JudgedClaim, JudgeKind, fate, figures, load, measure
-from assay.testing import ChatServer
-from assay.testing.fill_policies import cooperative_reply
-from assay.testing.protocol import role_of
 
 TEXT = "The ferry leaves Skelby at noon every day. The crossing takes forty minutes, and a ticket costs 12 euros."
 

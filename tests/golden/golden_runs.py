@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import typer.main
+from doubles import ChatServer, Script, keeps, role_of, supported
 
 from assay.cli.main import main
 from assay.core.access import LOCAL, Principal
@@ -26,10 +27,9 @@ from assay.core.events import Decision
 from assay.core.events.upgrade import FORMER_KINDS
 from assay.core.run import Run
 from assay.core.types import Answer
+from assay.evaluate.plain_text import WordEmbedder
 from assay.models.llm import Reply, ToolCall
 from assay.store.runs.records import chain
-from assay.testing import ChatServer, Script, keeps, role_of, supported
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 HERE = Path(__file__).parent

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import synthesis_model
 from golden_runs import (
     HERE,
     SECOND_PLACE,
@@ -31,7 +32,6 @@ from golden_runs import (
 )
 
 from assay.core.events.upgrade import current_kind
-from assay.testing import synthesis_model
 
 NAMES = tuple(sorted(place.stem for place in (HERE / "expected").glob("*.json")))
 # What a bundle says however often it is made; the rest says when, or is signed with a key that is not kept here.

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from ledger import NOTES, QUESTION, ask
 
-from assay.store.runs import records
 from assay.evaluate.plain_text import WordEmbedder
+from assay.store.runs import records
 from assay.workspace.facade import Workspace, open_workspace
 
 

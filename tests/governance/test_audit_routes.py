@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 from assay.governance.audit import check
 from assay.governance.audit.verify import verify
 from assay.governance.audit.witness import FILE
+from assay.serve import housekeeping
 from assay.serve.app import make_app
-from assay.serve.routes import reports
 from assay.serve.state import ServeOptions, Server
 from assay.store.access import members, tokens
 from assay.workspace.facade import Workspace
@@ -87,7 +87,7 @@ def test_a_server_erases_what_is_too_old_and_only_for_a_time_that_may_be(
     for days, erased in ((30, False), (200, True)):
         settings = opened.settings.model_copy(update={"retention_days": days})
         server = Server(Workspace(replace(opened.context, settings=settings, store=old)))
-        reports._tried(lambda server=server: reports.erase_now(server))
+        housekeeping._tried(lambda server=server: housekeeping.erase_now(server))
         with opened.store.read() as connection:
             left = connection.exec_driver_sql("SELECT count(*) FROM payloads WHERE run = ?", (run,)).scalar()
             note = connection.exec_driver_sql("SELECT body FROM payloads WHERE run = 'workspace'").scalar()

@@ -10,6 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import (
+    ChatServer,
+    Script,
+    calls,
+    enough,
+    keeps,
+    lookup,
+    missing,
+    no_calls,
+    one_step,
+    research,
+    supported,
+    synthesis_model,
+    writes,
+)
 from notes import filled, opened
 
 from assay import prompts
@@ -36,21 +51,6 @@ from assay.core.run import Run, seal_of
 from assay.core.types import Answer, Outcome, Shape
 from assay.store.access import grants
 from assay.store.runs import records
-from assay.testing import (
-    ChatServer,
-    Script,
-    calls,
-    enough,
-    keeps,
-    lookup,
-    missing,
-    no_calls,
-    one_step,
-    research,
-    supported,
-    synthesis_model,
-    writes,
-)
 from assay.workspace.facade import Workspace
 from assay.workspace.rerun import copied_events, first_of_step
 

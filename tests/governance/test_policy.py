@@ -12,15 +12,17 @@ from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.synthesis import Brief, Pipeline
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
-from assay.governance.reviewing import ALWAYS
-from assay.governance.reviewing import CLASSES
-from assay.governance.reviewing import CONFLICTS
-from assay.governance.reviewing import FLAGGED
-from assay.governance.reviewing import MARKED
-from assay.governance.reviewing import STAKES
-from assay.governance.reviewing import Policy
-from assay.governance.reviewing import parse_policy
-from assay.governance.reviewing import review_reasons
+from assay.governance.reviewing import (
+    ALWAYS,
+    CLASSES,
+    CONFLICTS,
+    FLAGGED,
+    MARKED,
+    STAKES,
+    Policy,
+    parse_policy,
+    review_reasons,
+)
 
 
 def evidence(key: str, document: str = "d1", *, flagged: bool = False) -> Evidence:

@@ -11,10 +11,8 @@ from ledger import ask
 from assay.core.errors import Missing, UserError
 from assay.core.settings import Settings
 from assay.governance.audit.retention import SHORTEST, erase_old
-from assay.governance.audit.witness import audit_context
-from assay.governance.audit.witness import seal
-from assay.governance.audit.witness import erasure_signer
 from assay.governance.audit.verify import verify
+from assay.governance.audit.witness import audit_context, erasure_signer, seal
 from assay.store.runs import records
 from assay.workspace.facade import Workspace
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, Script, enough, keeps, lookup, supported, writes
 from notes import filled, opened
 from sqlalchemy import update
 
@@ -19,10 +20,8 @@ from assay.core.events import Answered, Decision, Edit, Gathered, Stakes, ToolRa
 from assay.core.run import Run
 from assay.core.types import Verdict
 from assay.store.access import grants, members
-from assay.store.access import members
 from assay.store.runs import records, reviews
 from assay.store.schema import documents
-from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
 from assay.workspace.facade import Workspace
 from assay.workspace.review import ReviewService
 
@@ -106,8 +105,9 @@ async def test_an_answer_is_held_edited_held_again_approved_and_delivered(stocke
 
 
 async def test_an_account_is_held_edited_checked_again_with_its_translations_and_delivered(stocked: Path):
+    from doubles import synthesis_model
+
     from assay.synthesis import state
-    from assay.testing import synthesis_model
     from assay.workspace.types import SynthesisRequest
 
     with ChatServer(synthesis_model()) as served, team(stocked, served) as mine:
@@ -357,8 +357,7 @@ async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stoc
 
 
 def test_reviewers_are_named_as_users_and_groups():
-    from assay.governance.reviewing import Reviewer
-    from assay.governance.reviewing import parse_reviewers
+    from assay.governance.reviewing import Reviewer, parse_reviewers
 
     names = parse_reviewers("user:x, group:board")
     assert Reviewer(Principal("y", frozenset({"board"})), False, names).may_review

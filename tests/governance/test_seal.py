@@ -12,11 +12,8 @@ import pytest
 from assay.core.errors import StoreError, UserError
 from assay.core.events import Granted
 from assay.governance.audit import witness
-from assay.governance.audit.witness import AuditContext
-from assay.governance.audit.witness import audit_context
-from assay.governance.audit.witness import seal
-from assay.governance.audit.witness import is_signed_by
 from assay.governance.audit.verify import verify
+from assay.governance.audit.witness import AuditContext, audit_context, is_signed_by, seal
 from assay.store.runs import records
 from assay.workspace.facade import Workspace, open_workspace
 

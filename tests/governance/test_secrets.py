@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, HttpReply
 from ledger import QUESTION
 
 from assay.core.events import Asked, Failed, Mode, ToolRan
 from assay.core.run import Run
 from assay.core.settings import Settings, hider
-from assay.store.runs import records
-from assay.testing import ChatServer, HttpReply
 from assay.evaluate.plain_text import WordEmbedder
+from assay.store.runs import records
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import AskOptions
 

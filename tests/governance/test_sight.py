@@ -42,9 +42,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.synthesis import Portrait
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Plan, PlanStep, Quote, Shape
-from assay.governance.reviewing import progress_line
-from assay.governance.reviewing import redact_event
-from assay.governance.reviewing import redact_run
+from assay.governance.reviewing import progress_line, redact_event, redact_run
 
 SECRET = "the tower will be pulled down"
 CLAIM = Claim(SECRET, ("e1",))

@@ -11,16 +11,14 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from doubles import ChatServer, Script, enough, keeps, lookup, supported, writes
 from notes import filled, opened
 
 from assay.core.codec import dumps
 from assay.core.events import Asked, Call, Decided, Failed, Mode, ModelReplied, ToolRan
 from assay.core.run import Run
 from assay.core.types import Usage
-from assay.governance.spans import traces_url
-from assay.governance.spans import build_spans
-from assay.governance.spans import to_otlp
-from assay.testing import ChatServer, Script, enough, keeps, lookup, supported, writes
+from assay.governance.spans import build_spans, to_otlp, traces_url
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 QUESTION = "How tall is the tower at Carrow Point?"

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from assay.core.errors import StoreError
-from assay.governance.audit.witness import audit_context
-from assay.governance.audit.witness import seal
 from assay.governance.audit.verify import verify
+from assay.governance.audit.witness import audit_context, seal
 from assay.workspace.facade import Workspace
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from doubles.fill import FillPolicy, fill
 from worlds import EDITOR, QUESTION, READER, World, asked, operations
 
 from assay.agent.tool import Parameter, ToolContext, parameters_of
@@ -25,7 +26,6 @@ from assay.serve.mcp_tools import ToolAccess
 from assay.serve.mcp_tools import ToolError as MCPError
 from assay.store.access import grants, offers
 from assay.store.runs import history
-from assay.testing.fill import FillPolicy, fill
 from assay.workspace import share
 from assay.workspace.types import AskOptions
 

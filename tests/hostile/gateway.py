@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hostile_runs import Ended, asked, door, kept, secret, sound, typed_end
-
-from assay.answer.render import as_text, citations
-from assay.core.events import Answered, Mode
-from assay.core.run import Run
-from assay.testing import (
+from doubles import (
     ChatServer,
     Script,
     ScriptedCalls,
@@ -24,6 +19,11 @@ from assay.testing import (
     text_of,
     writes,
 )
+from hostile_runs import Ended, asked, door, kept, secret, sound, typed_end
+
+from assay.answer.render import as_text, citations
+from assay.core.events import Answered, Mode
+from assay.core.run import Run
 from assay.workspace.facade import Workspace
 
 QUESTION = "Which gateway release would have prevented the late alarm in the Pellam incident?"

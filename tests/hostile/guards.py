@@ -1,6 +1,6 @@
 """Every guard with a way to take it out, and the test that then fails: `make guards`, or this file with names.
 
-Each mutation is made in a copy of the package; the package itself is never touched. `--table` prints the list for the docs.
+Each mutation is made in a copy of the package; the package itself is never touched. `--write` writes docs/guards.md.
 """
 
 from __future__ import annotations
@@ -841,28 +841,28 @@ GUARDS = (
     ),
     Guard(
         "a synthesis shows its model no passage that reads like an instruction",
-        "synthesis/stages/read.py",
+        "synthesis/read.py",
         "return [each for each in own if not is_suspicious(each.text)]",
         "return own",
         f"{SYNTHESIS}/test_reading.py::test_a_passage_that_instructs_a_model_is_not_shown_and_its_words_are_no_point",
     ),
     Guard(
         "a point of a synthesis needs words of a passage",
-        "synthesis/stages/read.py",
+        "synthesis/read.py",
         "return (nearest, False) if nearest and _is_quotable(nearest.words) else None",
         'return Claim("", (key,), quote=own.quote), False',
         f"{SYNTHESIS}/test_reading.py::test_a_point_whose_words_stand_nowhere_is_not_taken",
     ),
     Guard(
         "the reason of a relation is judged",
-        "synthesis/stages/plan.py",
+        "synthesis/plan.py",
         "if verdict.verdict is Verdict.supported:",
         "if verdict:",
         f"{SYNTHESIS}/test_planning.py::test_a_reason_that_does_not_follow_is_dropped_and_said",
     ),
     Guard(
         "a topic brings no name, number or instruction of its own",
-        "synthesis/stages/plan.py",
+        "synthesis/plan.py",
         'return "" if len(text) > most or strange or is_suspicious(text) else text',
         "return text",
         f"{SYNTHESIS}/test_planning.py::"
@@ -870,14 +870,14 @@ GUARDS = (
     ),
     Guard(
         "the pass for flow adds no name, number or date",
-        "synthesis/writing/polish.py",
+        "synthesis/polish.py",
         "if facts.missing_facts(text, known, facts.lowercase_stems(known)):",
         "if not text:",
         f"{SYNTHESIS}/test_narrating.py::test_the_pass_adds_no_name_number_or_date",
     ),
     Guard(
         "a sentence of a synthesis cites only evidence of its run",
-        "synthesis/stages/narrate.py",
+        "synthesis/narrate.py",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], of.known.keys())",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], sentence.cites)",
         f"{SYNTHESIS}/test_narrating.py::test_keys_that_this_run_does_not_know_are_cited_by_nothing",
@@ -939,16 +939,17 @@ def broken(guard: Guard, copy: Path) -> str:
     )
 
 
-def table() -> str:
+def page() -> str:
     rows = [
         f"| {each.name} | `{each.file}` | `{each.test.rpartition('::')[2].rpartition('/')[2]}` |" for each in GUARDS
     ]
-    return "\n".join(["| guard | taken out in | test that then fails |", "|---|---|---|", *rows])
+    head = ["# Guards", "", "Written by `tests/hostile/guards.py`. [Security](security.md) says what they are for."]
+    return "\n".join([*head, "", "| guard | taken out in | test that then fails |", "|---|---|---|", *rows, ""])
 
 
 def main(names: list[str]) -> int:
-    if names == ["--table"]:
-        print(table())
+    if names == ["--write"]:
+        (ROOT / "docs" / "guards.md").write_text(page(), encoding="utf-8")
         return 0
     selected = [each for each in GUARDS if not names or any(name in each.name for name in names)]
     wrong = 0

@@ -17,10 +17,10 @@ from assay.core.codec import dumps, from_json, to_json
 from assay.core.events import Answered, Checked, Event, Failed, Mode, ModelReplied, Paused
 from assay.core.run import Run
 from assay.core.types import Verdict
+from assay.evaluate.plain_text import WordEmbedder
 from assay.models.capability import Capability
 from assay.store import facts
 from assay.store.runs import records
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.model_roles import PROBE
 from assay.workspace.types import AskOptions

@@ -17,7 +17,6 @@ from assay.governance.audit.verify import verify
 from assay.serve.limits import FREE_ATTEMPTS, PasswordAttempts
 from assay.store import threads
 from assay.store.access import grants, members, tokens
-from assay.store.access import members
 from assay.store.runs import records
 
 PASSWORD = "a lamp on the pier"

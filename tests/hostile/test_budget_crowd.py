@@ -15,18 +15,18 @@ from typing import Any
 
 import crowd
 import pytest
+from doubles import ChatServer, Script, enough, keeps, lookup, no_calls, one_step, supported, writes
 from sqlalchemy import select
 
 from assay.core.events import RULES, Mode, ModelReplied, Route, Stopped
 from assay.core.run import Run
 from assay.core.types import Outcome
+from assay.evaluate.plain_text import WordEmbedder
 from assay.governance import replay
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.store.runs import budgets
 from assay.store.schema import spending
-from assay.testing import ChatServer, Script, enough, keeps, lookup, no_calls, one_step, supported, writes
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
 

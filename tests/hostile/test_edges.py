@@ -24,6 +24,7 @@ from assay.cli import main as commands
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.events import Mode
 from assay.core.run import Run
+from assay.evaluate.plain_text import WordEmbedder
 from assay.governance import backup
 from assay.governance.audit.verify import verify
 from assay.governance.backup import restore
@@ -31,7 +32,6 @@ from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.serve.app import make_app
 from assay.serve.state import Server
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hostile_runs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
-
-from assay.core.codec import dumps
-from assay.core.events import Answered, Drafted, Failed, Gathered, ModelReplied, Stopped, ToolRan
-from assay.core.types import Outcome
-from assay.testing import (
+from doubles import (
     ChatServer,
     EndpointFault,
     FaultServer,
@@ -29,6 +24,11 @@ from assay.testing import (
     supported,
     writes,
 )
+from hostile_runs import KEY, Ended, asked, door, kept, of, resumed, same_words, secret, sound, typed_end
+
+from assay.core.codec import dumps
+from assay.core.events import Answered, Drafted, Failed, Gathered, ModelReplied, Stopped, ToolRan
+from assay.core.types import Outcome
 from assay.workspace.facade import Workspace
 
 QUESTION = "How high may the water behind the Varn dam stand?"

@@ -14,11 +14,8 @@ from worlds import EDITOR, READER, World, asked, world
 from assay.core.codec import to_json
 from assay.core.errors import StoreError
 from assay.core.events import Erased
-from assay.governance.audit.witness import AuditContext
-from assay.governance.audit.witness import audit_context
-from assay.governance.audit.witness import seal
-from assay.governance.audit.witness import load_signer
 from assay.governance.audit.verify import verify
+from assay.governance.audit.witness import AuditContext, audit_context, load_signer, seal
 from assay.store.access import members
 from assay.store.runs import records, seals
 from assay.store.runs.chains import FaultKind

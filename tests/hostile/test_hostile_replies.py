@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, ScriptedCall, ScriptedCalls
+from doubles.fill_policies import cooperative_policy, random_policy, reply_by_policy
+from doubles.protocol import role_of
 from hostile_runs import POISONED, Ended, asked, door, kept, of, small_workspace, sound, stocked, typed_end
 from sqlalchemy import func, select
 
@@ -27,9 +30,6 @@ from assay.index.retrieve import readable, retrieve
 from assay.language.injection import is_command
 from assay.store import schema
 from assay.store.runs import records
-from assay.testing import ChatServer, ScriptedCall, ScriptedCalls
-from assay.testing.fill_policies import cooperative_policy, random_policy, reply_by_policy
-from assay.testing.protocol import role_of
 from assay.workspace.facade import Workspace
 
 REPLIES = 10_000 if os.environ.get("ASSAY_SOAK") else 150

@@ -8,18 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_runs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
-
-from assay.agent.context import ROUNDS
-from assay.agent.steps.decide import AT_ONCE, same_call
-from assay.agent.toolbox import TOOLS
-from assay.core.codec import dumps, to_json
-from assay.core.events import Answered, Critiqued, Decided, Drafted, Mode, ModelReplied, Planned, Route, StopReason
-from assay.core.run import Run
-from assay.core.types import Outcome
-from assay.language.injection import is_command
-from assay.prompts import fence_mark
-from assay.testing import (
+from doubles import (
     AlwaysContinue,
     ChatServer,
     InventsKeys,
@@ -41,7 +30,18 @@ from assay.testing import (
     text_of,
     writes,
 )
-from assay.testing.protocol import asked_in
+from doubles.protocol import asked_in
+from hostile_runs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
+
+from assay.agent.context import ROUNDS
+from assay.agent.steps.decide import AT_ONCE, same_call
+from assay.agent.toolbox import TOOLS
+from assay.core.codec import dumps, to_json
+from assay.core.events import Answered, Critiqued, Decided, Drafted, Mode, ModelReplied, Planned, Route, StopReason
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.language.injection import is_command
+from assay.prompts import fence_mark
 from assay.workspace.facade import Workspace
 
 QUESTION = "What was found when the Varn dam was inspected?"

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, ScriptedCall, ScriptedCalls, argues, role_of, synthesis_model, text_of, verdicts
+from doubles.fill_policies import cooperative_reply
+from doubles.protocol import asked_in, keys_in, passages_in, quoted_in
 from hostile_runs import asked, door, small_workspace, stocked
 from special_tokens import SPECIAL_TOKENS
 
@@ -36,9 +39,6 @@ from assay.core.types import (
 )
 from assay.language.injection import TAINT_REASON, is_command, is_suspicious, is_tainted, note_taint
 from assay.prompts import fence, fence_mark
-from assay.testing import ChatServer, ScriptedCall, ScriptedCalls, argues, role_of, synthesis_model, text_of, verdicts
-from assay.testing.fill_policies import cooperative_reply
-from assay.testing.protocol import asked_in, keys_in, passages_in, quoted_in
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions, SynthesisRequest
 

@@ -11,9 +11,9 @@ from older_schema import BEFORE_LEASES
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import UserError
+from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.sources import find_sources
 from assay.store.access import document_access, grants, members
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import DEFAULT_BASE, Workspace, open_workspace
 
 READER, FRIEND = Principal("reader"), Principal("friend")

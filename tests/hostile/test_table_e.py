@@ -6,15 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from gateway import ANSWER, OVERTAKES, QUESTION, WAITED, prompts_of, run_with, script, searching, told
-from hostile_runs import of
-
-from assay.agent.toolbox import TOOLS
-from assay.core.events import Checked, Compacted, Critiqued, Decided, Mode, ModelReplied, StopReason, ToolRan
-from assay.core.types import Outcome, Verdict
-from assay.models.llm import Message, Prompt
-from assay.models.cost import prompt_tokens
-from assay.testing import (
+from doubles import (
     ScriptedCall,
     ScriptedCalls,
     argues,
@@ -30,6 +22,14 @@ from assay.testing import (
     verdicts,
     writes,
 )
+from gateway import ANSWER, OVERTAKES, QUESTION, WAITED, prompts_of, run_with, script, searching, told
+from hostile_runs import of
+
+from assay.agent.toolbox import TOOLS
+from assay.core.events import Checked, Compacted, Critiqued, Decided, Mode, ModelReplied, StopReason, ToolRan
+from assay.core.types import Outcome, Verdict
+from assay.models.cost import prompt_tokens
+from assay.models.llm import Message, Prompt
 from assay.workspace.facade import Workspace
 
 pytestmark = pytest.mark.long

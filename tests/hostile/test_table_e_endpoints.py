@@ -11,17 +11,7 @@ from typing import Any
 
 import forked
 import pytest
-from gateway import QUESTION, run_with, script, told
-from hostile_runs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
-
-from assay.core.codec import dumps
-from assay.core.errors import ModelError
-from assay.core.events import Event, Failed, Route
-from assay.core.run import Run
-from assay.core.types import Outcome
-from assay.store.database import Store
-from assay.store.runs import budgets
-from assay.testing import (
+from doubles import (
     ChatServer,
     EndpointFault,
     FaultServer,
@@ -36,6 +26,16 @@ from assay.testing import (
     supported,
     writes,
 )
+from gateway import QUESTION, run_with, script, told
+from hostile_runs import KEY, asked, door, kept, of, resumed, same_words, secret, sound
+
+from assay.core.codec import dumps
+from assay.core.errors import ModelError
+from assay.core.events import Event, Failed, Route
+from assay.core.run import Run
+from assay.core.types import Outcome
+from assay.store.database import Store
+from assay.store.runs import budgets
 from assay.workspace import ask
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.facade import Workspace

@@ -18,8 +18,7 @@ from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Failed, Narrowed, Withheld
 from assay.serve.frames import EventFrame, stored_frames
 from assay.serve.live import ActiveRun
-from assay.store.access import grants, offers
-from assay.store.access import members
+from assay.store.access import grants, members, offers
 from assay.store.runs import history, records
 from assay.workspace import erase, share
 

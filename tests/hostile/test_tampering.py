@@ -13,10 +13,8 @@ from itertools import count
 import pytest
 from forging import ONCE, RECHAINED, State, fill, rechain
 
-from assay.governance.audit.witness import AuditContext
-from assay.governance.audit.witness import seal
 from assay.governance.audit.verify import verify
-from assay.governance.audit.witness import FILE
+from assay.governance.audit.witness import FILE, AuditContext, seal
 from assay.store.database import open_store
 
 MUTATIONS = 10_000 if os.environ.get("ASSAY_SOAK") else 300

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from assay.core.types import Hit, Passage
+from assay.evaluate.plain_text import WordEmbedder
 from assay.index.filters import EVERYTHING
 from assay.index.fusion import Ranking, capped, fuse
-from assay.index.protocol import HitList
-from assay.index.protocol import hit_list
-from assay.index.protocol import pick
 from assay.index.lance import rows
+from assay.index.protocol import HitList, hit_list, pick
 from assay.ingest.sources import SourceFile
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import open_workspace
 
 

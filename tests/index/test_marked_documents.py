@@ -13,13 +13,13 @@ from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
 from assay.core.events import DocumentMarked, SearchFilters
 from assay.core.types import LeftOut
+from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.store import document_list, documents
 from assay.store.access import grants
 from assay.store.documents import Entry
 from assay.store.runs import records
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import DEFAULT_BASE, Workspace, open_workspace
 from assay.workspace.types import AskOptions, SynthesisRequest
 

@@ -9,12 +9,11 @@ import pytest
 
 from assay.core.errors import StoreError
 from assay.core.types import Passage, Row
+from assay.index.factory import copy_index, index_digest
 from assay.index.filters import EVERYTHING
-from assay.index.lance.tables import Folder
 from assay.index.lance.lance_index import open_index
+from assay.index.lance.tables import Folder
 from assay.index.memory_index import MemoryIndex
-from assay.index.factory import copy_index
-from assay.index.factory import index_digest
 
 
 def row(at: int) -> Row:

@@ -12,8 +12,7 @@ from postgres_server import new_database
 from assay.core.errors import UserError
 from assay.core.types import Passage, Row
 from assay.index.filters import EVERYTHING, Eq
-from assay.index.postgres_index import PostgresEngine
-from assay.index.postgres_index import require_recent
+from assay.index.postgres_index import PostgresEngine, require_recent
 
 DIM, ROWS, RARE = 16, 3_000, 60
 

@@ -24,12 +24,12 @@ import pytest
 
 import assay
 from assay.core.errors import UserError
+from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.on_ray import cluster as on_ray
 from assay.ingest.on_ray import tasks
 from assay.ingest.parsed import FileLimits
 from assay.ingest.pipeline import Progress
 from assay.store import facts
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 BOUNDED = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False, "node_ip_address": "127.0.0.1"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import UserError
+from assay.evaluate.plain_text import WordEmbedder
 from assay.index.filters import EVERYTHING
 from assay.ingest import pipeline
 from assay.ingest.engine import LocalWorkers
@@ -16,7 +17,6 @@ from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.sources import SourceFile
 from assay.store import documents
 from assay.store.access import grants as people
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.types import ErasureReport
 
@@ -404,8 +404,7 @@ def test_an_index_that_fails_for_a_moment_or_cannot_be_reached_is_not_deleted(
     opened: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch, reachable: bool, failures: int
 ):
     from assay.core.errors import StoreError
-    from assay.index.lance.lance_index import LanceEngine
-    from assay.index.lance.lance_index import LanceIndex
+    from assay.index.lance.lance_index import LanceEngine, LanceIndex
 
     add(opened, folder)
     purge, failed = LanceIndex.purge, 0

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from assay.core.access import Principal
+from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest import pipeline
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.readiness import FileReport, Readiness
 from assay.ingest.sandbox.runner import Sandbox
 from assay.store import documents
 from assay.store.documents import Entry
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 BELL = "# The bell\n\nThe chapel bell was cast in 1874 by Tollen and Sons.\n"

@@ -17,13 +17,12 @@ from assay.core.codec import from_json, to_json
 from assay.core.events import Found
 from assay.core.tables import table_rows
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote
+from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.formats import html
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.serve.run_views import answer_view
-from assay.serve.run_views import evidence_view
+from assay.serve.run_views import answer_view, evidence_view
 from assay.store import documents
 from assay.store.schema import tables
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 
 ROWS = "".join(f"<tr><td>Station {n} beside the weir</td><td>{n + 100}</td><td>{n + 500}</td></tr>" for n in range(120))

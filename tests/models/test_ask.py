@@ -13,12 +13,10 @@ from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RoleModel
 from assay.core.types import Usage
 from assay.models.ask import ask, choose
+from assay.models.cost import estimate_tokens, prompt_tokens
 from assay.models.llm import Prompt, Reply, Role, ToolCall, ToolSpec
 from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
-from assay.models.cost import estimate_tokens
-from assay.models.cost import prompt_tokens
-from assay.models.replies import RequestedCall
-from assay.models.replies import ToolChoice
+from assay.models.replies import RequestedCall, ToolChoice
 
 
 class Point(BaseModel):

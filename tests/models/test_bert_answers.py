@@ -8,12 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assay.models.local import bundled
-from assay.models.local import bundled
-from assay.models.local import bert_graph
-from assay.models.local.bundled import BertAnswers
-from assay.models.local.bundled import best_span
-from assay.models.local.bundled import reading
+from assay.models.local import bert_graph, bundled
+from assay.models.local.bundled import BertAnswers, best_span, reading
 
 QUESTION = "How many litres does the kettle hold?"
 TEXTS = ["The kettle in the pump house holds seven litres.", "", "Die Straße zum Hafen. " * 120, "naïve café"]

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import UserError
-from assay.models.local import bundled, openvino_runner
-from assay.models.local import bert_graph
+from assay.models.local import bert_graph, bundled, openvino_runner
 from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
 from assay.models.local.openvino_runner import pad, plan_batches
 

@@ -19,8 +19,8 @@ from assay.models.capability import (
     follows_schema,
     probe,
 )
-from assay.models.llm import Prompt, Reply, ToolCall
 from assay.models.endpoint import ChatEndpoint
+from assay.models.llm import Prompt, Reply, ToolCall
 
 CALL = {"id": "c", "function": {"name": "look_up", "arguments": '{"word": "heron"}'}}
 

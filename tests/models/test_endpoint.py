@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from loopback import Loopback, Naps, chats, drips, hangs, says
 
 from assay.core.errors import ModelError, TooLong
+from assay.models.cost import estimate_tokens, fit_to_tokens, prompt_tokens
+from assay.models.endpoint import (
+    ChatEndpoint,
+    adaptation_for,
+    entry_of,
+    is_permanent,
+    is_too_long,
+    parse_refusal,
+    read_reply,
+    request_body,
+    stated_window,
+    window_of,
+    without_thoughts,
+)
 from assay.models.llm import Message, Prompt, Reply, ToolSpec
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fit_to_tokens
-from assay.models.cost import prompt_tokens
-from assay.models.endpoint import read_reply
-from assay.models.endpoint import request_body
-from assay.models.endpoint import without_thoughts
-from assay.models.endpoint import ChatEndpoint
-from assay.models.endpoint import entry_of
-from assay.models.endpoint import window_of
-from assay.models.endpoint import adaptation_for
-from assay.models.endpoint import is_permanent
-from assay.models.endpoint import is_too_long
-from assay.models.endpoint import parse_refusal
-from assay.models.endpoint import stated_window
 
 KEY = "sk-very-secret-1234"
 PROMPT = Prompt((Message("system", "Be brief."), Message("user", "Who are you?")), max_tokens=50, temperature=0.2)

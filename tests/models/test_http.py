@@ -17,13 +17,15 @@ import pytest
 from loopback import Loopback, Naps, Saying, drips, hangs, never_ends, resets, says
 
 from assay.core.errors import Late, ModelError, UserError
-from assay.models.http import EndpointClient
-from assay.models.http import EndpointNames
-from assay.models.http import Response
-from assay.models.http import address_of
-from assay.models.http import public_address
-from assay.models.http import pause_before
-from assay.models.http import retry_after
+from assay.models.http import (
+    EndpointClient,
+    EndpointNames,
+    Response,
+    address_of,
+    pause_before,
+    public_address,
+    retry_after,
+)
 
 KEY = "sk-very-secret-1234"
 NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")

@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.models.replies import DEEPEST
-from assay.models.replies import LARGEST
-from assay.models.replies import UnreadableReply
-from assay.models.replies import extract_json
-from assay.models.replies import fit
-from assay.models.replies import read
-from assay.models.replies import strip_thoughts
+from assay.models.replies import DEEPEST, LARGEST, UnreadableReply, extract_json, fit, read, strip_thoughts
 
 
 class Weight(BaseModel):

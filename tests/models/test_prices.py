@@ -9,9 +9,7 @@ import pytest
 
 from assay.core.errors import UserError
 from assay.core.types import Usage
-from assay.models.cost import ceiling
-from assay.models.cost import parse_prices
-from assay.models.cost import price_of
+from assay.models.cost import ceiling, parse_prices, price_of
 
 MILLION = Usage(calls=1, tokens_in=1_000_000, tokens_out=1_000_000)
 

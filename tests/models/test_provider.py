@@ -14,8 +14,7 @@ from loopback import Naps
 
 from assay.core.errors import Late, ModelError, TooLong, UserError
 from assay.models.llm import Message, Prompt, ToolSpec
-from assay.models.provider import ProviderModel
-from assay.models.provider import request_parameters
+from assay.models.provider import ProviderModel, request_parameters
 
 pytest.importorskip("pydantic_ai")  # an extra
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer
 from notes import filled
 from serving import NOTES, Served, served
-
-from assay.testing import ChatServer
 
 
 @pytest.fixture

@@ -24,14 +24,13 @@ POINTS = (
 
 
 def install(point: str, times: int) -> None:
+    from assay.evaluate.plain_text import WordEmbedder
     from assay.models import factory
     from assay.models.meter import StoreLedger
     from assay.store import documents
+    from assay.store.blobs import BucketUploads, FolderUploads
     from assay.store.database import Store
     from assay.store.runs import records, underway
-    from assay.store.blobs import BucketUploads
-    from assay.store.blobs import FolderUploads
-    from assay.evaluate.plain_text import WordEmbedder
 
     factory.embedder_for = lambda *_: WordEmbedder()
     left = [times]

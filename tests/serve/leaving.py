@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+from doubles import ChatServer, Script, role_of
 from serving import Served, until
-
-from assay.testing import ChatServer, Script, role_of
 
 
 @contextmanager

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from doubles import ChatServer, Script, enough, keeps, lookup, role_of, supported, writes
 from notes import opened
 
 from assay.serve.app import make_app
+from assay.serve.housekeeping import work_until
 from assay.serve.process import ServerProcess, listen
 from assay.serve.state import ServeOptions, Server
-from assay.serve.housekeeping import work_until
-from assay.testing import ChatServer, Script, enough, keeps, lookup, role_of, supported, writes
 
 NOTES = {
     "lamp.txt": "The lamp room at Carrow Point is painted with orpiment. Nobody has painted it anew since.",

@@ -10,13 +10,12 @@ from typing import Any
 from unittest.mock import patch
 
 import httpx
+from doubles import ChatServer
 from serving import Served, served
 
 from assay.core.access import LOCAL
 from assay.serve.state import ServeOptions
 from assay.store.access import members, tokens
-from assay.store.access import members
-from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
 
 PASSWORD = "a lamp on the pier"

@@ -16,7 +16,6 @@ from assay.serve.limits import FREE_ATTEMPTS, PasswordAttempts
 from assay.serve.state import ServeOptions
 from assay.store import facts
 from assay.store.access import grants, members, tokens
-from assay.store.access import members
 from assay.workspace.facade import Workspace
 
 SIGN_IN = {"name": "reader", "password": PASSWORD}

@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 
 import httpx
 import pytest
+from doubles import ChatServer
 from serving import QUESTION, Served, script, slow
 
 from assay.store.runs import budgets
-from assay.testing import ChatServer
 
 Serve = Callable[..., AbstractContextManager[Served]]
 DOORS = {

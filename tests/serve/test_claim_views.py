@@ -6,9 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from doubles import ChatServer, argues, supported, writes
 from serving import ANSWER, QUESTION, Served, script
-
-from assay.testing import ChatServer, argues, supported, writes
 
 Serve = Callable[..., AbstractContextManager[Served]]
 DENIED = "The tower of the lighthouse at Brackwell is 31 metres tall."

@@ -15,8 +15,7 @@ from serving import Served, served, until
 
 from assay.ingest import pipeline
 from assay.ingest.sources import SourceFile
-from assay.serve import upload_job
-from assay.serve import upload_files
+from assay.serve import upload_files, upload_job
 from assay.store import document_list
 
 

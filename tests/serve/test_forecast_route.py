@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.serve.app import make_app
 from assay.serve.state import Server
-from assay.evaluate.plain_text import WordEmbedder
 from assay.workspace.facade import Workspace, open_workspace
 from assay.workspace.forecast_text import forecast_lines
 from assay.workspace.types import AskOptions

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from doubles import ChatServer
 from fastapi import FastAPI
 from serving import QUESTION, Served, served, slow, until
 from starlette.responses import StreamingResponse
@@ -23,7 +24,6 @@ from assay.serve.limits import RateLimiter
 from assay.serve.routes import people
 from assay.serve.state import ServeOptions, Server
 from assay.store.access import tokens
-from assay.testing import ChatServer
 from assay.workspace.facade import Workspace
 
 
@@ -326,7 +326,7 @@ def alone(empty: Workspace) -> FastAPI:
     server = Server(empty)
     app = FastAPI()
     app.state.server = server
-    app.include_router(people.router)
+    app.include_router(people.auth_router)
     app.add_middleware(RequestGuard, server=server)
     return app
 
@@ -353,7 +353,7 @@ async def test_a_store_that_cannot_say_who_asks_lets_nobody_in(empty: Workspace,
     server = Server(empty, ServeOptions(auth="keys"))
     app = FastAPI()
     app.state.server = server
-    app.include_router(people.router)
+    app.include_router(people.auth_router)
     app.add_middleware(RequestGuard, server=server)
     monkeypatch.setattr(tokens, "member_with_key", locked)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:

@@ -23,10 +23,10 @@ from team import team
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import StoreError
 from assay.ingest.parsed import Parsed
+from assay.serve import upload_files, upload_job, upload_worker
 from assay.serve.limits import ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
-from assay.serve.uploading import ingest_job, multipart, worker
-from assay.serve.uploading.ingest_job import JobStopped, RunningJob, StoppableReader
+from assay.serve.upload_job import JobStopped, RunningJob, StoppableReader
 from assay.store import documents, jobs
 from assay.store.access import grants
 from assay.store.database import Store
@@ -59,7 +59,7 @@ class Gate:
         async def read(self: StoppableReader, data: Path | bytes, name: str) -> Any:
             gate.waiting.add(name)
             if "slow" in name and gate.shut:
-                self.work.began -= worker.TURN
+                self.work.began -= upload_worker.TURN
             while "slow" in name and gate.shut:
                 if self.stop.is_set():
                     raise JobStopped
@@ -204,7 +204,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(client: httpx.Client, at: Ser
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(multipart.os, "fsync", full)
+    monkeypatch.setattr(upload_files.os, "fsync", full)
     reply = send(client, [("a.txt", b"words")])
     assert (reply.status_code, reply.json()["error"]) == (507, "full")
     assert "disk is full" in reply.json()["detail"]
@@ -277,7 +277,7 @@ def test_the_uploads_of_one_person_do_not_stop_those_of_another(folder: Path, ga
 
 @pytest.mark.long
 def test_where_all_places_are_taken_people_take_turns(folder: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(worker, "JOBS_AT_ONCE", 1)
+    monkeypatch.setattr(upload_worker, "JOBS_AT_ONCE", 1)
     with team(folder) as tool_context, tool_context.as_("editor") as editor, tool_context.as_("reader") as reader:
         heavy = send(editor, [("a.txt", b"Words of the first file."), ("slow.txt", b"Read later.")]).json()["id"]
         until(lambda: job(editor, heavy)["done"] == 1)
@@ -336,7 +336,7 @@ def test_uploads_that_arrive_together_share_the_room():
 def test_an_upload_of_very_many_files_is_refused_and_leaves_nothing_behind(
     client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(multipart, "MAX_FILES", 50)
+    monkeypatch.setattr(upload_files, "MAX_FILES", 50)
     reply = send(client, [(f"{number}.txt", b"words") for number in range(51)])
     assert reply.status_code == 422 and "more than 50 files" in reply.json()["detail"]
     assert list(at.server.worker.uploads.folder.iterdir()) == []
@@ -391,7 +391,7 @@ def test_a_base_that_is_gone_by_then_is_not_made_again(client: httpx.Client, at:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("error", "told"),
-    [(OSError(errno.ENOSPC, "full"), ingest_job.FULL), (ValueError("secret words of a document"), ingest_job.BROKEN)],
+    [(OSError(errno.ENOSPC, "full"), upload_job.FULL), (ValueError("secret words of a document"), upload_job.BROKEN)],
 )
 def test_what_goes_wrong_is_told_in_the_job_and_the_next_one_is_done(
     error: Exception, told: str, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
@@ -418,7 +418,7 @@ def test_a_job_that_cannot_be_written_down_is_tried_again_after_a_while_and_not_
             raise StoreError("The disk is full.")
         return start(store, name, process)
 
-    monkeypatch.setattr(worker, "PAUSE", 0.5)
+    monkeypatch.setattr(upload_worker, "PAUSE", 0.5)
     monkeypatch.setattr(jobs, "start", full)
     began = time.monotonic()
     assert read(client, [("a.txt", b"About lamps.")])["state"] == "done"
@@ -462,7 +462,7 @@ def test_a_form_is_written_piece_by_piece_however_it_is_cut(tmp_path: Path):
     def taken(size: int) -> tuple[list[JobFile], bytes]:
         folder = tmp_path / str(size)
         folder.mkdir()
-        form = multipart.UploadForm(b"b", folder, 40)
+        form = upload_files.UploadForm(b"b", folder, 40)
         for start in range(0, len(body), size):
             form.take(body[start : start + size])
         return form.finish(), (folder / "0").read_bytes()

@@ -21,6 +21,8 @@ import dying_process
 import forked
 import httpx
 import pytest
+from doubles import ChatServer, role_of
+from doubles.protocol import reply_of
 from notes import fill
 from postgres_server import new_database
 from s3_server import new_bucket
@@ -32,11 +34,9 @@ from assay.core.codec import dumps
 from assay.core.events import ModelReplied
 from assay.core.types import Usage
 from assay.governance.audit.verify import verify
-from assay.serve.uploading import worker
+from assay.serve import upload_worker
 from assay.store import jobs
 from assay.store.runs import budgets, underway
-from assay.testing import ChatServer, role_of
-from assay.testing.protocol import reply_of
 from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
@@ -270,7 +270,7 @@ def test_files_whose_server_dies_before_it_records_their_job_are_deleted_by_a_wo
             assert server.wait(60) == -signal.SIGKILL
         uploads = opened.context.uploads
         assert len(uploads.jobs()) == 1 and not jobs.unfinished(opened.store)
-        monkeypatch.setattr(worker, "ARRIVAL", -60.0)  # as if an hour had passed
+        monkeypatch.setattr(upload_worker, "ARRIVAL", -60.0)  # as if an hour had passed
         with working(machines[2], model):
             until(lambda: not uploads.jobs())
 

@@ -19,7 +19,7 @@ from notes import filled
 from serving import NOTES, Served
 
 from assay.cli.setup.serve import describe_server
-from assay.serve.local_token import FILE, load_token
+from assay.serve.guard import FILE, load_token
 from assay.serve.state import ServeOptions
 from assay.store.access import members, tokens
 from assay.workspace.facade import Workspace, open_workspace

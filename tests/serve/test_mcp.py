@@ -18,6 +18,7 @@ from typing import Any
 import forked
 import httpx2
 import pytest
+from doubles import ChatServer, HttpReply
 from leaving import hangs_up, held
 from mcp.client import Client, ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -29,11 +30,9 @@ from serving import ANSWER, QUESTION, Served, script, until
 from assay.core.access import Principal
 from assay.core.errors import ModelError
 from assay.ingest.sources import SourceFile
-from assay.serve.mcp.results import DATA
-from assay.serve.mcp.tools import PAGE
+from assay.serve.mcp_tools import DATA, PAGE
 from assay.serve.state import ServeOptions
 from assay.store.access import members, tokens
-from assay.testing import ChatServer, HttpReply
 from assay.workspace.facade import open_workspace
 
 Serve = Callable[..., AbstractContextManager[Served]]
@@ -340,14 +339,14 @@ async def test_what_fails_inside_is_not_told(serve: Serve, monkeypatch: pytest.M
             def broken(*_: object) -> None:
                 raise RuntimeError("a secret of the inside")
 
-            monkeypatch.setattr("assay.serve.mcp.tools._fits", broken)
+            monkeypatch.setattr("assay.serve.mcp_tools._fits", broken)
             result = await session.call_tool("sources", {})
             assert result.is_error and text(result) == "Error executing tool sources"
 
             def down(*_: object) -> None:
                 raise ModelError("a secret of the endpoint")
 
-            monkeypatch.setattr("assay.serve.mcp.tools._fits", down)
+            monkeypatch.setattr("assay.serve.mcp_tools._fits", down)
             result = await session.call_tool("sources", {})
             assert result.is_error and "Try again later" in text(result) and "secret" not in text(result)
 

@@ -11,21 +11,7 @@ from typing import Any
 
 import openai
 import pytest
-from leaving import hangs_up, held
-from notes import Plain, opened
-from serving import Served, until
-
-from assay.core.access import Principal
-from assay.core.events import Checked, Drafted, Rephrased
-from assay.core.types import Block, Claim, Shape, Verdict
-from assay.ingest.sources import SourceFile
-from assay.serve.attached_run import line_of
-from assay.serve.openai.messages import split_messages
-from assay.serve.openai.openai_schemas import ChatMessage
-from assay.serve.state import ServeOptions
-from assay.serve.views.chat_markdown import citation_marks, number_notes, strip_notes
-from assay.store.access import grants, members, tokens
-from assay.testing import (
+from doubles import (
     ChatServer,
     HttpReply,
     Script,
@@ -38,6 +24,18 @@ from assay.testing import (
     verdicts,
     writes,
 )
+from leaving import hangs_up, held
+from notes import Plain, opened
+from serving import Served, until
+
+from assay.core.access import Principal
+from assay.core.events import Checked, Drafted, Rephrased
+from assay.core.types import Block, Claim, Shape, Verdict
+from assay.ingest.sources import SourceFile
+from assay.serve.attached_run import citation_marks, line_of, number_notes, strip_notes
+from assay.serve.openai_chat import ChatMessage, split_messages
+from assay.serve.state import ServeOptions
+from assay.store.access import grants, members, tokens
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 LEANS = "It leans a little."

@@ -6,13 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from doubles import ChatServer
 from serving import QUESTION, sent, slow, until
 from team import team
 
 from assay.core.access import Principal
 from assay.serve import guard
 from assay.store.access import grants, members, tokens
-from assay.testing import ChatServer
 
 
 def test_a_run_under_way_finds_nothing_of_a_group_that_its_person_has_left(folder: Path):

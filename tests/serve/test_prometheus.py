@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from doubles import ChatServer
 from facts_of_runs import BOUNDARIES, facts
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -18,7 +19,7 @@ from serving import QUESTION, Served, followed, script
 from team import team
 
 from assay.core.events import Granted
-from assay.governance.reports import monitoring
+from assay.governance.reports import thresholds
 from assay.governance.reports.definitions import health_figures
 from assay.governance.reports.figures import figures
 from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS
@@ -26,7 +27,6 @@ from assay.serve.metrics import ServerMetrics
 from assay.store.access import members
 from assay.store.runs import figures as store_figures
 from assay.store.runs import records
-from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
 
 Serve = Callable[..., AbstractContextManager[Served]]
@@ -109,9 +109,9 @@ def test_alert_rules_and_dashboard_name_only_figures_that_are_there(meters: Serv
     meters.requests.labels("GET", "2xx").inc()
     meters.failures.inc()
     there = {sample.name for sample in shown(meters)} | {"assay_jobs", "assay_model_calls_total"}
-    assert {"assay_jobs", "assay_model_calls_total"} <= named(Path(monitoring.__file__).read_text())
-    spoken = named(monitoring.alerts()) | named(
-        json.dumps([panel["targets"] for panel in json.loads(monitoring.dashboard())["panels"]])
+    assert {"assay_jobs", "assay_model_calls_total"} <= named(Path(thresholds.__file__).read_text())
+    spoken = named(thresholds.alerts()) | named(
+        json.dumps([panel["targets"] for panel in json.loads(thresholds.dashboard())["panels"]])
     )
     assert spoken - there == set()
 
@@ -157,7 +157,7 @@ def spread(samples: list[Sample], name: str, share: float) -> float:
 
 
 def rules() -> dict[str, str]:
-    (group,) = yaml.safe_load(monitoring.alerts())["groups"]
+    (group,) = yaml.safe_load(thresholds.alerts())["groups"]
     return {each.name: rule["expr"] for each, rule in zip(THRESHOLDS, group["rules"], strict=True)}
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from doubles import ChatServer
 from serving import QUESTION, Served, followed, script
 from team import team
 
 from assay.governance.reports import ReportKind
 from assay.store.access import members
-from assay.testing import ChatServer
 
 Serve = Callable[..., AbstractContextManager[Served]]
 

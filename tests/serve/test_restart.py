@@ -15,6 +15,7 @@ from typing import Any
 import forked
 import httpx
 import pytest
+from doubles import ChatServer, keeps, writes
 from serving import followed, sent, slow, until
 from typer.testing import CliRunner
 
@@ -23,7 +24,6 @@ from assay.cli.setup.serve import on_this_machine
 from assay.core.errors import UserError
 from assay.serve.process import RedactingFormatter
 from assay.store.runs import underway
-from assay.testing import ChatServer, keeps, writes
 from assay.workspace.facade import Workspace, open_workspace
 
 pytestmark = pytest.mark.timeout(300)  # each process that is started has its heavy parts to load

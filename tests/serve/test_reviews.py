@@ -21,7 +21,7 @@ from team import Team, team
 
 from assay.core.access import LOCAL, Principal
 from assay.core.events import Decision
-from assay.serve import review_webhook
+from assay.serve import housekeeping
 from assay.serve.state import ServeOptions
 from assay.store.access import grants
 from assay.store.runs import reviews, underway
@@ -195,7 +195,7 @@ def listening(*statuses: int) -> Iterator[tuple[str, list[tuple[dict[str, str], 
 def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(review_webhook, "LOOKS", 0.05)
+    monkeypatch.setattr(housekeeping, "LOOKS", 0.05)
     asyncio.run(filled(tmp_path / "workspace", NOTES))
     with listening(404) as (address, heard):
         flags = {"review_always": True, "review_webhook": address, "review_webhook_secret": "a lamp on the pier"}

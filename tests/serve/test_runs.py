@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from doubles import ChatServer, HttpReply
 from notes import opened
 from serving import ANSWER, QUESTION, Served, followed, script, sent, served, slow, until
 
@@ -20,13 +21,11 @@ from assay.core.access import LOCAL
 from assay.core.errors import UserError
 from assay.core.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, SearchFilters
 from assay.serve.routes.system import WEB
-from assay.serve.schemas.run_schemas import AskRequest
+from assay.serve.run_schemas import AskRequest, ask_options
 from assay.serve.state import ServeOptions
-from assay.serve.views.request_options import ask_options
 from assay.store import threads
 from assay.store.database import Store
 from assay.store.runs import history, records, underway
-from assay.testing import ChatServer, HttpReply
 
 Serve = Callable[..., AbstractContextManager[Served]]
 
@@ -340,7 +339,7 @@ def test_a_run_can_be_stopped_in_the_moment_it_begins(serve: Serve):
             await live._cancel(workspace, run.id)
             return run.id
 
-        assert state(client, asyncio.run(at.server.engine.run(at_once()))) == "cancelled"
+        assert state(client, asyncio.run(at.server.background.run(at_once()))) == "cancelled"
         assert at.server.live.count_for("local") == 0
         assert underway.listing(at.server.workspace.store) == []
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from doubles import ChatServer, Script
 from notes import WordEmbedder
 from serving import Served, followed, served, until
 from team import team
@@ -18,7 +19,6 @@ from assay.core.settings import load_settings, secret
 from assay.serve.state import ServeOptions
 from assay.store import facts
 from assay.store.access import members
-from assay.testing import ChatServer, Script
 from assay.workspace import model_connection
 from assay.workspace.facade import open_workspace
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from doubles import ChatServer
 from serving import QUESTION, Sent, Served, followed, sent, served, slow, until
 from sqlalchemy import delete
 
@@ -23,7 +24,6 @@ from assay.serve.frames import EventFrame
 from assay.serve.stream import sse
 from assay.store.runs import visibility
 from assay.store.schema import payloads
-from assay.testing import ChatServer
 
 Serve = Callable[..., AbstractContextManager[Served]]
 

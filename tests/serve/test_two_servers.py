@@ -6,11 +6,11 @@ import asyncio
 import threading
 from pathlib import Path
 
+from doubles import ChatServer, role_of
 from serving import NOTES, QUESTION, followed, script, served, until
 
 from assay.core.access import LOCAL
 from assay.store.runs import underway
-from assay.testing import ChatServer, role_of
 from assay.workspace.facade import open_workspace
 
 NORTH, SOUTH = "north 1", "south 1"  # processes of two machines

@@ -12,13 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
+from doubles import ChatServer, Script, calls, enough, keeps, missing, no_calls, steps, supported, writes
 from serving import ANSWER, followed, until
 from team import Team, team
 from test_mcp import over_http
 
 from assay.store.access import grants
 from assay.store.runs import reviews
-from assay.testing import ChatServer, Script, calls, enough, keeps, missing, no_calls, steps, supported, writes
 from assay.workspace.facade import open_workspace
 
 SECRET = "zanthoric"

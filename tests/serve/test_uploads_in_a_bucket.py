@@ -19,10 +19,10 @@ from team import team
 from test_two_servers import NORTH, SOUTH
 
 from assay.core.errors import UserError
-from assay.serve.uploading import worker
-from assay.serve.uploading.ingest_job import StoppableReader
+from assay.serve import upload_worker
+from assay.serve.upload_job import StoppableReader
 from assay.store import jobs
-from assay.store.uploads import open_uploads
+from assay.store.blobs import open_uploads
 from assay.workspace.facade import open_workspace
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
@@ -107,7 +107,7 @@ def test_files_of_a_job_that_was_never_recorded_are_deleted_when_they_cannot_be_
         name = send(client, [("a.txt", WORDS)]).json()["id"]
         asyncio.run(at.server.worker.sweep())
         assert len(machines.waiting) == 2, "it may be arriving"
-        monkeypatch.setattr(worker, "ARRIVAL", -60.0)
+        monkeypatch.setattr(upload_worker, "ARRIVAL", -60.0)
         asyncio.run(at.server.worker.sweep())
         assert [key.split("/")[-2] for key in machines.waiting] == [name]
 

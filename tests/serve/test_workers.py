@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from doubles import ChatServer
 from sending import job, listed, send
 from serving import QUESTION, followed, script, served, until, working
 from test_restart import client_of, ended, free_port, process
@@ -23,7 +24,6 @@ from assay.store import jobs
 from assay.store.access import grants
 from assay.store.database import Store
 from assay.store.runs import underway
-from assay.testing import ChatServer
 from assay.workspace.facade import open_workspace
 
 
@@ -55,7 +55,7 @@ def test_a_worker_optimises_an_index_to_which_much_was_written(folder: Path, mon
             return await index.is_untidy()
 
     assert not asyncio.run(is_untidy()) and asyncio.run(is_untidy(writes=UNTIDY))
-    monkeypatch.setattr("assay.serve.working.TIDY", 0.05)
+    monkeypatch.setattr("assay.serve.housekeeping.TIDY", 0.05)
     with working(folder, process=SOUTH):
         until(lambda: not asyncio.run(is_untidy()))
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from assay.core.codec import START, digest, dumps, to_json
 from assay.core.events import Event
-from assay.store.database import Store
-from assay.store.engines import engine_for
+from assay.store.database import Store, engine_for
 from assay.store.runs.records import link
 
 VERSION_3 = Path(__file__).with_name("version_3.sql")

@@ -7,8 +7,7 @@ import pytest
 from postgres_server import new_database
 
 from assay.core.access import LOCAL
-from assay.store.changes import ChangeListener
-from assay.store.database import open_store
+from assay.store.database import ChangeListener, open_store
 from assay.store.runs import records
 
 

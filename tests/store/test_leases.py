@@ -12,8 +12,8 @@ from assay.core.errors import UserError
 from assay.store import jobs
 from assay.store.database import Store, open_store
 from assay.store.jobs import JobFile
-from assay.store.leases import this_process
 from assay.store.runs import records, underway
+from assay.store.runs.underway import this_process
 
 ANN = Principal("ann", frozenset({"pilots"}))
 ONE, OTHER = "north 1", "south 1"  # processes of two machines

@@ -10,7 +10,7 @@ from sqlalchemy import select, text
 
 from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
-from assay.store.access import grants, members, tokens, transfer
+from assay.store.access import grants, members, tokens
 from assay.store.database import Store, open_cache, open_store
 
 PASSWORD = "a lamp on the pier"
@@ -67,7 +67,7 @@ def test_whoever_is_not_there_cannot_be_changed(store: Store, tmp_path: Path):
         lambda: members.set_groups(store, "nobody", []),
         lambda: members.set_admin(store, "nobody", True),
         lambda: members.set_password(store, "nobody", PASSWORD),
-        lambda: transfer.remove_member(store, open_cache(tmp_path / "cache.db"), "nobody"),
+        lambda: members.remove_member(store, open_cache(tmp_path / "cache.db"), "nobody"),
         lambda: tokens.new_key(store, "nobody"),
     ):
         with pytest.raises(Missing, match="no user called 'nobody'"):
@@ -215,7 +215,7 @@ def test_a_member_who_is_removed_has_no_key_no_session_and_no_share_of_others_an
     shared = grants.get_or_create_base(store, "shared", Principal("editor"))
     grants.share(store, shared, "user:reader")
     assert len(grants.scope_of(store, Principal("reader")).bases) == 2
-    _, former = transfer.remove_member(store, open_cache(tmp_path / "cache.db"), "reader")
+    _, former = members.remove_member(store, open_cache(tmp_path / "cache.db"), "reader")
     assert tokens.member_with_key(store, key) is None and tokens.find_session(store, token) is None
     assert tokens.listing(store) == []
     assert grants.scope_of(store, Principal("reader")).bases == ()

@@ -10,7 +10,7 @@ from assay.core.access import LOCAL, Principal
 from assay.core.errors import Missing, UserError
 from assay.core.events import Asked
 from assay.store import embedding_cache, threads
-from assay.store.access import grants, transfer
+from assay.store.access import grants, members
 from assay.store.database import Store, open_cache, open_store
 from assay.store.runs import records
 
@@ -164,7 +164,7 @@ def test_everything_of_one_person_becomes_anothers(store: Store, tmp_path: Path)
     records.append(store, run, 0, Asked("Why?", "local", "2026-01-01"))
     thread = threads.begin(store, "local", "Why?")
     embedding_cache.remember(cache, "local", "words", {"d": np.ones(3, dtype=np.float32)})
-    assert transfer.transfer_ownership(store, cache, "local", "editor") == 1
+    assert members.transfer_ownership(store, cache, "local", "editor") == 1
     assert seen(store, LOCAL) == [] and seen(store, EDITOR) == ["default"]
     (now,) = grants.scope_of(store, EDITOR).bases
     assert (now.id, now.owner) == (base.id, "editor")
@@ -178,5 +178,5 @@ def test_everything_of_one_person_becomes_anothers(store: Store, tmp_path: Path)
 def test_a_base_that_changes_hands_takes_no_name_that_is_taken(store: Store, tmp_path: Path):
     for who in (LOCAL, EDITOR):
         grants.get_or_create_base(store, "default", who)
-    transfer.transfer_ownership(store, open_cache(tmp_path / "cache.db"), "local", "editor")
+    members.transfer_ownership(store, open_cache(tmp_path / "cache.db"), "local", "editor")
     assert seen(store, EDITOR) == ["default", "default (local)"]

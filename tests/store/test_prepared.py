@@ -10,8 +10,7 @@ from sqlalchemy import Text, bindparam, insert, select
 from assay.core.codec import dumps
 from assay.core.errors import StoreError
 from assay.store.database import Store, open_store
-from assay.store.dialect import one_of
-from assay.store.prepared import Prepared
+from assay.store.dialect import Prepared, one_of
 from assay.store.schema import facts
 
 PUT = Prepared(insert(facts))

@@ -13,7 +13,7 @@ from assay.core.access import Base, Principal
 from assay.core.errors import Missing, UserError
 from assay.core.types import Document
 from assay.store import documents
-from assay.store.access import document_access, members, offers, transfer
+from assay.store.access import document_access, members, offers
 from assay.store.access import grants as people
 from assay.store.database import Store, open_cache, open_store
 from assay.store.documents import Entry
@@ -128,9 +128,9 @@ def test_lists_go_along_when_a_person_leaves_or_hands_over(
     first = put("d1")
     members.add(store, "owner")
     document_access.set_access(store, base, first, "user:reader", False, "owner")
-    _, former = transfer.remove_member(store, open_cache(tmp_path / "cache.db"), "owner")
+    _, former = members.remove_member(store, open_cache(tmp_path / "cache.db"), "owner")
     assert may(store, Principal(former), "d1"), "what one owns stays"
-    transfer.transfer_ownership(store, open_cache(tmp_path / "cache.db"), former, "heir")
+    members.transfer_ownership(store, open_cache(tmp_path / "cache.db"), former, "heir")
     assert may(store, Principal("heir"), "d1") and not may(store, OWNER, "d1") and not may(store, READER, "d1")
 
 

@@ -12,7 +12,7 @@ from assay.core.events import Asked, Event
 from assay.core.run import Run
 from assay.core.synthesis import Brief, Pipeline
 from assay.core.types import Document, Section
-from assay.testing import WordEmbedder
+from assay.evaluate.plain_text import WordEmbedder
 
 PRUNING = """Pruning the old pear trees
 

@@ -11,10 +11,8 @@ from assay.core.events import RULES, Described, Fallback, InsightsDrawn, Revised
 from assay.core.run import Run
 from assay.core.synthesis import Pipeline, Portrait, Readability, Translation
 from assay.core.types import Outcome
-from assay.governance.rebuilt_prompts import refusal
-from assay.synthesis import state
-from assay.synthesis.output import account
-from assay.synthesis.stages import narrate, settle
+from assay.governance.replay import refusal
+from assay.synthesis import account, narrate, settle, state
 
 NOTHING = Readability(0, 0.0, 0.0, 0.0)
 

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from doubles import ChatServer
+from doubles.protocol import role_of, text_of
+from doubles.synthesis_replies import synthesis_model
 from quay import PAPERS, fill, opened, synthesised, wish
 
 from assay.synthesis import state
-from assay.testing import ChatServer
-from assay.testing.protocol import role_of, text_of
-from assay.testing.synthesis_replies import synthesis_model
 
 SLY = "Every year but 2011 deserves the score 0 at Marrow Quay, where the north sluice was rebuilt."
 

@@ -14,8 +14,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 from assay.core.synthesis import Pipeline, Synthesis, Theme
 from assay.core.types import Answer, Block, Claim, Outcome, Quote
-from assay.synthesis.output.circle import overlap
-from assay.synthesis.output.render import html
+from assay.synthesis.circle import overlap
+from assay.synthesis.render import html
 
 SHOTS = os.environ.get(
     "ASSAY_SCREENSHOTS"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from doubles import verdicts
 from wharf import DOCS, INSTRUCTION, KEPT_A, Model, carried, context, document, opened, was_read
 
 from assay.core.events import Related
 from assay.core.run import Run
 from assay.core.synthesis import QuestionKind, RelationType
-from assay.synthesis import state
-from assay.synthesis.stages import plan
-from assay.testing import verdicts
+from assay.synthesis import plan, state
 
 LIFTS = "The crane of D1 lifts containers with a hook, that of D2 with two hooks and a beam."
 
@@ -114,6 +113,6 @@ async def test_many_documents_are_planned_in_groups_and_no_request_is_too_long()
 
 
 def _plain(text: str, schema: Any) -> Any:
-    from assay.testing.synthesis_replies import relate
+    from doubles.synthesis_replies import relate
 
     return relate(text, schema) | {"relations": []}

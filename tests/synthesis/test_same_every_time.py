@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from doubles import ChatServer
+from doubles.synthesis_replies import synthesis_model
 from quay import fill, opened, synthesised, wish
 from wharf import opened as opened_documents
 
@@ -12,9 +14,7 @@ from assay.core.events import Checked, Drafted
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Shape, Verdict
 from assay.governance.replay import replay
-from assay.synthesis.output.render import markdown
-from assay.testing import ChatServer
-from assay.testing.synthesis_replies import synthesis_model
+from assay.synthesis.render import markdown
 from assay.workspace.ask import run_context_for
 
 WRONG = [Claim(f"Claim {n}.", ("k",), Verdict.unsupported) for n in range(3)]

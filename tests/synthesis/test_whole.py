@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import ChatServer, HttpReply, synthesis_model
+from doubles.protocol import role_of, text_of
 from quay import DENIED, HOSTILE, PAPERS, REBUILT, documents, fill, opened, resumed, synthesised, wish
 
 from assay.core.codec import from_json, to_json
@@ -18,10 +20,8 @@ from assay.core.synthesis import Approach, Pipeline, QuestionKind, RelationType,
 from assay.core.types import Outcome, Usage, Verdict
 from assay.governance.replay import replay
 from assay.language.quotation import stands, within
-from assay.models.token_estimate import estimate_tokens
+from assay.models.cost import estimate_tokens
 from assay.synthesis import state
-from assay.testing import ChatServer, HttpReply, synthesis_model
-from assay.testing.protocol import role_of, text_of
 from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -144,7 +144,7 @@ async def test_five_short_papers_take_a_handful_of_requests(folder: Path, server
 
 
 async def test_a_document_of_which_the_model_notes_nothing_stands_in_its_own_words(folder: Path):
-    from assay.testing.synthesis_replies import read
+    from doubles.synthesis_replies import read
 
     def lazy(text: str, schema: Any) -> Any:
         reply = read(text, schema)
@@ -168,7 +168,7 @@ async def test_a_model_that_notes_nothing_at_all_leaves_quotations_of_every_docu
 
 async def test_an_invented_relation_is_dropped_and_said(folder: Path):
     def inventive(text: str, schema: Any) -> Any:
-        from assay.testing.synthesis_replies import relate
+        from doubles.synthesis_replies import relate
 
         reason = "The harbour master denies that any of the 1,871 gates was ever opened."
         made = {"left": 1, "right": 2, "type": "contradiction", "reason": reason}
@@ -193,7 +193,7 @@ async def test_a_text_that_says_nothing_still_tells_of_every_document(folder: Pa
 
 async def test_what_the_model_makes_up_is_not_in_the_account(folder: Path):
     def liar(text: str, schema: Any) -> Any:
-        from assay.testing.synthesis_replies import narrate
+        from doubles.synthesis_replies import narrate
 
         reply = narrate(text, schema)
         own = reply["paragraphs"][0]["sentences"]

@@ -18,9 +18,7 @@ from assay.core.events import (
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Evidence, Exchange, PlanStep
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fit_to_tokens
-from assay.models.cost import shorten_path
+from assay.models.cost import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts import context_label, fence, fence_mark
 
 ROUNDS = 3  # number of recent rounds whose results are shown in full

@@ -15,9 +15,7 @@ from assay.language import facts
 from assay.language.injection import is_suspicious
 from assay.language.sentences import Span, split_sentences
 from assay.language.terms import content_terms
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fit_to_tokens
-from assay.models.cost import shorten_path
+from assay.models.cost import estimate_tokens, fit_to_tokens, shorten_path
 from assay.prompts import context_label, fence
 
 GROUP = re.compile(r"(?<!\s)\s*+([\[(【⟦])([^\[\]()【】⟦⟧]{1,200})[\])】⟧]")

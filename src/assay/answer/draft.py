@@ -22,10 +22,8 @@ from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Quote, S
 from assay.language.dates import with_weekday
 from assay.language.names import asks_for_several
 from assay.language.terms import content_terms
-from assay.models.replies import list_schema
-from assay.models.replies import object_schema
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
 
 BLOCKS, CLAIMS, CITES, OPERANDS = 8, 24, 6, 40  # most that a reply may contain

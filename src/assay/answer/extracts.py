@@ -26,6 +26,7 @@ WORDS, ROWS = 120, 12  # of an extract at most
 SHOWN = 3  # extracts
 SIGNS = 900  # characters of an extract at most, in any script
 PASSAGES, OTHERS = 8, 4  # passages that are read: the best, and the best of further documents
+READ = 16  # pieces that the answer model reads: those that say most of the question
 SAID = 10.0  # weight of the share of the question that a piece says, beside the log-odds that it answers: decision 24
 ORDERS = 4.0  # log-odds by which a piece that gives orders to a model goes down
 COMPARED = 8  # pieces that are compared for values that differ
@@ -113,6 +114,13 @@ def pieces(evidence: Sequence[Evidence], document: Callable[[str], Document | No
             under = BETWEEN.join(standing(source, block, left, right))
             found.setdefault((words.doc_id, left), Piece(words, each.key, each.passage.id, under))
     return list(found.values())
+
+
+def worth_reading(question: str, found: Sequence[Piece]) -> list[Piece]:
+    """The pieces that say most of the question, in their order. Reading is what an answer takes its time for."""
+    said = said_shares(question, [each.text for each in found])
+    best = sorted(range(len(found)), key=lambda place: -said[place])[:READ]
+    return [found[place] for place in sorted(best)]
 
 
 def standing(document: Document, block: TextBlock, start: int, end: int) -> list[str]:

@@ -27,10 +27,8 @@ from assay.core.run import Run
 from assay.core.types import Claim, Evidence
 from assay.language import facts
 from assay.language.terms import content_terms, stop_words
-from assay.models.replies import list_schema
-from assay.models.replies import object_schema
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
 
 OTHER_EVIDENCE = 5  # pieces of evidence shown in addition to the claim's citations

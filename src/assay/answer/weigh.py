@@ -22,11 +22,8 @@ from assay.language.injection import is_suspicious
 from assay.language.quotation import locate_quote
 from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
+from assay.models.cost import estimate_tokens, fair_share, fit_to_tokens, shorten_path
 from assay.models.llm import Reading
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fair_share
-from assay.models.cost import fit_to_tokens
-from assay.models.cost import shorten_path
 from assay.prompts import context_label, fence
 
 KEPT = 20  # passages per run worth quoting at all

@@ -13,12 +13,10 @@ from assay.core.errors import UserError
 from assay.core.private_files import create_private
 from assay.store import jobs
 from assay.store.access import members
-from assay.store.blobs import ORIGINALS, Blobs, FolderBlobs
+from assay.store.blobs import ORIGINALS, UPLOADS, Blobs, FolderBlobs, Uploads
 from assay.store.database import Store, copy_state, open_store
 from assay.store.dialect import insert_or_replace
 from assay.store.schema import backups
-from assay.store.blobs import UPLOADS
-from assay.store.blobs import Uploads
 
 RESTORED = "ended when a backup was restored"
 STATE, LEFT_BEHIND = "state.db", ("cache.db",)

@@ -1,16 +1,22 @@
-"""Chooses the index engine that the setting `index` names. No module outside this package imports an engine.
+"""Chooses the index engine that the setting `index` names, and copies an index from one to another. No module outside this
+package imports an engine.
 
-A new engine is a folder in this package and one entry in `ENGINES`; `tests/contracts/test_index.py` checks it.
+A new engine is a module in this package and one entry in `ENGINES`; `tests/contracts/test_index.py` checks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
-from assay.core.errors import UserError
+import numpy as np
+
+from assay.core.errors import StoreError, UserError
 from assay.core.settings import Settings, secret
-from assay.index.protocol import IndexEngine
+from assay.core.types import Row
+from assay.index.encoding import pack
+from assay.index.protocol import Index, IndexEngine
 
 
 def index_engine(settings: Settings, workspace: Path) -> IndexEngine:
@@ -23,11 +29,9 @@ def index_engine(settings: Settings, workspace: Path) -> IndexEngine:
 
 
 def _lance(settings: Settings, workspace: Path, place: str) -> IndexEngine:
-    from assay.index.lance.tables import Bucket
-    from assay.index.lance.tables import Folder
     from assay.index.lance.lance_index import LanceEngine
-    from assay.store.blobs import is_bucket
-    from assay.store.blobs import open_bucket
+    from assay.index.lance.tables import Bucket, Folder
+    from assay.store.blobs import is_bucket, open_bucket
 
     own = workspace / "index"
     if is_bucket(place):
@@ -68,3 +72,40 @@ ENGINES: Mapping[str, Callable[[Settings, Path, str], IndexEngine]] = {
     "milvus": _milvus,
     "postgres": _postgres,
 }
+
+
+BATCH = 500  # rows at once
+
+
+async def copy_index(source: Index, target: Index) -> int:
+    """Make `target` hold the rows of `source`, and compare both row by row. Returns the number of rows.
+
+    Rows that are there already are not written again, so a copy that was interrupted goes on where it stopped. The target
+    may not hold other rows.
+    """
+    ids = await source.ids()
+    for batch in _batches(ids):
+        held = {row.passage.id: row_digest(row) for row in await target.rows(batch)}
+        missing = [row for row in await source.rows(batch) if held.get(row.passage.id) != row_digest(row)]
+        await target.upsert(missing)
+    await target.optimise()
+    if await target.ids() != ids or await index_digest(target, ids) != await index_digest(source, ids):
+        raise StoreError("The copy of the index is not the same; nothing was moved. Run the same command again.")
+    return len(ids)
+
+
+async def index_digest(index: Index, ids: Sequence[str]) -> str:
+    """A digest of these rows, with their vectors."""
+    digest = sha256()
+    for batch in _batches(ids):
+        for row in await index.rows(batch):
+            digest.update(row_digest(row))
+    return digest.hexdigest()
+
+
+def row_digest(row: Row) -> bytes:
+    return sha256(pack(row).encode() + np.asarray(row.vector, "<f4").tobytes()).digest()
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + BATCH] for start in range(0, len(ids), BATCH))

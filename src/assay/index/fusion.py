@@ -12,9 +12,7 @@ from typing import Literal
 import numpy as np
 
 from assay.core.types import Hit
-from assay.index.protocol import HitList
-from assay.index.protocol import hit_list
-from assay.index.protocol import pick
+from assay.index.protocol import HitList, hit_list, pick
 
 NO_PRIORS: Mapping[str, float] = {}
 RANK_OFFSET = 60  # of reciprocal-rank fusion: a larger value flattens the first ranks

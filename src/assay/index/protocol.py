@@ -1,14 +1,14 @@
-"""The interface of a search engine. An `Index` holds the passages of one knowledge base; an `IndexEngine` manages all of them.
+"""The interface of a search index. An `Index` holds the passages of one knowledge base; an `IndexEngine` manages all of them.
 
 One index per base, so that nothing in one base can change what another returns. The channels of a search come back
-separately; `retrieve.py` fuses them.
+separately, as lists of hits; `retrieve.py` fuses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, overload
 
 import numpy as np
 
@@ -99,3 +99,64 @@ class IndexEngine(Protocol):
         An ingestion, which is many writes, holds it. Reads and single writes need no lease.
         """
         ...
+
+
+Vectors = Sequence[np.ndarray] | np.ndarray
+
+
+class HitList(Sequence[Hit]):
+    """Hits, best first, with the columns that ranking needs; `scores` are those of the search that found them."""
+
+    __slots__ = ("_make", "doc_ids", "ids", "scores", "vectors")
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        doc_ids: Sequence[str],
+        vectors: Vectors,
+        scores: Sequence[float],
+        make: Callable[[int], Hit],
+    ) -> None:
+        self.ids, self.doc_ids, self.vectors, self.scores, self._make = ids, doc_ids, vectors, scores, make
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, at: int) -> Hit: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Hit]: ...
+    def __getitem__(self, at: int | slice) -> Hit | list[Hit]:
+        places = range(len(self.ids))[at]
+        return self._make(places) if isinstance(places, int) else list(map(self._make, places))
+
+    def __iter__(self) -> Iterator[Hit]:
+        return map(self._make, range(len(self.ids)))
+
+    def take(self, places: Sequence[int]) -> HitList:
+        """The hits at these places, in this order."""
+        return pick([(self, at) for at in places])
+
+
+def hit_list(hits: Sequence[Hit], channel: str = "") -> HitList:
+    """Any hits as a list with columns; the scores are those of a channel."""
+    if isinstance(hits, HitList):
+        return hits
+    return HitList(
+        [hit.passage.id for hit in hits],
+        [hit.passage.doc_id for hit in hits],
+        [hit.vector for hit in hits],
+        [hit.scores.get(channel, 0.0) for hit in hits],
+        hits.__getitem__,
+    )
+
+
+def pick(places: Sequence[tuple[HitList, int]]) -> HitList:
+    """The hits at these places of several lists, in this order."""
+    return HitList(
+        [hits.ids[at] for hits, at in places],
+        [hits.doc_ids[at] for hits, at in places],
+        [hits.vectors[at] for hits, at in places],
+        [hits.scores[at] for hits, at in places],
+        lambda at: places[at][0][places[at][1]],
+    )

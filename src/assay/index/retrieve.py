@@ -18,16 +18,13 @@ from assay.core.access import Scope
 from assay.core.types import Hit, Passage
 from assay.index.filters import EVERYTHING, Filter, In, Not, both
 from assay.index.fusion import Ranking, capped, diverse, fuse, spread
-from assay.index.protocol import HitList
-from assay.index.protocol import hit_list
-from assay.index.protocol import pick
 from assay.index.named_documents import NamedWeights, NameTable, name_table, named_document, weigh_named, words_of_names
-from assay.index.protocol import Index
+from assay.index.protocol import HitList, Index, hit_list, pick
 from assay.language.glossary import Glossary, load_glossary
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
-from assay.models.llm import AnswerModel
 from assay.models.embedder import Embedder
+from assay.models.llm import AnswerModel
 from assay.models.reranker import Reranker
 from assay.store import documents
 from assay.store.database import Store

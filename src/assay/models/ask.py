@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from assay import prompts
 from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RoleModel
+from assay.models.cost import prompt_tokens
 from assay.models.llm import Message, Prompt, Role, ToolSpec
 from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
-from assay.models.cost import prompt_tokens
-from assay.models import replies as form
-from assay.models import replies
-from assay.models.replies import UnreadableReply
-from assay.models.replies import read
-from assay.models.replies import ToolChoice
+from assay.models.replies import (
+    ToolChoice,
+    UnreadableReply,
+    choice_instructions,
+    choice_schema,
+    parse_choice,
+    read,
+    reply_text,
+    schema_instructions,
+    schema_of,
+    standalone_schema,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -54,12 +61,12 @@ async def ask(
     schema: replaces the type's own JSON schema, to say more than the type can
     documents: ids of the documents quoted in the prompt
     """
-    wanted = form.schema_of(kind) if schema is None else form.standalone_schema(schema)
+    wanted = schema_of(kind) if schema is None else standalone_schema(schema)
 
     def frame(role_model: RoleModel) -> _Frame:
         if role_model.schema:
             return _Frame("Reply with one JSON object.", "schema", wanted)
-        return _Frame(form.schema_instructions(wanted), "json" if role_model.json else "text", wanted)
+        return _Frame(schema_instructions(wanted), "json" if role_model.json else "text", wanted)
 
     def value(consulted: ModelReplied, _: RoleModel) -> T:
         return read(kind, consulted.text)
@@ -80,15 +87,15 @@ async def choose(
     max_tokens: int = 1024,
 ) -> tuple[ToolChoice, str] | NoReply:
     """Which tools to call next: by native tool calls if the endpoint supports them, else by one JSON object."""
-    schema = form.choice_schema(tools)
+    schema = choice_schema(tools)
 
     def frame(role_model: RoleModel) -> _Frame:
         if role_model.tools:
             return _Frame("", "text", None, tuple(tools))
-        return _Frame(form.choice_instructions(tools), _form_of(role_model), schema)
+        return _Frame(choice_instructions(tools), _form_of(role_model), schema)
 
     def value(consulted: ModelReplied, role_model: RoleModel) -> ToolChoice:
-        return replies.parse_choice(consulted, native=role_model.tools)
+        return parse_choice(consulted, native=role_model.tools)
 
     return await _first_that_answers(
         meter, _Question(Role.decide, name, build_prompt, frame, value, check, tuple(documents), max_tokens)
@@ -187,7 +194,7 @@ async def _converse(meter: Meter, connected: ConnectedModel, question: _Question
         if consulted.finish == "length":
             wrong = f"it is longer than it may be and was cut off. Be much shorter. ({wrong})"
             most *= 1 if connected.role_model.small else 2  # a small model tends to repeat itself until the limit
-        fault = _Fault(_cut(replies.reply_text(consulted)) or "(nothing)", _cut(wrong))
+        fault = _Fault(_cut(reply_text(consulted)) or "(nothing)", _cut(wrong))
         talk = _Talk(question, connected, talk.temperature, most, (*talk.faults, fault))
     return NoReply(Fallback.unusable, wrong)
 

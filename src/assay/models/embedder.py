@@ -14,11 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from assay.core.errors import ModelError, UserError
-from assay.models.http import TOO_LARGE
-from assay.models.http import EndpointClient
-from assay.models.http import EndpointNames
-from assay.models.http import Response
-from assay.models.http import address_of
+from assay.models.http import TOO_LARGE, EndpointClient, EndpointNames, Response, address_of
 
 
 class Embedder(Protocol):

@@ -13,8 +13,8 @@ from assay.core.settings import Settings, secret
 from assay.models.llm import LLM, Role
 
 if TYPE_CHECKING:
-    from assay.models.llm import AnswerModel
     from assay.models.embedder import Embedder
+    from assay.models.llm import AnswerModel
     from assay.models.reranker import Reranker
 
 BUNDLED = ("bundled", "gte-small")  # values of the setting that name the bundled embedder

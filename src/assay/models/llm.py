@@ -1,11 +1,11 @@
-"""The language model protocol and its values: prompt, reply, tool call. The HTTP clients are in `wire/`.
+"""The protocols of language and answer models and their values: prompt, reply, tool call, reading.
 
 Only `meter.py` calls an `LLM`: it reserves before the request, and settles and records after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -87,3 +87,28 @@ class LLM(Protocol):
         ...
 
     async def complete(self, prompt: Prompt, seconds: float) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text says about a question.
+
+    answers: the probability that the text answers the question
+    span: the characters of the text that most likely are the answer; (0, 0) for a text without words
+    span_score: the probability of that span among those of the text
+    """
+
+    answers: float
+    span: tuple[int, int] = (0, 0)
+    span_score: float = 0.0
+
+
+class AnswerModel(Protocol):
+    @property
+    def name(self) -> str:
+        """Changes whenever the readings do."""
+        ...
+
+    async def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        """One reading per text, in order. A text is read up to the model's window."""
+        ...

@@ -16,9 +16,8 @@ from assay.core.codec import digest, dumps, to_json
 from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RawToolCall, RoleModel
 from assay.core.types import Usage
+from assay.models.cost import estimate_tokens, prompt_tokens
 from assay.models.llm import LLM, Prompt, Reply, Role
-from assay.models.cost import estimate_tokens
-from assay.models.cost import prompt_tokens
 from assay.models.replies import LARGEST
 from assay.store.database import Store
 from assay.store.runs import budgets

@@ -15,12 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from assay.core.types import Hit
-from assay.models.llm import AnswerModel
 from assay.models.embedder import Embedder
-from assay.models.http import TOO_LARGE
-from assay.models.http import EndpointClient
-from assay.models.http import EndpointNames
-from assay.models.http import address_of
+from assay.models.http import TOO_LARGE, EndpointClient, EndpointNames, address_of
+from assay.models.llm import AnswerModel
 
 NAMES = EndpointNames("rerank", url="reranker", key="reranker_api_key", model="reranker_model")
 

@@ -1,4 +1,5 @@
-"""The application: routes, uniform errors, startup and shutdown. Only what is listed here is served."""
+"""The application: routes, uniform errors, startup and shutdown, and the OpenAPI document with the ways of signing in that this
+server accepts. Only what is listed here is served."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,50 +16,40 @@ from starlette.exceptions import HTTPException
 
 from assay import __version__
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
-from assay.serve import housekeeping
-from assay.serve.app import api_document
-from assay.serve.guard import ERRORS, RequestGuard
-from assay.serve.guard import HttpMethodsMiddleware
-from assay.serve.guard import allowed_methods
+from assay.serve import housekeeping, openai_chat
 from assay.serve import mcp_server as mcp
-from assay.serve.metrics import MetricsMiddleware, ServerMetrics
-from assay.serve import openai_chat
-from assay.serve.openai_chat import error_response
-from assay.serve.openai_chat import is_openai_path
-from assay.serve.routes import bases, documents, people, reports, review, runs, setup, synthesis, system, threads
-from assay.serve.routes import people
-from assay.serve.routes import reports
-from assay.serve.routes import synthesis
-from assay.serve.routes import bases
-from assay.serve.routes import runs
-from assay.serve.state import INTERNAL_ERROR, Server
+from assay.serve.guard import COOKIE, ERRORS, OPEN, SAFE, HttpMethodsMiddleware, RequestGuard, allowed_methods
 from assay.serve.housekeeping import work
+from assay.serve.metrics import MetricsMiddleware, ServerMetrics
+from assay.serve.openai_chat import error_response, is_openai_path
+from assay.serve.routes import bases, documents, people, reports, review, runs, setup, synthesis, system, threads
+from assay.serve.state import INTERNAL_ERROR, ServeOptions, Server
 
 log = logging.getLogger("assay.serve")
 
 ROUTERS = (
     system.router,
-    people.router,
-    setup.router,
+    people.auth_router,
+    setup.setup_router,
     setup.settings_router,
     setup.start_router,
-    people.router,
-    people.router,  # before the bases: a base's name may contain a slash
-    bases.router,
-    documents.router,
+    people.people_router,
+    people.access_router,  # before the bases: a base's name may contain a slash
+    bases.bases_router,
+    documents.documents_router,
     documents.search_router,
-    bases.router,
-    runs.router,
-    runs.router,
-    reports.router,
-    reports.router,
-    reports.router,
-    review.router,
-    synthesis.router,
-    threads.router,
+    bases.jobs_router,
+    runs.runs_router,
+    runs.reruns_router,
+    reports.reports_router,
+    reports.evaluations_router,
+    reports.audit_router,
+    review.review_router,
+    synthesis.forecast_router,
+    threads.threads_router,
     threads.shared_router,
-    synthesis.router,
-    openai_chat.router,
+    synthesis.synthesis_router,
+    openai_chat.chat_router,
 )
 
 
@@ -67,10 +59,10 @@ def make_app(server: Server) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await server.start()
-        async with reports.sealing(server):  # outermost: records written during shutdown are sealed too
+        async with housekeeping.sealing(server):  # outermost: records written during shutdown are sealed too
             async with mcp.running(app):
                 started = asyncio.create_task(work(server))
-                notifier = asyncio.create_task(server.engine.run(housekeeping.notify_reviewers(server.workspace)))
+                notifier = asyncio.create_task(server.background.run(housekeeping.notify_reviewers(server.workspace)))
                 yield
                 started.cancel()
                 notifier.cancel()
@@ -94,7 +86,7 @@ def make_app(server: Server) -> FastAPI:
     @app.get("/openapi.json", include_in_schema=False)
     def document() -> JSONResponse:
         """Made when it is first asked for, in a thread: it takes a moment, which nobody else has to wait for."""
-        return JSONResponse(api_document(app, server.serving))
+        return JSONResponse(openapi_document(app, server.serving))
 
     system.mount_page(app)
     app.add_exception_handler(AssayError, _assay_error)  # pyright: ignore[reportArgumentType]
@@ -149,3 +141,64 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
 async def _broke_down(_: Request, error: Exception) -> JSONResponse:
     log.error("a request broke down", exc_info=error)
     return problem(500, "broken", INTERNAL_ERROR)
+
+
+KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key of a person: `assay key add`, or `POST /api/keys`.",
+}
+TOKEN = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "The token at the end of the address that `assay serve` prints.",
+}
+SESSION = {
+    "type": "apiKey",
+    "in": "cookie",
+    "name": COOKIE,
+    "description": "The cookie that `POST /api/session` sets.",
+}
+CSRF = {
+    "type": "apiKey",
+    "in": "header",
+    "name": "X-CSRF-Token",
+    "description": "With the cookie, a change also needs the `csrf` that `POST /api/session` and `GET /api/me` return.",
+}
+
+Security = list[dict[str, list[str]]]
+
+
+def openapi_document(app: FastAPI, serving: ServeOptions) -> dict[str, Any]:
+    """The document of this server. It is made once; then the same is returned."""
+    document = app.openapi()
+    schemes = security_schemes(serving)
+    if not schemes or "securitySchemes" in document["components"]:
+        return document
+    document["components"]["securitySchemes"] = schemes
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            operation["security"] = required_security(tuple(schemes), method.upper(), path)
+    return document
+
+
+def security_schemes(serving: ServeOptions) -> dict[str, dict[str, str]]:
+    """How a client says who it is. Empty where everybody who reaches the port is served."""
+    match serving.auth:
+        case "off":
+            return {"token": TOKEN} if serving.token else {}
+        case "header":
+            about = "Set by the proxy that signs people in; accepted from its address alone."
+            return {"proxy": {"type": "apiKey", "in": "header", "name": serving.user_header, "description": about}}
+        case _:
+            return {"key": KEY, "session": SESSION, "csrf": CSRF}
+
+
+def required_security(schemes: tuple[str, ...], method: str, path: str) -> Security:
+    """The alternatives that one operation accepts; empty for what is open to everybody."""
+    if path in OPEN or ((method, path) == ("POST", "/api/session") and "session" in schemes):
+        return []
+    if "session" not in schemes:
+        return [{scheme: []} for scheme in schemes]
+    by_cookie = {"session": []} if method in SAFE else {"session": [], "csrf": []}
+    return [{"key": []}, by_cookie]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,13 +20,11 @@ from assay.core.events import EACH, KINDS, Checked, Decided, Drafted, Event
 from assay.core.events.describe import count_of, live_line
 from assay.core.run import Run
 from assay.core.types import Outcome
-from assay.governance.reviewing import DRAFT
-from assay.governance.reviewing import progress_line
+from assay.governance.reviewing import DRAFT, progress_line
+from assay.serve import run_views
 from assay.serve.frames import EventFrame
 from assay.serve.run_schemas import CitationView
 from assay.serve.state import Person, Server
-from assay.serve import run_views
-from assay.serve.attached_run import number_notes
 from assay.store.runs import visibility
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
@@ -151,3 +150,38 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
     if run.rejected is not None:
         return RunReply(run, error=REJECTED.format(note=run.rejected.note))
     return RunReply(run, error=(FAILED if run.failed else CLOSING).format(run=run_id))
+
+
+LIST = "\n\n**Sources**\n\n"  # unambiguous, since asterisks in documents are escaped
+LISTED = re.compile(r"^\[\^(\d+)\]: ", re.MULTILINE)
+NOTE = re.compile(r"\[\^(\d+)\]")
+MARK = re.compile(r"\[(\d+)\]")  # unambiguous, since brackets are escaped too
+
+
+@dataclass(frozen=True, slots=True)
+class CitationMark:
+    """A citation number in the text: `text[start:end]` is `[3]`."""
+
+    number: int
+    start: int
+    end: int
+
+
+def number_notes(markdown: str) -> str:
+    """The output of `render.as_markdown` without the question and with plain numbers: few chat clients support
+    footnotes."""
+    body = markdown.partition("\n")[2].strip("\n")
+    first = LISTED.search(body)
+    text, notes = (body[: first.start()], body[first.start() :]) if first else (body, "")
+    answer = NOTE.sub(r"[\1]", text).strip()
+    return answer + LIST + LISTED.sub(r"- [\1] ", notes) if notes else answer
+
+
+def strip_notes(text: str) -> str:
+    """The text without the list of sources."""
+    return text.partition(LIST)[0]
+
+
+def citation_marks(text: str) -> tuple[CitationMark, ...]:
+    """The citation numbers in the text, in order, without those of the list of sources."""
+    return tuple(CitationMark(int(match[1]), match.start(), match.end()) for match in MARK.finditer(strip_notes(text)))

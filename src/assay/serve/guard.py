@@ -1,5 +1,6 @@
-"""Middleware that every request passes before routing: authentication, origin checks, rate and size limits, and
-security headers of the response. Streams are passed through unbuffered."""
+"""Middleware that every request passes before routing: authentication, origin checks, rate and size limits, security headers of
+the response, the token of a server without sign-in, and methods and ranges as HTTP wants them. Streams are passed through
+unbuffered."""
 
 from __future__ import annotations
 
@@ -8,27 +9,27 @@ import ipaddress
 import logging
 import math
 import re
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import HTTPException as FastAPIHTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import cookie_parser
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.requests import ClientDisconnect, cookie_parser
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
+from assay.core.private_files import write_private
 from assay.serve.limits import reserve_request, too_many_requests
-from assay.serve.guard import MISSING
-from assay.serve.guard import first_visit
-from assay.serve.guard import has_token
-from assay.serve.openai_chat import error_response
-from assay.serve.openai_chat import is_openai_path
+from assay.serve.openai_chat import error_response, is_openai_path
 from assay.serve.state import INTERNAL_ERROR, LOCAL_PERSON, Person, Server
 from assay.store.access import members, tokens
 from assay.store.database import Store
@@ -364,3 +365,105 @@ def decode_header(value: str) -> str:
 
 def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), wanted.encode())
+
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+RANGE = re.compile(rb"bytes=(\d{1,15})-(\d{0,15})|bytes=-\d{1,15}")  # one range; for several the whole is sent
+
+
+class HttpMethodsMiddleware:
+    """ASGI middleware, inside the guard."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "headers": [each for each in scope["headers"] if each[0] != b"range" or _sound(each[1])]}
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await self._head({**scope, "method": "GET"}, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def _head(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The response of GET without the body. A streamed body is cancelled at its first chunk, since it may be
+        endless."""
+        ended = False
+
+        async def headers_only(message: Message) -> None:
+            nonlocal ended
+            if message["type"] != "http.response.body":
+                await send(message)
+                return
+            if not ended:
+                ended = True
+                await send({"type": "http.response.body", "body": b""})
+            if message.get("more_body"):
+                raise OSError("a HEAD request wants nothing more")  # tells the response that nobody reads on
+
+        try:
+            await self.app(scope, receive, headers_only)
+        except (OSError, ClientDisconnect):
+            if not ended:
+                raise
+
+
+def _sound(value: bytes) -> bool:
+    found = RANGE.fullmatch(value)
+    return found is not None and not (found[1] and found[2] and int(found[1]) > int(found[2]))
+
+
+def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
+    """The methods of a path over all routes: the first matching route knows only its own."""
+    routes = list(routes)
+    found = [
+        method
+        for method in METHODS
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
+    return ["HEAD", *found] if "GET" in found else found
+
+
+FILE = ".serve.token"
+SHORTEST = 32  # characters
+MISSING = (
+    "This needs the token. Open the address that `assay serve` printed, which ends with it; "
+    "programs send it in the header `Authorization: Bearer TOKEN`."
+)
+
+
+def load_token(folder: Path) -> str:
+    """The token of a workspace, made when it is first needed. One that others could have read is replaced."""
+    file = folder / FILE
+    if file.is_file() and not file.stat().st_mode & 0o077:
+        kept = file.read_text(encoding="utf-8").strip()
+        if len(kept) >= SHORTEST:
+            return kept
+    token = secrets.token_urlsafe(32)
+    write_private(file, f"{token}\n".encode())
+    return token
+
+
+def has_token(token: str, scope: Scope, headers: Headers) -> bool:
+    """Whether a request has the token, in a header or in the cookie of an earlier visit."""
+    kind, _, bearer = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer" and _same(bearer.strip(), token):
+        return True
+    return _same(cookie_parser(headers.get("cookie", "")).get(_cookie(scope), ""), token)
+
+
+def first_visit(token: str, scope: Scope) -> RedirectResponse | None:
+    """The reply to a visit of the printed address: the token moves from the address into a cookie."""
+    if scope["path"] != "/" or scope["method"] != "GET":
+        return None
+    given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+    if not _same(given, token):
+        return None
+    reply = RedirectResponse("/", 303)
+    reply.set_cookie(_cookie(scope), token, path="/", httponly=True, samesite="lax")
+    return reply
+
+
+def _cookie(scope: Scope) -> str:
+    """Browsers send a host's cookies to all of its ports, so that two servers need two names."""
+    return f"assay_token_{scope['server'][1]}" if scope.get("server") else "assay_token"

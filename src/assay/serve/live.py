@@ -24,10 +24,8 @@ from assay.serve.background import BackgroundLoop
 from assay.serve.frames import EventFrame, build_frame, stored_frames
 from assay.serve.run_schemas import RunState
 from assay.store.database import Store
-from assay.store.runs.underway import is_elsewhere
-from assay.store.runs.underway import this_process
 from assay.store.runs import budgets, records, reviews, underway, visibility
-from assay.store.runs.underway import ListedRun
+from assay.store.runs.underway import ListedRun, is_elsewhere, this_process
 from assay.workspace.facade import Workspace
 
 log = logging.getLogger("assay.serve")
@@ -66,7 +64,7 @@ class LiveRuns:
 
     def __init__(
         self,
-        engine: BackgroundLoop,
+        background: BackgroundLoop,
         present: Callable[[Principal], Principal | None] = lambda principal: principal,
         process: str = "",
         *,
@@ -75,7 +73,7 @@ class LiveRuns:
         hears: Callable[[], bool] = lambda: False,
         has_room: Callable[[], None] = lambda: None,
     ) -> None:
-        self._engine = engine
+        self._background = background
         self._present = present  # the current state of a user, whose groups may change during a run; None if removed
         self._process = process or this_process()
         self._works = works
@@ -101,7 +99,7 @@ class LiveRuns:
 
     async def begin(self, workspace: Workspace, steps: Steps) -> Run:
         """Start a run and return it once its first event is on disk; it continues when the client leaves."""
-        return await self._engine.run(self._begin(workspace, steps))
+        return await self._background.run(self._begin(workspace, steps))
 
     async def _begin(self, workspace: Workspace, steps: Steps) -> Run:
         self._open()
@@ -133,7 +131,7 @@ class LiveRuns:
 
     async def resume(self, workspace: Workspace, run_id: str, choice: str = "", words: str = "") -> None:
         """Resume a run that waits, failed or was interrupted. Raises before any change if that is not possible."""
-        await self._engine.run(self._resume(workspace, run_id, choice, words))
+        await self._background.run(self._resume(workspace, run_id, choice, words))
 
     async def _resume(
         self, workspace: Workspace, run_id: str, choice: str = "", words: str = "", *, if_due: bool = False
@@ -181,7 +179,7 @@ class LiveRuns:
 
     async def go_on(self, workspace: Workspace, run_id: str) -> None:
         """Resume a run after a reviewer's decision, as its asker; it may still be about to stop."""
-        await self._engine.run(self._go_on(workspace, run_id))
+        await self._background.run(self._go_on(workspace, run_id))
 
     async def _go_on(self, workspace: Workspace, run_id: str) -> None:
         own = self._under.get(run_id)
@@ -280,7 +278,7 @@ class LiveRuns:
 
     async def cancel(self, workspace: Workspace, run_id: str) -> None:
         """Stop a run now, wherever it is worked on. It is recorded as stopped and can be resumed."""
-        if not await self._engine.run(self._cancel(workspace, run_id)):
+        if not await self._background.run(self._cancel(workspace, run_id)):
             await self._until_unlisted(workspace.store, run_id)
 
     async def _cancel(self, workspace: Workspace, run_id: str) -> bool:
@@ -351,9 +349,9 @@ class LiveRuns:
             try:
                 workspace = await asyncio.to_thread(for_principal, principal)
                 if run_id in stops:
-                    await self._engine.run(self._cancel(workspace, run_id))
+                    await self._background.run(self._cancel(workspace, run_id))
                     continue
-                await self._engine.run(self._resume(workspace, run_id, if_due=True))
+                await self._background.run(self._resume(workspace, run_id, if_due=True))
                 taken += 1
             except StoreError as error:  # the state cannot be used now: it stays due
                 if not self.closing:
@@ -373,7 +371,7 @@ class LiveRuns:
         with self._lock:
             here = {*self._under, *self._due}
         lost = await asyncio.to_thread(underway.renew, store, self._process, here) if here else set[str]()
-        await self._engine.run(self._let_go(lost))
+        await self._background.run(self._let_go(lost))
 
     async def _let_go(self, lost: set[str]) -> None:
         for run_id in lost:
@@ -412,7 +410,7 @@ class LiveRuns:
         for run_id in grown | ended:
             self._woken(run_id)
         if stops := [each.run for each in listed if each.stop and each.process == self._process]:
-            await self._engine.run(self._stop(stops))
+            await self._background.run(self._stop(stops))
         free = (each for each in listed if each.run not in here and not is_elsewhere(each, self._process, now))
         if self._takes and any(free):
             await self.take_over(store, for_principal)
@@ -434,7 +432,7 @@ class LiveRuns:
         """Shut down: runs get a grace period, the rest stop where they are and stay listed. Clients are
         disconnected."""
         self.closing = True
-        await self._engine.run(self._park(grace))
+        await self._background.run(self._park(grace))
         self._closed = True
         for run_id in list(self._watchers):
             self._woken(run_id)

@@ -14,8 +14,7 @@ from assay.core.access import LOCAL, Base, Principal
 from assay.core.errors import AssayError, Missing
 from assay.core.settings import Settings, load_settings
 from assay.ingest.parsed import file_limits
-from assay.serve.background import BackgroundLoop
-from assay.serve.background import enlarge_thread_pool
+from assay.serve.background import BackgroundLoop, enlarge_thread_pool
 from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
 from assay.serve.metrics import ServerMetrics
@@ -64,7 +63,7 @@ class Server:
 
     workspace: Workspace
     serving: ServeOptions = field(default_factory=ServeOptions)
-    engine: BackgroundLoop = field(default_factory=BackgroundLoop)
+    background: BackgroundLoop = field(default_factory=BackgroundLoop)
     live: LiveRuns = field(init=False)
     worker: UploadWorker = field(init=False)
     pages: PageImageCache = field(init=False)
@@ -85,7 +84,7 @@ class Server:
         self.shared = self.shared or bool(self.workspace.settings.state)
         self.stored = load_settings(self.workspace.path)
         self.live = LiveRuns(
-            self.engine,
+            self.background,
             self.present,
             self.process,
             works=self.works,
@@ -93,7 +92,7 @@ class Server:
             hears=self.hears,
             has_room=self.changed.set,
         )
-        self.worker = UploadWorker(self.engine, self.workspace, self.process, shared=self.shared, hears=self.hears)
+        self.worker = UploadWorker(self.background, self.workspace, self.process, shared=self.shared, hears=self.hears)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
         self.closers += [self.worker.close, self.pages.close]
 
@@ -155,7 +154,7 @@ class Server:
         return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:
-        self.engine.start()
+        self.background.start()
         enlarge_thread_pool(asyncio.get_running_loop())
         loop = asyncio.get_running_loop()
         self.live.serve_on(loop)
@@ -192,7 +191,7 @@ class Server:
         await self.park()
         if self.listener is not None:
             await asyncio.to_thread(self.listener.stop)
-        self.engine.stop()
+        self.background.stop()
 
 
 # Dependencies of every route. Coroutines, since plain functions would wait for a pool thread behind slow requests.

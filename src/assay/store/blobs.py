@@ -1,28 +1,32 @@
-"""The original bytes of documents, by their digest: in a folder, or in a bucket. The setting `blobs` says where."""
+"""The bytes of documents: originals, by their digest, and uploads that are not read yet, by job and number. They are in a
+folder, or in a bucket of S3 or of a server that speaks its protocol; the setting `blobs` says where.
+
+Where the server of a bucket is and the keys come from the usual variables of the environment (AWS_ENDPOINT_URL,
+AWS_ACCESS_KEY_ID, …), or from the role of the machine.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import ipaddress
+import os
 import re
+import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
+from urllib.parse import urlsplit
 
-from assay.core.errors import Missing, StoreError
-from assay.store.database import Store
-from assay.store.database import hold_lock
-from assay.store.blobs import PIECE
-from assay.store.blobs import check_bucket
-from assay.store.blobs import endpoint
-from assay.store.blobs import is_bucket
-from assay.store.blobs import is_unencrypted
-from assay.store.blobs import keeps_versions
-from assay.store.blobs import open_bucket
-from assay.store.blobs import plain_errors
-from assay.store.blobs import read_object
+from assay.core.errors import AssayError, Missing, StoreError, UserError
+from assay.store.database import Store, hold_lock
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -226,3 +230,261 @@ class BucketBlobs:
 
 def _missing(digest: str) -> Missing:
     return Missing(f"There are no original bytes with the digest {digest!r}.")
+
+
+SCHEME = "s3://"
+PIECE = 1 << 20  # bytes
+
+
+def is_bucket(address: str) -> bool:
+    return address.startswith(SCHEME)
+
+
+def open_bucket(address: str) -> S3Store:
+    """The objects below `s3://BUCKET/PREFIX`. Nothing is sent yet."""
+    parts = urlsplit(address)
+    if not is_bucket(address) or not parts.hostname or "@" in parts.netloc:
+        raise UserError(
+            f"{address!r} is not a place on object storage. Write s3://BUCKET/PREFIX; keys belong in the environment "
+            "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)."
+        )
+    return _open(parts.netloc, parts.path.strip("/"), endpoint())
+
+
+@lru_cache(maxsize=8)
+def _open(bucket: str, prefix: str, at: str) -> S3Store:
+    try:
+        from obstore.store import S3Store
+    except ImportError as error:
+        raise UserError("Object storage needs a client: `pip install 'assay[s3]'`.") from error
+    return S3Store(
+        bucket,
+        prefix=prefix or None,
+        client_options={"allow_http": at.startswith("http://"), "connect_timeout": "5s", "timeout": "120s"},
+        retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=60)},
+    )
+
+
+def endpoint() -> str:
+    """The address of the server, where it is not that of Amazon."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+
+
+def is_unencrypted() -> bool:
+    """Whether objects go to another machine without encryption."""
+    at = urlsplit(endpoint())
+    if at.scheme != "http":
+        return False
+    try:
+        return not ipaddress.ip_address(at.hostname or "").is_loopback
+    except ValueError:
+        return at.hostname != "localhost"
+
+
+def check_bucket(address: str) -> None:
+    """Write, read and delete an object. A StoreError if that fails, or if the server overwrites what may only be created: two
+    writers could then lose each other's work."""
+    import obstore
+    from obstore.exceptions import AlreadyExistsError
+
+    bucket, probe = open_bucket(address), f"check-{secrets.token_hex(8)}"
+    with plain_errors(address):
+        obstore.put(bucket, probe, b"first", mode="create")
+        try:
+            obstore.put(bucket, probe, b"second", mode="create")
+        except AlreadyExistsError:
+            pass
+        else:
+            raise StoreError(
+                f"The object storage of {address} ignores conditional writes (If-None-Match). Use one that knows them."
+            )
+        finally:
+            obstore.delete(bucket, probe)
+
+
+def read_object(address: str, name: str) -> Iterator[bytes]:
+    """The bytes of an object, in pieces. FileNotFoundError if there is none."""
+    import obstore
+
+    with plain_errors(address):
+        try:
+            found = obstore.get(open_bucket(address), name)
+        except FileNotFoundError:
+            found = None
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{address}/{name}")
+    with plain_errors(address):
+        yield from map(bytes, found.stream(PIECE))
+
+
+def keeps_versions(address: str) -> bool:
+    """Whether the bucket keeps what is deleted or overwritten."""
+    import obstore
+
+    bucket, probe = open_bucket(address), f"check-{secrets.token_hex(8)}"
+    with plain_errors(address):
+        written = obstore.put(bucket, probe, b"")
+        obstore.delete(bucket, probe)
+    return written["version"] is not None
+
+
+@contextmanager
+def plain_errors(address: str) -> Iterator[None]:
+    """Turn the client's errors into a StoreError that says what to check."""
+    from obstore.exceptions import BaseError
+
+    try:
+        yield
+    except AssayError:
+        raise
+    except (BaseError, OSError) as error:
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise StoreError(
+            f"{address} cannot be used ({reason}). Check the bucket, AWS_ENDPOINT_URL and the keys in the environment."
+        ) from error
+
+
+UPLOADS = "uploads"  # the folder in the workspace, and the prefix in a bucket
+PUTS_AT_ONCE = 4
+_OBJECT = re.compile(rf"{UPLOADS}/(j[0-9a-f]+)/[0-9]+")  # other objects may be there too
+
+
+class Uploads(Protocol):
+    @property
+    def folder(self) -> Path:
+        """On this machine."""
+        ...
+
+    def receiving(self, job: str) -> Path:
+        """A new folder on this machine, into which the files of a job are written under their numbers."""
+        ...
+
+    def keep(self, job: str) -> None:
+        """Make what was received readable for every process that may take the job, durably."""
+        ...
+
+    def reading(self, job: str) -> AbstractContextManager[Path]:
+        """A folder on this machine for the files of a job, until the end of the context. A file is there once it is fetched."""
+        ...
+
+    def fetch(self, job: str, number: int, folder: Path) -> None:
+        """Bring a file to the folder of `reading`. A FileNotFoundError, now or when it is opened, if there is none."""
+        ...
+
+    def delete(self, job: str) -> None: ...
+
+    def jobs(self) -> dict[str, float]:
+        """The jobs that have files here, and when something of each was last written, in seconds since 1970."""
+        ...
+
+
+def open_uploads(place: str, workspace: Path) -> Uploads:
+    """The uploads at a value of the setting `blobs`. Nothing is opened yet."""
+    folder = workspace / UPLOADS
+    return BucketUploads(place.rstrip("/"), folder) if is_bucket(place) else FolderUploads(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderUploads:
+    folder: Path
+
+    def receiving(self, job: str) -> Path:
+        place = self.folder / job
+        place.mkdir(mode=0o700, parents=True)
+        return place
+
+    def keep(self, job: str) -> None:
+        """They stay where they were written."""
+
+    @contextmanager
+    def reading(self, job: str) -> Iterator[Path]:
+        yield self.folder / job
+
+    def fetch(self, job: str, number: int, folder: Path) -> None:
+        """They are there."""
+
+    def delete(self, job: str) -> None:
+        shutil.rmtree(self.folder / job, ignore_errors=True)
+
+    def jobs(self) -> dict[str, float]:
+        return {each.name: _changed(each) for each in _within(self.folder)}
+
+
+@dataclass(frozen=True, slots=True)
+class BucketUploads:
+    """On this machine there are files only while they arrive (in a folder JOB) or are read (in JOB-…)."""
+
+    address: str  # s3://BUCKET/PREFIX
+    folder: Path
+
+    def receiving(self, job: str) -> Path:
+        return FolderUploads(self.folder).receiving(job)
+
+    def keep(self, job: str) -> None:
+        import obstore
+
+        def put(file: Path) -> None:
+            with plain_errors(self.address):
+                obstore.put(bucket, f"{UPLOADS}/{job}/{file.name}", file, max_concurrency=2)
+
+        bucket, place = open_bucket(self.address), self.folder / job
+        with ThreadPoolExecutor(PUTS_AT_ONCE) as pool:
+            for _ in pool.map(put, sorted(place.iterdir())):
+                pass
+        shutil.rmtree(place, ignore_errors=True)
+
+    @contextmanager
+    def reading(self, job: str) -> Iterator[Path]:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"{job}-", dir=self.folder, ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+
+    def fetch(self, job: str, number: int, folder: Path) -> None:
+        part = folder / f"{number}.part"
+        with part.open("wb") as file:
+            for piece in read_object(self.address, f"{UPLOADS}/{job}/{number}"):
+                file.write(piece)
+        part.replace(folder / str(number))
+
+    def delete(self, job: str) -> None:
+        import obstore
+
+        for place in _within(self.folder):
+            if _job_of(place) == job:
+                shutil.rmtree(place, ignore_errors=True)
+        names = [name for _, name, _ in self._objects(f"{UPLOADS}/{job}")]
+        if names:
+            with plain_errors(self.address):
+                obstore.delete(open_bucket(self.address), names)
+
+    def jobs(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        here = [(_job_of(place), _changed(place)) for place in _within(self.folder)]
+        for job, changed in (*here, *((job, changed) for job, _, changed in self._objects(UPLOADS))):
+            found[job] = max(found.get(job, 0.0), changed)
+        return found
+
+    def _objects(self, prefix: str) -> list[tuple[str, str, float]]:
+        """The files below a prefix: their job, their name, and when they were written."""
+        import obstore
+
+        with plain_errors(self.address):
+            listed = [each for some in obstore.list(open_bucket(self.address), prefix) for each in some]
+        found = ((_OBJECT.fullmatch(each["path"]), each["last_modified"].timestamp()) for each in listed)
+        return [(name[1], name[0], changed) for name, changed in found if name]
+
+
+def _within(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _job_of(place: Path) -> str:
+    return place.name.partition("-")[0]
+
+
+def _changed(folder: Path) -> float:
+    """When something in a folder was last written."""
+    try:
+        return max(each.stat().st_mtime for each in (folder, *folder.iterdir()))
+    except OSError:  # it is being deleted
+        return float("inf")

@@ -1,28 +1,31 @@
-"""Opens a workspace's state: the engine, the version check, and migrations with a backup. Database-independent."""
+"""The state of a workspace: which database an address names, opening and migrating it, moving it to another, and hearing of
+changes by others. Database-independent."""
 
 from __future__ import annotations
 
+import logging
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 
 from filelock import FileLock
-from sqlalchemy import Connection, Engine, insert, inspect, select, update
+from sqlalchemy import Connection, Engine, Table, delete, func, insert, inspect, select, update
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
+from assay.core.codec import dumps
 from assay.core.errors import StoreError, UserError
 from assay.core.private_files import make_private
-from assay.store import dialect, schema
-from assay.store import database
-from assay.store.dialect import create_tables
-from assay.store.database import copy_into
-from assay.store.database import engine_for
-from assay.store.dialect import FileFlush
+from assay.store import dialect, schema, sqlite
+from assay.store.dialect import FileFlush, create_tables
 from assay.store.migrations import MIGRATIONS, Migration, now
+from assay.store.schema import copy_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def open_store(address: Path | str, *, create: bool, migrations: Mapping[int, Mi
     if not create and isinstance(address, Path) and not address.exists():
         raise UserError(f"There is no workspace in {address.parent}. `assay add PATH` makes one.")
     engine = engine_for(address)
-    store = Store(engine, flush=database.flush_of(engine))
+    store = Store(engine, flush=flush_of(engine))
     with plain_errors():
         missing = (create or not isinstance(address, Path)) and not _tables(store)
         if missing and not create:
@@ -222,3 +225,125 @@ def claim(folder: Path, *, state_elsewhere: bool = False) -> None:
         )
     if not (folder / STATE).exists():
         make_private(folder)  # it may have been made by somebody else's rules
+
+
+def move_state(source: Store, target: Store) -> dict[str, int]:
+    """Copy the whole state to an empty database and compare both. Nobody writes to either meanwhile; if anything fails,
+    the target stays empty. Returns the number of rows by table."""
+    with source.write() as reading, target.write() as writing:
+        filled = [table.name for table in schema.schema.sorted_tables if table is not schema.facts]
+        if any(_count(writing, schema.schema.tables[name]) for name in filled):
+            raise UserError("The database to move to has a workspace in it already. Choose an empty one.")
+        writing.execute(delete(schema.facts))
+        copied = copy_rows(reading, writing)
+        continue_numbering(writing)
+        differing = [
+            table.name
+            for table in schema.schema.sorted_tables
+            if table_digest(reading, table) != table_digest(writing, table)
+        ]
+        if differing:
+            raise StoreError(f"The copy is not the same in {', '.join(differing)}; nothing was moved.")
+    return copied
+
+
+def table_digest(connection: Connection, table: Table) -> str:
+    """A digest of all rows of a table, by primary key."""
+    digest = sha256()
+    rows = connection.execute(select(table).order_by(*table.primary_key))
+    for row in rows:
+        digest.update(dumps(list(row)).encode())
+    return digest.hexdigest()
+
+
+def _count(connection: Connection, table: Table) -> int:
+    return connection.scalar(select(func.count()).select_from(table)) or 0
+
+
+log = logging.getLogger(__name__)
+
+RETRY = 5.0  # seconds until a listener that lost its connection makes another
+
+
+class ChangeListener:
+    """Calls `changed` in a thread of its own after others have written. While `hears` is false nobody is told, and whoever
+    waits for a change has to look."""
+
+    def __init__(self, store: Store, changed: Callable[[], None]) -> None:
+        self._store = store
+        self._changed = changed
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="assay-changes", daemon=True)
+        self.hears = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _listen(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                for _ in changes(self._store.engine, self._stopped):
+                    self.hears = True
+                    self._changed()
+            except Exception as error:  # the server restarts, or the network is away
+                log.warning("changes by other processes are not heard now: %s", type(error).__name__)
+            self.hears = False
+            self._stopped.wait(RETRY)
+
+
+POSTGRES = "postgresql://"
+
+
+def engine_for(address: Path | str) -> Engine:
+    """The engine of a database file, or of a server's address."""
+    if isinstance(address, Path):
+        return sqlite.engine_for(address)
+    if address.startswith(POSTGRES):
+        from assay.store import postgres
+
+        return postgres.engine_for(address)
+    raise UserError(f"The setting `state` must be empty or begin with {POSTGRES}.")
+
+
+def _of(connection: Connection | Engine) -> ModuleType:
+    """The module of this connection's database."""
+    if connection.dialect.name == "sqlite":
+        return sqlite
+    from assay.store import postgres
+
+    return postgres
+
+
+def copy_into(connection: Connection, path: Path) -> None:
+    """Copy the whole database to a file; safe during concurrent writes."""
+    _of(connection).copy_into(connection, path)
+
+
+def continue_numbering(connection: Connection) -> None:
+    """Number new rows after those that were inserted with their numbers."""
+    _of(connection).continue_numbering(connection)
+
+
+def discard_erased(connection: Connection) -> bool:
+    """Discard what the database keeps of erased rows; False if readers prevent that now."""
+    return _of(connection).discard_erased(connection)
+
+
+def hold_lock(engine: Engine, name: str) -> AbstractContextManager[None]:
+    """Hold a lock of this name, which processes on other machines see where the database is on a server."""
+    return _of(engine).hold_lock(engine, name)
+
+
+def flush_of(engine: Engine) -> FileFlush | None:
+    """What flushes commits that did not wait for the disk; None where every commit waits."""
+    return _of(engine).flush_of(engine)
+
+
+def changes(engine: Engine, stopped: threading.Event) -> Iterator[None]:
+    """Yield after others have written to the database, until `stopped` is set. Several writes may be told as one."""
+    return _of(engine).changes(engine, stopped)

@@ -1,16 +1,20 @@
-"""Paged and counted document listings for any number of documents. Reads take a `Scope`."""
+"""Paged and counted document listings for any number of documents, and documents by the names that people give them. Reads take
+a `Scope`."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, or_, select
 
 from assay.core.access import Base, Scope
 from assay.core.codec import from_json
+from assay.core.errors import UserError
 from assay.core.formats import PAGED_FORMATS
 from assay.core.types import Section
 from assay.store.database import Store
@@ -194,3 +198,20 @@ def sums(store: Store, base: Base, scope: Scope) -> Sums:
         rows = connection.execute(grouped).all()
     languages = {row[0]: row[4] for row in sorted(rows, key=lambda row: (-row[4], row[0] or "")) if row[0]}
     return Sums(sum(row[1] for row in rows), sum(row[2] for row in rows), sum(row[3] for row in rows), languages)
+
+
+def named(name: str, entries: Sequence[Entry]) -> list[Entry]:
+    """The documents that match this name; a name may match several, and a folder name matches everything below it."""
+    if not name.strip():
+        raise UserError("A document's name cannot be empty. `assay sources` lists them.")
+    wanted = os.path.realpath(name if not name.startswith("~/") else Path.home() / name[2:])
+    for fits in (
+        lambda entry: entry.id == name or entry.uri in {name, wanted},
+        lambda entry: Path(entry.uri).is_relative_to(wanted),
+        lambda entry: entry.name == name,
+        lambda entry: entry.title.casefold() == name.casefold(),
+    ):
+        found = [entry for entry in entries if fits(entry)]
+        if found:
+            return found
+    raise UserError(f"There is no document called {name!r}. `assay sources` lists them.")

@@ -33,8 +33,7 @@ from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
 from assay.store import place_lists
 from assay.store.database import Store
-from assay.store.dialect import insert_new, one_of
-from assay.store.dialect import Prepared
+from assay.store.dialect import Prepared, insert_new, one_of
 from assay.store.runs import records
 from assay.store.schema import bases, documents, leftovers, tables, texts
 from assay.tables.labels import TableLabels, passage_context, table_labels

@@ -12,9 +12,7 @@ from sqlalchemy import RowMapping, and_, bindparam, case, delete, func, insert, 
 from assay.core.access import Base, Principal
 from assay.core.errors import Missing
 from assay.store.database import Store
-from assay.store.runs.underway import FREE
-from assay.store.runs.underway import is_elsewhere
-from assay.store.runs.underway import lease
+from assay.store.runs.underway import FREE, is_elsewhere, lease
 from assay.store.schema import job_files, jobs
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"

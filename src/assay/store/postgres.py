@@ -15,8 +15,8 @@ from sqlalchemy.ext.compiler import compiles
 
 from assay.core.errors import UserError
 from assay.store import schema, sqlite
-from assay.store.schema import copy_rows
 from assay.store.dialect import WRITES, json_length, json_text, one_of, writing
+from assay.store.schema import copy_rows
 
 WRITERS = 0x617373_6179  # the advisory lock that every write transaction takes
 CONNECT = 10  # seconds

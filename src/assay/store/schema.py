@@ -7,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Float,
     ForeignKey,
     Index,
@@ -17,6 +18,8 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    insert,
+    select,
     text,
 )
 
@@ -358,3 +361,17 @@ vector_sources = Table(  # the documents whose text a vector was made of, whatev
     Column("owner", String, nullable=False),
     Index("sources_by_owner", "owner", "digest"),
 )
+
+
+BATCH = 500  # rows at once
+
+
+def copy_rows(source: Connection, target: Connection) -> dict[str, int]:
+    """Copy the rows of all tables to another database, those that others refer to first. Returns their number by table."""
+    copied: dict[str, int] = {}
+    for table in schema.sorted_tables:
+        copied[table.name] = 0
+        for rows in source.execute(select(table)).mappings().partitions(BATCH):
+            target.execute(insert(table), [dict(row) for row in rows])
+            copied[table.name] += len(rows)
+    return copied

@@ -13,8 +13,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.ext.compiler import compiles
 
-from assay.store.dialect import WRITES, Write, json_length, json_text, one_of
-from assay.store.dialect import FileFlush
+from assay.store.dialect import WRITES, FileFlush, Write, json_length, json_text, one_of
 
 DEFER_FOREIGN_KEYS = "PRAGMA defer_foreign_keys = ON"
 WAL_ATTEMPTS = 100  # 2 seconds

@@ -16,8 +16,7 @@ from assay.agent.steps.check import edit
 from assay.core.events import Event
 from assay.core.run import Run
 from assay.core.synthesis import EXPERT, Pipeline
-from assay.synthesis import state
-from assay.synthesis.stages import audience, compare, coverage, describe, narrate, plan, read, search, settle
+from assay.synthesis import audience, compare, coverage, describe, narrate, plan, read, search, settle, state
 
 PASSES = 2  # the second pass reads again what the first covered thinly
 

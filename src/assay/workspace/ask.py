@@ -35,8 +35,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Document
-from assay.governance.reviewing import any_review
-from assay.governance.reviewing import review_requirement
+from assay.governance.reviewing import any_review, review_requirement
 from assay.governance.spans import export_spans
 from assay.index.search_filter import count_left_out
 from assay.models.factory import has_model

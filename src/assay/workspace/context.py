@@ -13,10 +13,8 @@ from assay.core.errors import UserError
 from assay.core.run import Run
 from assay.store import documents, facts
 from assay.store.access import grants
-from assay.store.blobs import Blobs, open_blobs
+from assay.store.blobs import Blobs, Uploads, open_blobs, open_uploads
 from assay.store.database import open_cache
-from assay.store.blobs import Uploads
-from assay.store.blobs import open_uploads
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -26,8 +24,8 @@ if TYPE_CHECKING:
     from assay.index.protocol import Index, IndexEngine
     from assay.index.retrieve import SearchContext, Shelf
     from assay.language.glossary import Glossary
-    from assay.models.llm import AnswerModel
     from assay.models.embedder import Embedder
+    from assay.models.llm import AnswerModel
     from assay.store.database import Store
     from assay.store.documents import Entry, Traits
 

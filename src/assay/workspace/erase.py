@@ -22,10 +22,8 @@ from assay.ingest.forget import forget_originals, forget_vectors
 from assay.ingest.pipeline import synchronise_index
 from assay.store import documents, embedding_cache, erasure, jobs, schema
 from assay.store.access import grants, members
-from assay.store.access import members
-from assay.store.database import plain_errors
+from assay.store.database import discard_erased, plain_errors
 from assay.store.documents import Entry
-from assay.store.database import discard_erased
 from assay.store.schema import bases, leftovers, runs, threads
 from assay.store.schema import members as people
 from assay.workspace.context import WorkspaceContext

@@ -15,11 +15,10 @@ from assay.core.run import Run
 from assay.core.settings import Settings, hider
 from assay.core.types import Usage
 from assay.models.capability import Capability, probe
+from assay.models.cost import parse_prices, price_of
 from assay.models.factory import NO_MODEL, is_measured_as_judge, is_provider, llm_for, model_hosts, models_by_role
 from assay.models.llm import LLM, Role
 from assay.models.meter import ConcurrencyLimit, ConnectedModel, Meter, StoreLedger
-from assay.models.cost import parse_prices
-from assay.models.cost import price_of
 from assay.store import facts
 from assay.store.runs.budgets import Ceilings
 from assay.workspace.context import WorkspaceContext

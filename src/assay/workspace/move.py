@@ -7,16 +7,12 @@ from pathlib import Path
 from assay.core.errors import UserError
 from assay.core.settings import secret
 from assay.governance.backup import backup, hold_writer_locks
-from assay.index.factory import index_engine
+from assay.index.factory import copy_index, index_engine
 from assay.index.lease import lease_path
-from assay.index.factory import copy_index
 from assay.store import jobs
 from assay.store.access import grants
-from assay.store.blobs import copy_blobs, open_blobs
-from assay.store.database import open_store, state_address
-from assay.store.database import move_state
-from assay.store.blobs import is_bucket
-from assay.store.blobs import open_uploads
+from assay.store.blobs import copy_blobs, is_bucket, open_blobs, open_uploads
+from assay.store.database import move_state, open_store, state_address
 from assay.workspace.context import WorkspaceContext
 
 

@@ -15,8 +15,7 @@ from assay.core.run import Run
 from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Document, Outcome
 from assay.governance import reviewing
-from assay.governance.reviewing import Reviewer
-from assay.governance.reviewing import redact_event
+from assay.governance.reviewing import Reviewer, redact_event
 from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
@@ -300,8 +299,7 @@ async def notify_reviewers(context: WorkspaceContext, seconds: float) -> int:
     settings = context.settings
     if not settings.review_webhook:
         return 0
-    from assay.governance.reviewing import Webhook
-    from assay.governance.reviewing import build_message
+    from assay.governance.reviewing import Webhook, build_message
 
     hook = Webhook(settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle)
     waiting = reviews.not_notified(context.store)

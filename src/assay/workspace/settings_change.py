@@ -15,8 +15,7 @@ from pydantic import SecretStr
 from assay.core.errors import UserError
 from assay.core.events import Checkpoint, SettingChanged
 from assay.core.settings import FILE, PREFIX, Settings, changed_settings, load_settings, shown_value, write_settings
-from assay.governance.reviewing import parse_reviewers
-from assay.governance.reviewing import parse_policy
+from assay.governance.reviewing import parse_policy, parse_reviewers
 from assay.store.runs import records
 from assay.workspace.ask import parse_checkpoints
 from assay.workspace.context import WorkspaceContext

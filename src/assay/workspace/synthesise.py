@@ -16,9 +16,9 @@ from assay.models.llm import Role
 from assay.store.documents import READY
 from assay.store.runs import forecasts, records, visibility
 from assay.store.runs.forecasts import Amount, PastWork, WorkEstimate, WorkKind
+from assay.synthesis import account as accounts
 from assay.synthesis import forecast as synthesis_forecast
 from assay.synthesis.forecast import SynthesisForecast
-from assay.synthesis.output import account as accounts
 from assay.workspace import forecast, forecast_text, model_roles
 from assay.workspace.ask import continue_run, record
 from assay.workspace.context import WorkspaceContext

@@ -36,11 +36,9 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Evidence, Hit, Passage
 from assay.language.injection import is_suspicious
-from assay.models.llm import AnswerModel
-from assay.models.llm import Role
+from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.llm import AnswerModel, Role
 from assay.models.meter import NoReply
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fit_to_tokens
 from assay.prompts import context_label, fence
 
 ONE_SHOT = 8  # passages that go to the writer as they are

@@ -20,9 +20,9 @@ from assay.core.types import Plan, PlanStep
 from assay.language import dates
 from assay.language.glossary import describe_measures
 from assay.language.terms import content_terms, stop_words
+from assay.models.cost import estimate_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.cost import estimate_tokens
 
 MOST = 6  # steps per plan
 PLANS = 3  # plans per run, at most

@@ -43,7 +43,7 @@ async def read_evidence(run: Run, context: RunContext, question: str, first: Seq
         weighed = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
     places = {passage: place for place, passage in enumerate(first)}
     weighed = sorted(weighed, key=lambda each: places.get(each.passage.id, len(places)))
-    found = extracts.pieces(extracts.best_passages(weighed), context.document)
+    found = extracts.worth_reading(question, extracts.pieces(extracts.best_passages(weighed), context.document))
     model = context.tool_context.search_context.answer_model
     readings = await model.read(question, [each.text for each in found]) if model else None
     read = extracts.read_pieces(question, found, readings)

@@ -35,9 +35,9 @@ from assay.index.search_filter import filter_for
 from assay.language import dates
 from assay.language.injection import is_suspicious
 from assay.language.terms import content_terms, fold_case
+from assay.models.cost import estimate_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.cost import estimate_tokens
 
 HINTS = {
     Eagerness.sparing: "The person wants few searches: prefer lookup.",

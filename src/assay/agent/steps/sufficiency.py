@@ -60,7 +60,7 @@ class Sufficiency(BaseModel):
     surprise: bool = False
 
 
-def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
+def sufficiency(run: Run, context: RunContext) -> AsyncIterator[Event]:
     return judge_by_model(run, context) if run.asked.has_model else judge_by_rule(run, context)
 
 

@@ -22,10 +22,9 @@ from assay.language import facts
 from assay.language.injection import is_suspicious
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fit_to_tokens
 
 SHOWN = 1200  # tokens of the conversation shown to a model
 LONGEST = 400  # characters of a question

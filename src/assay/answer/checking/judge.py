@@ -24,12 +24,10 @@ from assay.language.dates import with_weekday
 from assay.language.glossary import Glossary, describe_measures
 from assay.language.injection import note_taint
 from assay.language.quotation import lies_in, locate_quote, stands, within
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.models.replies import list_schema
-from assay.models.replies import object_schema
-from assay.models.cost import estimate_tokens
-from assay.models.cost import fit_to_tokens
+from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
 from assay.tables import derive
 

@@ -98,7 +98,6 @@ def format_cell(cell: Cell, column: str = "") -> str:
 
 def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
-    from assay.governance.reports.thresholds import alerts
-    from assay.governance.reports.thresholds import dashboard
+    from assay.governance.reports.thresholds import alerts, dashboard
 
     typer.echo(alerts() if file is MonitoringFile.alerts else dashboard(), nl=False)

@@ -165,8 +165,7 @@ def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | N
 def _blobs(place: str, folder: Path, *, offline: bool) -> tuple[bool | None, str]:
     """Whether originals can be kept there, and what the place does not promise."""
     from assay.core.errors import AssayError
-    from assay.store.blobs import open_blobs
-    from assay.store.blobs import is_bucket
+    from assay.store.blobs import is_bucket, open_blobs
 
     if offline and is_bucket(place):
         return None, f"{place} was not tried: --offline"

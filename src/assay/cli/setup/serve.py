@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from filelock import BaseFileLock
 
-    from assay.serve.state import ServeOptions
     from assay.serve.process import WorkerProcesses
+    from assay.serve.state import ServeOptions
     from assay.workspace.facade import Workspace as Opened
 
 LOCK = ".serve.lock"
@@ -75,8 +75,8 @@ def serve(
     from assay.core.access import LOCAL
     from assay.core.errors import UserError
     from assay.serve.guard import load_token
-    from assay.serve.state import ServeOptions
     from assay.serve.process import WorkerProcesses
+    from assay.serve.state import ServeOptions
     from assay.workspace.facade import open_workspace
 
     serving = ServeOptions(
@@ -191,7 +191,7 @@ def _run(
     with workers:
         ServerProcess(make_app(server), server, access_log=access_log, ready=ready).run([listening])
     say("Closed. Unfinished runs continue when the server starts again.")
-    if server.engine.stuck:  # the interpreter would wait for that thread; its work is resumed later
+    if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
         os._exit(0)
 
 

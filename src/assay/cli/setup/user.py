@@ -36,7 +36,6 @@ def add(
     """Add a person. Asks for a password, unless one comes on standard input."""
     from assay.core.access import LOCAL
     from assay.store.access import members
-    from assay.store.access import members
     from assay.workspace.facade import open_workspace
 
     name, groups = whole(name), list(map(whole, group or ()))
@@ -117,7 +116,6 @@ def remove(
 ) -> None:
     """Remove a person. Their keys and sessions end at once. What they own goes to somebody else, or stays under a name that
     nobody can have: give that name to this command to hand it over later."""
-    from assay.store.access import members
     from assay.store.access import members
     from assay.workspace.facade import open_workspace
 

@@ -56,7 +56,7 @@ def worker(
         asyncio.run(_work(server, with_server=with_server))
         if not with_server:
             say("Ended. Unfinished runs are taken up by another worker, or by the next one.")
-        if server.engine.stuck:  # the interpreter would wait for that thread; its work is resumed later
+        if server.background.stuck:  # the interpreter would wait for that thread; its work is resumed later
             os._exit(0)
 
 

@@ -51,7 +51,7 @@ def _run_in(folder: Path) -> str:
 
 def save(account: Synthesis, folder: Path, document: Callable[[str], Document | None]) -> None:
     """Write page, text and data. Each is written atomically, the data first, since it identifies the folder's run."""
-    from assay.synthesis.output.render import html, markdown
+    from assay.synthesis.render import html, markdown
 
     check_folder(folder, account.run)
     files = {

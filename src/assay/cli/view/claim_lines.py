@@ -9,8 +9,7 @@ from assay.answer import claim_details, compose, render
 from assay.answer.checking.judge import Rulings
 from assay.core.events import Checked, Event, ModelReplied
 from assay.core.events.describe import LONGEST
-from assay.models.replies import UnreadableReply
-from assay.models.replies import read
+from assay.models.replies import UnreadableReply, read
 
 if TYPE_CHECKING:
     from assay.core.run import Run

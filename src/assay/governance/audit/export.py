@@ -26,9 +26,7 @@ from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Document, Usage, file_name
 from assay.governance.audit.check import MANIFEST, PROOF, QUOTATIONS, RECORDS, SIGNATURE
-from assay.governance.audit.witness import AuditContext
-from assay.governance.audit.witness import audit_context
-from assay.governance.audit.witness import seal
+from assay.governance.audit.witness import AuditContext, audit_context, seal
 from assay.store import documents
 from assay.store.database import Store
 from assay.store.runs import budgets, seals

@@ -11,8 +11,7 @@ from sqlalchemy import Connection, Select, delete, exists, select, update
 
 from assay.core.errors import UserError
 from assay.core.events import WORKSPACE, Erased
-from assay.store.database import Store
-from assay.store.database import discard_erased
+from assay.store.database import Store, discard_erased
 from assay.store.erasure import notes_about
 from assay.store.runs import records
 from assay.store.runs.reviews import supersede

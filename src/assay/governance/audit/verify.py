@@ -10,18 +10,22 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from assay.core.codec import START
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import WORKSPACE
-from assay.governance.audit import witness
-from assay.governance.audit.witness import is_signed_by
-from assay.governance.audit.witness import is_signed_erasure
-from assay.governance.audit.verify import StoredRecord
-from assay.governance.audit.verify import classify_difference
+from assay.governance.audit.witness import (
+    MARK,
+    WitnessLine,
+    file_size,
+    is_signed_by,
+    is_signed_erasure,
+    read_heads,
+    read_records,
+)
 from assay.store.database import DAMAGED, Store
 from assay.store.runs import seals
 from assay.store.runs.chains import (
@@ -102,7 +106,7 @@ def _verify(
 ) -> Verification:
     begun = time.monotonic()
     # Taken before the records are read, so that records sealed meanwhile do not count as missing.
-    size = witness.file_size(place) if place else 0
+    size = file_size(place) if place else 0
     with store.read() as connection, reading(connection):
         sealed, wrong = _check_heads(connection, place, size, keys)
         upto, signers = (sealed.n, set(keys) or {sealed.key}) if sealed else (0, set[str]())
@@ -180,7 +184,7 @@ def _lenient_text(connection: Connection) -> Iterator[None]:
 
 def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[RecordFault]:
     """The first record that differs from the witness or, after the end of the witness, from its link."""
-    witnessed = witness.read_records(place, size) if place else iter(())
+    witnessed = read_records(place, size) if place else iter(())
     link, before = START, 0
     for row in _stored_records(connection):
         line = next(witnessed, None)
@@ -293,7 +297,7 @@ def _single_run_faults(
     """The same for one run: its chain, and each of its records against the witness."""
     rows = [RecordRow(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
     entry = connection.execute(text("SELECT delivered, gated, who FROM runs WHERE id = :run"), {"run": run}).first()
-    own = [each for each in witness.read_records(place, size) if each.run == run] if place else []
+    own = [each for each in read_records(place, size) if each.run == run] if place else []
     if not rows and not own and entry is None:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
     by_place = {row.seq: row for row in rows}
@@ -337,7 +341,7 @@ def _check_heads(
         if own:
             wrong.append("the second place has lost its witness")
         return None, _as_faults(wrong)
-    last = _last_valid_seal(connection, witness.read_heads(place, size), workspace, keys, wrong, "in the second place")
+    last = _last_valid_seal(connection, read_heads(place, size), workspace, keys, wrong, "in the second place")
     return (LastSeal(last.n, last.at, str(place), last.key) if last else None), _as_faults(wrong)
 
 
@@ -386,3 +390,68 @@ def _counts(connection: Connection, run: str) -> tuple[int, int, int]:
         {"run": run} if run else {},
     ).one()
     return counted[0], counted[1], max(counted[0] - counted[2], 0)
+
+
+class StoredRecord(NamedTuple):
+    """A record as it is in the store, with its number among all records."""
+
+    n: int
+    run: str
+    seq: int
+    hash: str
+    link: str
+    digest: str
+
+    @property
+    def mark(self) -> str:
+        return str(self.digest)[:MARK]
+
+
+def classify_difference(
+    connection: Connection, here: StoredRecord, line: WitnessLine, place: Path | None, size: int
+) -> RecordFault:
+    """What happened at the first record where store and witness differ. Everything before it agrees. So a record that only
+    the witness has was removed, and one that only the store has was inserted. Records are matched by run and payload,
+    since their numbers may have changed."""
+    if (here.n, here.run, here.seq, here.mark) == (line.n, line.run, line.seq, line.mark):
+        return RecordFault(line.run, line.seq, FaultKind.changed, line.n)
+    counts = _in_witness(place, size, line, here) if place else (1, 0)
+    ours = _in_store(connection, line.run, line.mark, line.n) >= counts[0]
+    theirs = counts[1] > 0 and counts[1] >= _in_store(connection, here.run, here.mark, line.n)
+    if type(here.n) is not int or here.n < line.n:
+        return RecordFault(str(here.run), _int(here.seq), FaultKind.reordered if theirs else FaultKind.inserted, line.n)
+    if not ours and not _any_left(connection, line.run):
+        return RecordFault(line.run, line.seq, FaultKind.run_removed, line.n)
+    if not ours:
+        what = FaultKind.removed if theirs or here.n != line.n else FaultKind.changed
+        return RecordFault(line.run, line.seq, what, line.n)
+    if theirs:
+        return RecordFault(line.run, line.seq, FaultKind.reordered, line.n)
+    return RecordFault(str(here.run), _int(here.seq), FaultKind.inserted, line.n)
+
+
+def _in_store(connection: Connection, run: str, mark: str, n: int) -> int:
+    """How many records from number `n` on have this run and payload. Equal payloads may occur more than once."""
+    return connection.scalar(
+        text("SELECT count(*) FROM records WHERE run = :run AND substr(digest, 1, :mark) = :digest AND n >= :n"),
+        {"run": run, "mark": MARK, "digest": mark, "n": n},
+    )
+
+
+def _any_left(connection: Connection, run: str) -> bool:
+    return connection.execute(text("SELECT 1 FROM records WHERE run = :run LIMIT 1"), {"run": run}).first() is not None
+
+
+def _in_witness(place: Path, size: int, line: WitnessLine, here: StoredRecord) -> tuple[int, int]:
+    """How often the witness lists each of the two, from the first difference on."""
+    keys = ((line.run, line.mark), (here.run, here.mark))
+    counts = [0, 0]
+    for each in read_records(place, size):
+        if each.n >= line.n:
+            for at, key in enumerate(keys):
+                counts[at] += (each.run, each.mark) == key
+    return counts[0], counts[1]
+
+
+def _int(value: Any) -> int:
+    return value if type(value) is int else -1

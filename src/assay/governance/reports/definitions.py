@@ -10,7 +10,19 @@ from statistics import mean
 from assay.core.events import Planned
 from assay.core.run import Run
 from assay.governance.reports import ReportKind
-from assay.governance.reports.figures import RunFigures, figures
+from assay.governance.reports.figures import (
+    ForecastAccuracy,
+    RoleSpending,
+    RunFigures,
+    RunGroup,
+    ToolWeek,
+    cap_share,
+    figures,
+    group_by_week,
+    override_share,
+    unusual_runs,
+    unusual_weeks,
+)
 from assay.governance.reports.report import (
     OUTLIERS,
     Cell,
@@ -22,15 +34,6 @@ from assay.governance.reports.report import (
     render_report,
     share,
 )
-from assay.governance.reports.figures import ForecastAccuracy
-from assay.governance.reports.figures import RoleSpending
-from assay.governance.reports.figures import RunGroup
-from assay.governance.reports.figures import ToolWeek
-from assay.governance.reports.figures import cap_share
-from assay.governance.reports.figures import group_by_week
-from assay.governance.reports.figures import override_share
-from assay.governance.reports.figures import unusual_runs
-from assay.governance.reports.figures import unusual_weeks
 from assay.governance.reports.thresholds import BY_NAME, DAYS, THRESHOLDS, Threshold, format_figure, quantile
 from assay.store.database import Store
 from assay.store.runs import figures as store_figures

@@ -1,14 +1,20 @@
-"""Figures of runs, computed from their records in order. Pure. Used by reports and monitoring."""
+"""Figures of runs, computed from their records in order, and what the rows of reports are about: runs of a week or of a kind,
+calls of a tool in a week, forecasts of a kind of work. Pure. Used by reports and monitoring."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from itertools import groupby
+from statistics import mean
 
 from assay.core.events import BUDGETS
-from assay.store.runs.figures import Fact
+from assay.governance.reports.report import find_outliers, group_by, iso_week, iso_weeks, median_or_none, share
+from assay.governance.reports.thresholds import BY_NAME
+from assay.store.runs.figures import Fact, ForecastOutcome, Spent
 from assay.store.runs.records import IDLE, LONGEST
 
 CAPS = frozenset(reason.value for reason in BUDGETS)  # the search ended because a limit was reached
@@ -149,3 +155,157 @@ def figures(facts: Iterable[Fact]) -> Iterator[RunFigures]:
             made.who, made.started = fact.who, fact.started
             made.add(fact)
         yield made
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs that share a row: those of a week, or of a kind of question."""
+
+    name: str
+    runs: Sequence[RunFigures]
+    spent: Mapping[str, Spent]
+
+    @cached_property
+    def payments(self) -> list[Spent]:
+        """One for each run; empty for a run that spent nothing."""
+        return [self.spent.get(run.id, Spent()) for run in self.runs]
+
+    @cached_property
+    def states(self) -> Counter[str]:
+        return Counter(run.state for run in self.runs)
+
+    @property
+    def delivered_seconds(self) -> list[float]:
+        return [run.seconds for run in self.runs if run.delivered]
+
+    @property
+    def rounds(self) -> list[float]:
+        return [float(run.rounds) for run in self.runs]
+
+    @property
+    def median_seconds(self) -> float | None:
+        return median_or_none([run.seconds for run in self.runs])
+
+    @property
+    def mean_rounds(self) -> float | None:
+        return mean(self.rounds) if self.runs else None
+
+    @property
+    def mean_tokens(self) -> float | None:
+        return mean(each.tokens_in + each.tokens_out for each in self.payments) if self.runs else None
+
+    @property
+    def cap_share(self) -> float | None:
+        return cap_share(self.runs)
+
+
+@dataclass(frozen=True)
+class RoleSpending:
+    """What one role of the models has cost, of `everything` in `runs` runs with a model."""
+
+    role: str
+    spent: Spent
+    runs: int
+    everything: Spent
+
+    @property
+    def tokens(self) -> int:
+        return self.spent.tokens_in + self.spent.tokens_out
+
+    @property
+    def per_run(self) -> float | None:
+        return self.spent.calls / self.runs if self.runs else None
+
+    @property
+    def share(self) -> float | None:
+        return share(self.tokens, self.everything.tokens_in + self.everything.tokens_out)
+
+
+def group_by_week(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) -> list[RunGroup]:
+    groups = group_by(runs, lambda run: iso_week(run.started))
+    return [RunGroup(week, groups.get(week, []), spent) for week in iso_weeks(run.started for run in runs)]
+
+
+def cap_share(runs: Sequence[RunFigures]) -> float | None:
+    """The share of runs with a model whose search ended because a limit was reached."""
+    with_model = [run for run in runs if run.by == "model"]
+    return share(sum(run.capped for run in with_model), len(with_model))
+
+
+def override_share(runs: Sequence[RunFigures]) -> float | None:
+    """Answers that a reviewer edited or rejected, of all that reviewers have settled; None if there are none. An answer counts
+    once, however many decisions were made on it."""
+    settled = [run for run in runs if run.settled]
+    return share(sum(run.overridden for run in settled), len(settled))
+
+
+@dataclass(frozen=True)
+class ToolWeek:
+    """The calls of one tool in one week. `unusual` and `unusual_runs` are outliers among all weeks and all runs."""
+
+    week: str
+    tool: str
+    runs: Sequence[RunFigures]
+    unusual: bool
+    unusual_runs: frozenset[str]
+
+    @cached_property
+    def counts(self) -> list[int]:
+        return [run.tools[self.tool] for run in self.runs]
+
+    @property
+    def errors(self) -> int:
+        return sum(run.errors.get(self.tool, 0) for run in self.runs)
+
+    @property
+    def error_rate(self) -> float | None:
+        return share(self.errors, sum(self.counts))
+
+    @property
+    def remarks(self) -> str:
+        strange = [run.id for run in self.runs if run.id in self.unusual_runs]
+        remarks = [
+            *(["calls"] if self.unusual else []),
+            *(["error rate"] if BY_NAME["tool_errors"].breached(self.error_rate) else []),
+            *([f"runs {', '.join(strange[:3])}{' …' if len(strange) > 3 else ''}"] if strange else []),
+        ]
+        return "; ".join(remarks)
+
+
+def unusual_weeks(calls: Sequence[int]) -> tuple[bool, ...]:
+    """The first and the last week may be partial: few calls in them mean nothing, many calls do."""
+    centre = median_or_none(calls) or 0
+    edges = (0, len(calls) - 1)
+    return tuple(odd and (at not in edges or calls[at] > centre) for at, odd in enumerate(find_outliers(calls)))
+
+
+def unusual_runs(runs: Iterable[RunFigures], tool: str) -> frozenset[str]:
+    """The runs that called a tool far more often, or less often, than others did."""
+    called = [run for run in runs if run.tools.get(tool)]
+    odd = find_outliers([run.tools[tool] for run in called])
+    return frozenset(run.id for run, is_odd in zip(called, odd, strict=True) if is_odd)
+
+
+@dataclass(frozen=True)
+class ForecastAccuracy:
+    """The forecasts of one kind of work, compared with what came of them, in one measure."""
+
+    kind: str
+    measure: str
+    forecasts: Sequence[ForecastOutcome]
+
+    @cached_property
+    def outcomes(self) -> list[tuple[float, float, float, float]]:
+        """Low, likely, high and actual, of every forecast that has them."""
+        return [
+            (low, likely, high, came)
+            for each in self.forecasts
+            if (came := (each.came or {}).get(self.measure)) is not None
+            if (likely := (forecast := each.foreseen.get(self.measure) or {}).get("likely")) is not None
+            if (low := forecast.get("low", likely)) is not None
+            if (high := forecast.get("high", likely)) is not None
+        ]
+
+    @property
+    def within(self) -> float | None:
+        return share(sum(low <= came <= high for low, _, high, came in self.outcomes), len(self.outcomes))

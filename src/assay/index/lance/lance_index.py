@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -20,7 +22,6 @@ from assay.core.types import Hit, Row
 from assay.index.encoding import query_vector, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
-from assay.index.lance.tables import TablePlace
 from assay.index.lance.read import (
     MemoryLimits,
     TableSnapshot,
@@ -45,8 +46,9 @@ from assay.index.lance.rows import (
     with_label,
 )
 from assay.index.lance.sql import compile, literal
-from assay.index.lance.tables import build_indices, damaged, open_table
+from assay.index.lance.tables import TablePlace, build_indices, damaged, open_table
 from assay.index.lance.words import query_terms
+from assay.index.lease import lease_path, shared_lease
 from assay.index.protocol import NO_INDEX
 
 if TYPE_CHECKING:
@@ -366,3 +368,34 @@ async def drop_index(place: TablePlace, base_id: str, *, lock_timeout: float = 6
     name = table_name(base_id)
     async with place.lock(name, lock_timeout):
         await place.drop(name)
+
+
+@dataclass(frozen=True, slots=True)
+class LanceEngine:
+    """With a `database`, writers on other machines are kept apart by its locks."""
+
+    workspace: Path
+    place: TablePlace
+    database: str = ""
+
+    async def versions(self) -> dict[str, str]:
+        from importlib.metadata import version
+
+        return {"LanceDB": version("lancedb"), **await self.place.check()}
+
+    def limits(self) -> tuple[str, ...]:
+        return self.place.limits()
+
+    def exists(self, base_id: str) -> bool:
+        return self.place.find(table_name(base_id)) is not None
+
+    async def open(self, base_id: str, dim: int, *, create: bool = False) -> LanceIndex:
+
+        return await open_index(self.place, base_id, dim, create=create)
+
+    async def drop(self, base_id: str) -> None:
+
+        await drop_index(self.place, base_id)
+
+    def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
+        return shared_lease(lease_path(self.workspace, base_id), self.database, f"lance {base_id}", patience)

@@ -16,8 +16,8 @@ import numpy as np
 
 from assay.core.types import Scalar
 from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range, matches
-from assay.index.protocol import Vectors
 from assay.index.lance.words import WordBlock, WordWeights, bm25, joined, word_weights
+from assay.index.protocol import Vectors
 
 SPARSE = 0.25  # below this share of matching rows, gathering them is cheaper than multiplying all
 NARROW = 1e-5  # wider than the rounding error of a float32 product, so that no tie is missed

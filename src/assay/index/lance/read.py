@@ -12,7 +12,6 @@ import numpy as np
 from assay.core.types import Hit
 from assay.index.filters import EVERYTHING, Filter
 from assay.index.lance import matrix
-from assay.index.lance.tables import TablePlace
 from assay.index.lance.rows import (
     IN_MEMORY,
     PAYLOAD,
@@ -26,6 +25,7 @@ from assay.index.lance.rows import (
     vectors_of,
 )
 from assay.index.lance.sql import compile
+from assay.index.lance.tables import TablePlace
 
 if TYPE_CHECKING:
     import pyarrow as pa

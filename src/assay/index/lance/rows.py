@@ -12,11 +12,10 @@ from pydantic_core import from_json
 from assay.core.errors import StoreError
 from assay.core.types import Hit, Passage, Row, Scalar
 from assay.index.encoding import row_vector
-from assay.index.protocol import HitList
-from assay.index.protocol import Vectors
 from assay.index.lance import matrix
 from assay.index.lance.sql import COLUMNS, exact, folded, has_column
 from assay.index.lance.words import WordBlock, pack_terms, word_block
+from assay.index.protocol import HitList, Vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa

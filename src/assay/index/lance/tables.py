@@ -1,20 +1,32 @@
-"""Creates and opens Lance tables, wherever they are."""
+"""Lance tables: where they are kept (a folder or a bucket), and how they are created and opened."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.machinery
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.index.encoding import require_dimensions
-from assay.index.lance.tables import load_lancedb
-from assay.index.lance.tables import TablePlace
 from assay.index.lance.rows import schema
+from assay.index.lease import file_lease, shared_lease
 from assay.index.protocol import NO_INDEX
+from assay.store.blobs import check_bucket, endpoint, is_unencrypted, keeps_versions, open_bucket, plain_errors
 
 if TYPE_CHECKING:
     from lancedb.table import AsyncTable
+    from obstore.store import S3Store
 
 
 async def connect(address: str, options: dict[str, str] | None = None) -> Any:
@@ -65,3 +77,311 @@ def damaged(place: TablePlace, error: Exception) -> StoreError:
         f"The search index in {place.address} cannot be used ({reason}). {elsewhere}Nothing is lost with it: "
         "run `assay reindex` to build it again from the documents."
     )
+
+
+REMOTE = ("lance_namespace", "lance_namespace_urllib3_client")
+
+
+class _Placeholder(ModuleType):
+    """A module in which every name is an empty class."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []  # makes it a package
+
+    def __getattr__(self, name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = type(name, (Exception,), {})
+        setattr(self, name, made)
+        return made
+
+
+class _Finder:
+    """A meta path finder for the placeholders only."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        here = name.partition(".")[0] in REMOTE
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if here else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Placeholder(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def load_lancedb() -> ModuleType:
+    """lancedb, imported with placeholders unless it, or its client, is already imported."""
+    if "lancedb" in sys.modules or any(name in sys.modules for name in REMOTE):
+        return importlib.import_module("lancedb")
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+    try:
+        loaded = importlib.import_module("lancedb")
+    except Exception:
+        _forget(("lancedb", *REMOTE))
+        sys.meta_path.remove(finder)  # type: ignore[arg-type]
+        return importlib.import_module("lancedb")
+    sys.meta_path.remove(finder)  # type: ignore[arg-type]
+    _forget(REMOTE)
+    return loaded
+
+
+def _forget(packages: Sequence[str]) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
+        del sys.modules[name]
+
+
+class TablePlace(Protocol):
+    """`name` stands for a knowledge base. `table` is its table: a table that is dropped and made again has another name, so
+    that a reader who still has the old one open cannot take the new rows for the old ones."""
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages."""
+        ...
+
+    async def check(self) -> dict[str, str]:
+        """Try whether tables can be written there. The parts that it needs and their versions, or an AssayError."""
+        ...
+
+    def limits(self) -> tuple[str, ...]:
+        """What it does less well than the contract says, a sentence each."""
+        ...
+
+    def find(self, name: str) -> str | None:
+        """The table of this name, intact or damaged; None if there is none."""
+        ...
+
+    async def connect(self) -> Any:
+        """A connection of lancedb in which tables are opened."""
+        ...
+
+    async def create(self, name: str, dim: int) -> None:
+        """Create the table with its indices: `find` finds all of it or nothing. The caller holds the lock."""
+        ...
+
+    async def drop(self, name: str) -> None:
+        """Delete the tables of this name with all their content. The caller holds the lock."""
+        ...
+
+    def lock(self, name: str, patience: float) -> AbstractAsyncContextManager[None]:
+        """Held for each write, by one process at a time, wherever it is. UserError after `patience` seconds."""
+        ...
+
+    async def files(self, table: str, part: str) -> list[str]:
+        """The names of the files in one part of a table, such as `_versions`."""
+        ...
+
+    async def flush(self, table: str, since: float) -> None:
+        """Make durable what was written since this time."""
+        ...
+
+    async def mark(self, name: str) -> None:
+        """Note that text of deleted or replaced rows may still be stored."""
+        ...
+
+    async def is_marked(self, name: str) -> bool: ...
+
+    async def unmark(self, name: str) -> None: ...
+
+    async def kept_copies(self) -> tuple[str, ...]:
+        """What the storage keeps of deleted files, a phrase each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A `TablePlace`."""
+
+    path: Path
+
+    @property
+    def address(self) -> str:
+        return str(self.path)
+
+    async def check(self) -> dict[str, str]:
+        return {}
+
+    def limits(self) -> tuple[str, ...]:
+        return ()
+
+    def find(self, name: str) -> str | None:
+        return next((path.stem for path in self._tables(name)), None)
+
+    async def connect(self) -> Any:
+        return await connect(str(self.path))
+
+    async def create(self, name: str, dim: int) -> None:
+        """In a temporary folder that is renamed into place, so that a partial table can never be opened."""
+        unfinished = self.path / f"{name}.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        await new_table(await connect(str(unfinished)), "table", dim)
+        (unfinished / "table.lance").rename(self.path / f"{name}.{uuid.uuid4().hex[:12]}.lance")
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+    async def drop(self, name: str) -> None:
+        for path in self._tables(name):
+            await asyncio.to_thread(shutil.rmtree, path)
+        await self.unmark(name)
+
+    def lock(self, name: str, patience: float) -> AbstractAsyncContextManager[None]:
+        return file_lease(self.path / f"{name}.lock", patience)
+
+    async def files(self, table: str, part: str) -> list[str]:
+        try:
+            # Not `Path / …`: joining would take as long as reading.
+            with os.scandir(f"{self.path}/{table}.lance/{part}") as entries:
+                return [entry.name for entry in entries]
+        except FileNotFoundError:
+            return []
+
+    async def flush(self, table: str, since: float) -> None:
+        await asyncio.to_thread(_flush, self.path / f"{table}.lance", since)
+
+    async def mark(self, name: str) -> None:
+        self._marker(name).touch()
+
+    async def is_marked(self, name: str) -> bool:
+        return self._marker(name).exists()
+
+    async def unmark(self, name: str) -> None:
+        self._marker(name).unlink(missing_ok=True)
+
+    async def kept_copies(self) -> tuple[str, ...]:
+        return ()
+
+    def _tables(self, name: str) -> list[Path]:
+        return sorted(self.path.glob(f"{name}.*.lance"))
+
+    def _marker(self, name: str) -> Path:
+        return self.path / f"{name}.erase"
+
+
+def _flush(table: Path, since: float) -> None:
+    """Flush (fsync) what was written since `since`: Lance leaves that to the system, which may lose power."""
+    for place in (table / "data", table / "_deletions", table / "_versions"):
+        if not place.is_dir():
+            continue
+        with os.scandir(place) as entries:
+            fresh = [entry.path for entry in entries if entry.stat().st_mtime >= since - 1]
+        for path in [*fresh, str(place)]:
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A `TablePlace`. The object `NAME.table` has the name of the table: a bucket has no rename by which a whole table could
+    appear at once.
+
+    address: s3://BUCKET/PREFIX
+    locks: the folder of the lock files, for processes on this machine
+    database: the server whose locks keep writers on other machines apart; empty where the state is in a file
+    """
+
+    address: str
+    locks: Path
+    database: str = ""
+
+    async def check(self) -> dict[str, str]:
+        from importlib.metadata import version
+
+        await asyncio.to_thread(check_bucket, self.address)
+        return {"obstore": version("obstore")}
+
+    def limits(self) -> tuple[str, ...]:
+        limits = ["Parts of an upload that was cut off stay until a rule of the bucket for such uploads deletes them."]
+        if keeps_versions(self.address):
+            limits.append(
+                "The bucket keeps old versions, and erased text in them: let a rule of the bucket delete them."
+            )
+        if is_unencrypted():
+            limits.append(f"Texts go to {endpoint()} without encryption.")
+        return tuple(limits)
+
+    def find(self, name: str) -> str | None:
+        import obstore
+
+        with plain_errors(self.address):
+            try:
+                return bytes(obstore.get(self._objects, f"{name}.table").bytes()).decode()
+            except FileNotFoundError:
+                return None
+
+    async def connect(self) -> Any:
+        return await connect(self.address.rstrip("/"), {"allow_http": "true"} if endpoint()[:5] == "http:" else None)
+
+    async def create(self, name: str, dim: int) -> None:
+        import obstore
+
+        with plain_errors(self.address):
+            await self.drop(name)  # what a process that was killed has left
+            table = f"{name}.{uuid.uuid4().hex[:12]}"
+            await new_table(await self.connect(), table, dim)
+            await obstore.put_async(self._objects, f"{name}.table", table.encode(), mode="create")
+
+    async def drop(self, name: str) -> None:
+        import obstore
+
+        with plain_errors(self.address):
+            await self._delete(f"{name}.table")  # first: nobody opens a table that is half deleted
+            listed = await obstore.list_with_delimiter_async(self._objects)
+            for table in listed["common_prefixes"]:
+                if table.startswith(f"{name}."):
+                    async for objects in obstore.list(self._objects, f"{table}/"):
+                        await obstore.delete_async(self._objects, [each["path"] for each in objects])
+        await self.unmark(name)
+
+    def lock(self, name: str, patience: float) -> AbstractAsyncContextManager[None]:
+        return shared_lease(self.locks / f"{name}.lock", self.database, f"lance table {name}", patience)
+
+    async def files(self, table: str, part: str) -> list[str]:
+        import obstore
+
+        with plain_errors(self.address):
+            listed = await obstore.list_with_delimiter_async(self._objects, f"{table}.lance/{part}/")
+        return [each["path"].rpartition("/")[2] for each in listed["objects"]]
+
+    async def flush(self, table: str, since: float) -> None:
+        """An object is durable when its upload has ended."""
+
+    async def mark(self, name: str) -> None:
+        import obstore
+
+        with plain_errors(self.address):
+            await obstore.put_async(self._objects, f"{name}.erase", b"")
+
+    async def is_marked(self, name: str) -> bool:
+        import obstore
+
+        with plain_errors(self.address):
+            try:
+                await obstore.head_async(self._objects, f"{name}.erase")
+            except FileNotFoundError:
+                return False
+        return True
+
+    async def unmark(self, name: str) -> None:
+        with plain_errors(self.address):
+            await self._delete(f"{name}.erase")
+
+    async def kept_copies(self) -> tuple[str, ...]:
+        kept = await asyncio.to_thread(keeps_versions, self.address)
+        return (f"old versions of objects in {self.address}, which the bucket keeps",) if kept else ()
+
+    @property
+    def _objects(self) -> S3Store:
+        return open_bucket(self.address)
+
+    async def _delete(self, key: str) -> None:
+        import obstore
+
+        with suppress(FileNotFoundError):
+            await obstore.delete_async(self._objects, key)

@@ -1,11 +1,15 @@
-"""HTTP routes for knowledge bases: list, create, describe, delete, readiness, and file uploads."""
+"""HTTP routes for knowledge bases: list, create, describe, delete, readiness; and for uploads: followed and cancelled by their
+owner, resumed after a restart."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from assay.core.access import Base, Scope
@@ -13,26 +17,20 @@ from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
-from assay.serve.routes.bases import job_of
-from assay.serve.document_schemas import BaseReadinessResponse
-from assay.serve.document_schemas import BaseView
-from assay.serve.document_schemas import CreateBaseRequest
-from assay.serve.document_schemas import JobView
-from assay.serve.document_schemas import UpdateBaseRequest
-from assay.serve.run_schemas import ErrorResponse
-from assay.serve.run_schemas import error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
-from assay.serve.upload_job import check_unlocked
-from assay.serve.upload_job import writable_base
+from assay.serve.document_schemas import BaseReadinessResponse, BaseView, CreateBaseRequest, JobView, UpdateBaseRequest
+from assay.serve.document_views import base_view, document_summary, job_view
+from assay.serve.run_schemas import ErrorResponse, error_responses
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
+from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
 from assay.serve.upload_files import receive_files
-from assay.serve.document_schemas import base_view
-from assay.serve.document_schemas import document_summary
-from assay.store import document_list
+from assay.serve.upload_job import check_unlocked, writable_base
+from assay.store import document_list, jobs
 from assay.store.access import document_access, grants
 from assay.store.access.grants import NameTaken
+from assay.store.jobs import Job
 from assay.workspace.facade import DEFAULT_BASE, Workspace
 
-router = APIRouter(
+bases_router = APIRouter(
     prefix="/api/bases",
     tags=["knowledge bases"],
     responses=error_responses(413),
@@ -67,7 +65,7 @@ FORM = {
 }
 
 
-@router.get("", response_model=list[BaseView])
+@bases_router.get("", response_model=list[BaseView])
 def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     """Every knowledge base that you may read, with how much there is in it."""
     scope = workspace.scope()
@@ -75,7 +73,7 @@ def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     return [base_view(base, counted.get(base.id), workspace.principal) for base in scope.bases]
 
 
-@router.post("", response_model=BaseView, status_code=201, responses={409: {"model": ErrorResponse}})
+@bases_router.post("", response_model=BaseView, status_code=201, responses={409: {"model": ErrorResponse}})
 def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     """A new knowledge base: yours, or that of a group you are in."""
     try:
@@ -88,7 +86,7 @@ def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
 # A name may contain a slash, so these routes come before those that would match the suffix as part of the name.
 
 
-@router.get("/{name:path}/readiness", response_model=BaseReadinessResponse)
+@bases_router.get("/{name:path}/readiness", response_model=BaseReadinessResponse)
 def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessResponse:
     """What can be asked about, what cannot, and what to do about each."""
     base, scope = _named(workspace, name)
@@ -113,7 +111,7 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
     )
 
 
-@router.post(
+@bases_router.post(
     "/{name:path}/documents",
     response_model=JobView,
     status_code=202,
@@ -152,13 +150,13 @@ async def send_files(
     return await asyncio.to_thread(job_of, workspace, job)
 
 
-@router.get("/{name:path}", response_model=BaseView)
+@bases_router.get("/{name:path}", response_model=BaseView)
 def one_base(name: BaseName, workspace: CurrentWorkspace) -> BaseView:
     base, scope = _named(workspace, name)
     return base_view(base, document_list.counts(workspace.store, scope).get(base.id), workspace.principal)
 
 
-@router.patch("/{name:path}", response_model=BaseView)
+@bases_router.patch("/{name:path}", response_model=BaseView)
 def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     base = grants.describe(workspace.store, writable_base(workspace, name), changed.description)
     return base_view(
@@ -166,7 +164,7 @@ def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: Current
     )
 
 
-@router.delete("/{name:path}", status_code=204, response_model=None)
+@bases_router.delete("/{name:path}", status_code=204, response_model=None)
 async def delete_base(name: BaseName, workspace: CurrentWorkspace, server: CurrentServer) -> None:
     """The knowledge base with everything in it; what is being read into it is stopped."""
     base = await asyncio.to_thread(writable_base, workspace, name)
@@ -192,3 +190,68 @@ def target_base(workspace: Workspace, name: str) -> Base:
     if name == DEFAULT_BASE:
         grants.get_or_create_base(workspace.store, name, workspace.principal)
     return writable_base(workspace, name)
+
+
+jobs_router = APIRouter(
+    prefix="/api/jobs",
+    tags=["jobs"],
+    responses=error_responses(),
+)
+
+JobId = Annotated[str, Path(max_length=100)]
+REPORTS = 200  # files of a job in a response
+LISTED = 20  # jobs in the list
+
+
+def job_of(workspace: Workspace, job: str) -> JobView:
+    """The current state of a job of this user."""
+    return job_view(jobs.get(workspace.store, job, workspace.principal.id), jobs.files(workspace.store, job, REPORTS))
+
+
+@jobs_router.get("", response_model=list[JobView])
+def list_jobs(workspace: CurrentWorkspace) -> list[JobView]:
+    """Your latest jobs, the newest first."""
+    found = jobs.listing(workspace.store, workspace.principal.id, LISTED)
+    return [job_view(job, jobs.files(workspace.store, job.id, REPORTS)) for job in found]
+
+
+@jobs_router.get("/{job}", response_model=JobView)
+def one_job(job: JobId, workspace: CurrentWorkspace) -> JobView:
+    return job_of(workspace, job)
+
+
+@jobs_router.get(
+    "/{job}/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": SSE, "description": "`event: job` with the job as data, until it ends; then `event: end`."}
+    },
+)
+async def follow_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> StreamingResponse:
+    """The job whenever something has changed, as server-sent events, until it ends."""
+    await asyncio.to_thread(job_of, workspace, job)  # raises if there is none, before anything is sent
+    return StreamingResponse(_events(server, workspace, job), media_type="text/event-stream", headers=HEADERS)
+
+
+async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterator[str]:
+    last: Job | None = None
+    yield f"retry: {RETRY_MILLISECONDS}\n\n"
+    async for now in server.worker.follow(job, workspace.principal.id):
+        if now is None:
+            yield HEARTBEAT
+        else:
+            files = await asyncio.to_thread(jobs.files, workspace.store, job, REPORTS)
+            yield sse("job", job_view(now, files).model_dump_json())
+            last = now
+    if last is not None and not last.going:
+        yield sse("end", json.dumps({"state": last.state}))
+    else:
+        yield sse("parked", "{}")
+
+
+@jobs_router.post("/{job}/cancel", response_model=JobView)
+async def cancel_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
+    """Stop reading. What has been read stays, the other files are left out."""
+    found = await asyncio.to_thread(jobs.get, workspace.store, job, workspace.principal.id)
+    await server.worker.cancel(found)
+    return await asyncio.to_thread(job_of, workspace, job)

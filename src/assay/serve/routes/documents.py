@@ -17,38 +17,32 @@ from assay.core.formats import format_named
 from assay.core.tables import row_spans
 from assay.core.types import Document
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
-from assay.serve.document_schemas import BlocksResponse
-from assay.serve.document_schemas import BoxesResponse
-from assay.serve.document_schemas import BoxView
-from assay.serve.document_schemas import CitingRunsResponse
-from assay.serve.document_schemas import CitingRunView
-from assay.serve.document_schemas import DocumentListResponse
-from assay.serve.document_schemas import DocumentTableView
-from assay.serve.document_schemas import DocumentView
-from assay.serve.document_schemas import RemovedResponse
-from assay.serve.document_schemas import SearchRequest
-from assay.serve.document_schemas import SearchResponse
-from assay.serve.document_schemas import TextResponse
-from assay.serve.document_schemas import UpdateDocumentRequest
-from assay.serve.run_schemas import ErrorResponse
-from assay.serve.run_schemas import PageSize
-from assay.serve.run_schemas import TableView
-from assay.serve.run_schemas import error_responses
+from assay.serve.document_schemas import (
+    BlocksResponse,
+    BoxesResponse,
+    BoxView,
+    CitingRunsResponse,
+    CitingRunView,
+    DocumentListResponse,
+    DocumentTableView,
+    DocumentView,
+    RemovedResponse,
+    SearchRequest,
+    SearchResponse,
+    TextResponse,
+    UpdateDocumentRequest,
+)
+from assay.serve.document_views import blocks_view, document_summary, hit_view, left_out_view, table_view
+from assay.serve.run_schemas import ErrorResponse, PageSize, TableView, error_responses, search_filters
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_job import check_unlocked
-from assay.serve.document_schemas import document_summary
-from assay.serve.document_schemas import hit_view
-from assay.serve.document_schemas import left_out_view
-from assay.serve.run_schemas import search_filters
-from assay.serve.document_schemas import blocks_view
-from assay.serve.document_schemas import table_view
 from assay.store import document_list
 from assay.store.document_list import SHOWN, Head
 from assay.store.documents import REPLACED, Entry
 from assay.tables.parts import MOST_ROWS, Span, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
 
-router = APIRouter(
+documents_router = APIRouter(
     prefix="/api/documents",
     tags=["documents"],
     responses=error_responses(),
@@ -84,7 +78,7 @@ class DocumentState(StrEnum):
     unreadable = "unreadable"
 
 
-@router.get("", response_model=DocumentListResponse)
+@documents_router.get("", response_model=DocumentListResponse)
 def list_documents(
     workspace: CurrentWorkspace,
     base: Annotated[str, Query(max_length=100, description="The name of a knowledge base; empty: all.")] = "",
@@ -101,7 +95,7 @@ def list_documents(
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
 
 
-@router.get("/{document}", response_model=DocumentView)
+@documents_router.get("/{document}", response_model=DocumentView)
 def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
@@ -123,7 +117,7 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
     )
 
 
-@router.patch("/{document}", response_model=DocumentView, responses={409: {"model": ErrorResponse}})
+@documents_router.patch("/{document}", response_model=DocumentView, responses={409: {"model": ErrorResponse}})
 async def edit_document(
     document: DocumentId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> DocumentView:
@@ -144,7 +138,7 @@ async def _edited(workspace: Workspace, base: Base, document: str, changed: Upda
     await workspace.edit_document(document, changed.title, changed.date)
 
 
-@router.get("/{document}/citations", response_model=CitingRunsResponse)
+@documents_router.get("/{document}/citations", response_model=CitingRunsResponse)
 def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
     if document_list.entry(workspace.store, document, workspace.scope()) is None:
@@ -157,7 +151,7 @@ def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRuns
     )
 
 
-@router.delete("/{document}", response_model=RemovedResponse, responses={409: {"model": ErrorResponse}})
+@documents_router.delete("/{document}", response_model=RemovedResponse, responses={409: {"model": ErrorResponse}})
 async def remove_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
     entry, base = await asyncio.to_thread(_to_remove, workspace, document)
@@ -185,7 +179,7 @@ def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     return entry, next(base for base in scope.bases if base.id == entry.base)
 
 
-@router.get("/{document}/text", response_model=TextResponse)
+@documents_router.get("/{document}/text", response_model=TextResponse)
 def text_of(
     document: DocumentId, workspace: CurrentWorkspace, start: Offset = 0, end: Offset | None = None
 ) -> TextResponse:
@@ -203,7 +197,7 @@ QuoteStart = Annotated[int, _counted("Where the quotation begins whose cells are
 QuoteEnd = Annotated[int, _counted("Where it ends.")]
 
 
-@router.get("/{document}/blocks", response_model=BlocksResponse)
+@documents_router.get("/{document}/blocks", response_model=BlocksResponse)
 def blocks_of(
     document: DocumentId,
     workspace: CurrentWorkspace,
@@ -225,7 +219,7 @@ def blocks_of(
     return blocks_view(found, blocks_around(found, at or 0, quote), 0)
 
 
-@router.get("/{document}/tables/{n}", response_model=TableView)
+@documents_router.get("/{document}/tables/{n}", response_model=TableView)
 def rows_of(
     document: DocumentId,
     n: Annotated[int, Path(ge=1, le=1_000_000)],
@@ -258,7 +252,7 @@ def _quotation(start: int, end: int) -> Span | None:
     return (start, end) if start < end else None
 
 
-@router.get(
+@documents_router.get(
     "/{document}/original",
     response_class=FileResponse,
     responses={
@@ -293,7 +287,7 @@ def document_missing(document: str) -> Missing:
 MAX_SPAN = 20_000  # maximum characters of a span
 
 
-@router.get(
+@documents_router.get(
     "/{document}/pages/{n}",
     response_class=Response,
     responses={
@@ -315,7 +309,7 @@ async def page_of(
     return Response(picture, media_type="image/png")  # not stored: it must not outlive the right to see it
 
 
-@router.get("/{document}/boxes", response_model=BoxesResponse)
+@documents_router.get("/{document}/boxes", response_model=BoxesResponse)
 async def boxes_of(
     document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer, start: Offset, end: Offset
 ) -> BoxesResponse:
@@ -325,7 +319,7 @@ async def boxes_of(
     if not has_pages or end <= start:
         return BoxesResponse(document=document, boxes=())
     if OCR_LANGUAGES in head.meta:
-        found = await server.engine.run(workspace.boxes(document, start, end))
+        found = await server.background.run(workspace.boxes(document, start, end))
     else:
         words = await asyncio.to_thread(_words, workspace, document, start, end)
         found = await server.pages.boxes(
@@ -356,7 +350,7 @@ def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
 async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: CurrentServer) -> SearchResponse:
     """Find passages by words and by meaning."""
     where = search_filters(wanted)
-    hits = await server.engine.run(workspace.search(wanted.query, wanted.k, where))
+    hits = await server.background.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
     left_out = await asyncio.to_thread(workspace.left_out, where)
     return SearchResponse(

@@ -1,27 +1,141 @@
-"""HTTP routes for users, for administrators only (hidden from others), and for everyone's own API keys."""
+"""HTTP routes for people: signing in and out, users (for administrators only, hidden from others), everyone's own API keys,
+and who may read what. To whoever does not own an object it is missing."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, HTTPException, Path, Response
+from fastapi import APIRouter, HTTPException, Path, Request, Response
+from pydantic import Field, StringConstraints
+from starlette.requests import cookie_parser
 
+from assay import __version__
+from assay.core.access import Base
 from assay.core.errors import Missing, UserError
-from assay.serve.routes.people import CreatedKeyResponse
-from assay.serve.routes.people import CreateKeyRequest
-from assay.serve.routes.people import CreatePersonRequest
-from assay.serve.routes.people import KeysResponse
-from assay.serve.routes.people import KeyView
-from assay.serve.routes.people import PeopleResponse
-from assay.serve.routes.people import PersonView
-from assay.serve.routes.people import UpdatePersonRequest
-from assay.serve.run_schemas import error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, Person
+from assay.core.events import KINDS, Checkpoint, Mode
+from assay.models.factory import has_model, reached
+from assay.serve.guard import COOKIE, client_address
+from assay.serve.routes.documents import DocumentId
+from assay.serve.run_schemas import (
+    ErrorResponse,
+    LoginRequest,
+    MeResponse,
+    Name,
+    RequestModel,
+    ResponseModel,
+    StrictFlag,
+    error_responses,
+)
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.upload_job import check_unlocked
+from assay.store import facts
 from assay.store.access import members, tokens
-from assay.store.access import members
 from assay.store.access.members import Member
+from assay.store.documents import Entry
+from assay.workspace.facade import Workspace
+from assay.workspace.types import Access, ErasureReport
 
-router = APIRouter(
+Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
+Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+Groups = Annotated[tuple[Name, ...], Field(max_length=200)]
+
+
+class AccessView(ResponseModel):
+    """Who may read a knowledge base or a document. `own`: it has a list of its own, else its base's counts. The owner comes
+    first, and is always on it."""
+
+    what: str  # base, document
+    id: str
+    owner: str
+    own: bool
+    readers: tuple[str, ...]  # user:NAME, group:NAME
+    mine: bool
+
+
+class ChangeAccessRequest(RequestModel):
+    """Somebody who may read it from now on, or may not any more."""
+
+    name: Grantee
+    may: StrictFlag
+
+
+class BackupView(ResponseModel):
+    """A copy of the workspace that was made before: whatever is erased here is still in it."""
+
+    path: str
+    at: str
+
+
+class ErasedResponse(ResponseModel):
+    """What went: how many records say nothing any more. The copies that were made before still hold it."""
+
+    records: int
+    backups: tuple[BackupView, ...]
+
+
+class PersonView(ResponseModel):
+    name: str
+    groups: tuple[str, ...]
+    admin: bool
+    created: str
+
+
+class PeopleResponse(ResponseModel):
+    people: tuple[PersonView, ...]
+
+
+class CreatePersonRequest(RequestModel):
+    name: Name
+    groups: Groups = ()
+    admin: StrictFlag = False
+    password: Password | None = None
+
+
+class UpdatePersonRequest(RequestModel):
+    groups: Groups | None = None
+    admin: StrictFlag | None = None
+    password: Password | None = None
+
+
+class KeyView(ResponseModel):
+    id: str
+    label: str
+    created: str
+    used: str
+
+
+class KeysResponse(ResponseModel):
+    keys: tuple[KeyView, ...]
+
+
+class CreateKeyRequest(RequestModel):
+    label: Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)] = ""
+
+
+class CreatedKeyResponse(ResponseModel):
+    """The key is shown this once: only a digest of it is kept."""
+
+    id: str
+    key: str
+
+
+class OfferView(ResponseModel):
+    """A knowledge base that somebody shares with you, and that you have not accepted."""
+
+    id: str
+    name: str
+    description: str
+    owner: str
+    declined: bool
+
+
+class AnswerOfferRequest(RequestModel):
+    accept: StrictFlag  # false: decline it, or leave it
+
+
+people_router = APIRouter(
     prefix="/api",
     tags=["people"],
     responses=error_responses(413),
@@ -36,26 +150,26 @@ def require_administrator(who: Person) -> None:
         raise HTTPException(404, "Not Found")
 
 
-def _shape(member: Member) -> PersonView:
+def _person_view(member: Member) -> PersonView:
     return PersonView(name=member.name, groups=member.groups, admin=member.admin, created=member.created)
 
 
-@router.get("/people", response_model=PeopleResponse)
+@people_router.get("/people", response_model=PeopleResponse)
 def list_people(server: CurrentServer, who: CurrentPerson) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
     require_administrator(who)
-    return PeopleResponse(people=tuple(map(_shape, members.listing(server.workspace.store))))
+    return PeopleResponse(people=tuple(map(_person_view, members.listing(server.workspace.store))))
 
 
-@router.post("/people", status_code=201, response_model=PersonView)
+@people_router.post("/people", status_code=201, response_model=PersonView)
 def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPerson) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
     require_administrator(who)
     store, by = server.workspace.store, who.principal.id
-    return _shape(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
+    return _person_view(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
 
 
-@router.patch("/people/{name}", response_model=PersonView)
+@people_router.patch("/people/{name}", response_model=PersonView)
 def change_person(
     name: PersonName, changed: UpdatePersonRequest, server: CurrentServer, who: CurrentPerson
 ) -> PersonView:
@@ -72,10 +186,10 @@ def change_person(
         members.set_password(store, member.name, changed.password, by)
     if changed.admin is not None:
         members.set_admin(store, member.name, changed.admin, by)
-    return _shape(members.known(store, name))
+    return _person_view(members.known(store, name))
 
 
-@router.delete("/people/{name}", status_code=204)
+@people_router.delete("/people/{name}", status_code=204)
 def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -> Response:
     """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays
     under a name that nobody can have."""
@@ -86,7 +200,7 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
     return Response(status_code=204)
 
 
-@router.get("/keys", response_model=KeysResponse)
+@people_router.get("/keys", response_model=KeysResponse)
 def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
     """Your own API keys, without what makes them keys."""
     own = tokens.listing(server.workspace.store, who.principal.id)
@@ -95,7 +209,7 @@ def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
     )
 
 
-@router.post("/keys", status_code=201, response_model=CreatedKeyResponse)
+@people_router.post("/keys", status_code=201, response_model=CreatedKeyResponse)
 def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -> CreatedKeyResponse:
     """A new API key of your own."""
     store = server.workspace.store
@@ -105,7 +219,7 @@ def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -
     return CreatedKeyResponse(id=made.id, key=secret)
 
 
-@router.delete("/keys/{key}", status_code=204)
+@people_router.delete("/keys/{key}", status_code=204)
 def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Response:
     """Take one of your own API keys back."""
     store = server.workspace.store
@@ -113,3 +227,168 @@ def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Respons
         raise Missing(f"There is no API key {key!r} of yours.")
     tokens.revoke(store, key, who.principal.id)
     return Response(status_code=204)
+
+
+T = TypeVar("T")
+
+access_router = APIRouter(
+    prefix="/api",
+    tags=["access"],
+    responses=error_responses(413),
+)
+
+BaseId = Annotated[str, Path(max_length=100, description="The id of a knowledge base.")]
+BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
+
+
+def access_view(access: Access) -> AccessView:
+    return AccessView(
+        what=access.what,
+        id=access.id,
+        owner=access.owner,
+        own=access.own,
+        readers=access.readers,
+        mine=access.mine,
+    )
+
+
+@access_router.get("/bases/{name:path}/access", response_model=AccessView)
+def base_access(name: BaseName, workspace: CurrentWorkspace) -> AccessView:
+    """Who may read a knowledge base; for its owner."""
+    return access_view(workspace.base_access(name))
+
+
+@access_router.post("/bases/{name:path}/access", response_model=AccessView)
+async def change_base_access(name: BaseName, changed: ChangeAccessRequest, workspace: CurrentWorkspace) -> AccessView:
+    """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
+    return access_view(await asyncio.to_thread(_run, workspace.share_base(name, changed.name, changed.may)))
+
+
+@access_router.get("/offers", response_model=list[OfferView])
+def list_offers(workspace: CurrentWorkspace) -> list[OfferView]:
+    """Knowledge bases that others share with you, and that you have not accepted: nothing of them is searched."""
+    return [
+        OfferView(
+            id=offer.base.id,
+            name=offer.base.name,
+            description=offer.base.description,
+            owner=offer.base.owner,
+            declined=offer.declined,
+        )
+        for offer in workspace.offers()
+    ]
+
+
+@access_router.post("/offers/{base}", status_code=204)
+def answer_offer(base: BaseId, answer: AnswerOfferRequest, workspace: CurrentWorkspace) -> Response:
+    """Accept a shared knowledge base; or decline it, or leave it."""
+    workspace.answer_offer(base, answer.accept)
+    return Response(status_code=204)
+
+
+@access_router.get("/documents/{document}/access", response_model=AccessView)
+def document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
+    """Who may read a document; for its owner."""
+    return access_view(workspace.document_access(document))
+
+
+@access_router.post("/documents/{document}/access", response_model=AccessView)
+async def change_document_access(
+    document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
+) -> AccessView:
+    """The same for one document, which has a list of its own from then on."""
+    return access_view(await asyncio.to_thread(_run, workspace.share_document(document, changed.name, changed.may)))
+
+
+@access_router.delete("/documents/{document}/access", response_model=AccessView)
+async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
+    """Whoever may read its knowledge base may read the document again, and nobody else."""
+    return access_view(await asyncio.to_thread(_run, workspace.reset_document_access(document)))
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run in a thread with its own loop: writing to the index must not block requests."""
+    return asyncio.run(work)
+
+
+@access_router.post(
+    "/documents/{document}/erase", response_model=ErasedResponse, responses={409: {"model": ErrorResponse}}
+)
+async def erase_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> ErasedResponse:
+    """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
+    of it, whoever asked."""
+    base, entry = await asyncio.to_thread(workspace.owned_document, document)
+    if await server.worker.fills(base):
+        raise HTTPException(
+            409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
+        )
+    gone = await asyncio.to_thread(_run, _erased(workspace, entry, base))
+    await server.pages.forget()
+    backups = tuple(BackupView(path=each.path, at=each.at) for each in gone.backups)
+    return ErasedResponse(records=gone.records, backups=backups)
+
+
+async def _erased(workspace: Workspace, entry: Entry, base: Base) -> ErasureReport:
+    await check_unlocked(workspace, base)
+    return await workspace.erase([entry], workspace.scope([base.name]))
+
+
+auth_router = APIRouter(
+    tags=["people"], responses={status: {"model": ErrorResponse} for status in (400, 401, 403, 413, 422, 429, 503)}
+)
+
+
+@auth_router.get("/api/me", response_model=MeResponse)
+def me(server: CurrentServer, who: CurrentPerson) -> MeResponse:
+    """The person who asks, and what they can choose from."""
+    return _me(server, who)
+
+
+def _me(server: Server, person: Person) -> MeResponse:
+    settings, store = server.workspace.settings, server.workspace.store
+    return MeResponse(
+        name=person.principal.id,
+        groups=tuple(sorted(person.principal.groups)),
+        admin=person.admin,
+        auth=server.serving.auth,
+        csrf=person.csrf,
+        model=settings.llm_model if has_model(settings) else "",
+        judge=server.workspace.judge_summary(),
+        leaves=tuple(host for host in reached(settings) if not facts.agreed(store, host)),
+        modes=tuple(Mode),
+        checkpoints=tuple(Checkpoint),
+        event_kinds=tuple(KINDS),
+        version=__version__,
+        upload_megabytes=settings.file_max_megabytes,
+        folders=server.serving.auth == "off" and bool(server.serving.token),
+    )
+
+
+@auth_router.post("/api/session", response_model=MeResponse)
+async def sign_in(given: LoginRequest, request: Request, response: Response, server: CurrentServer) -> MeResponse:
+    """Sign in with a name and a password. The reply sets a cookie; `csrf` has to come back with every change."""
+    if server.serving.auth != "keys":
+        raise UserError("Nobody signs in here with a password: this server knows people in another way.")
+    store, address = server.workspace.store, client_address(server, request.scope, request.headers)
+    server.limits.tries.begin(given.name, address)
+    async with server.limits.signing_in:
+        member = await asyncio.to_thread(members.check_password, store, given.name, given.password)
+    if member is None:
+        raise HTTPException(401, "That name and password do not go together.")
+    server.limits.tries.right(given.name, address)
+    seconds = server.workspace.settings.serve_session_hours * 3600
+    token, csrf = await asyncio.to_thread(tokens.begin_session, store, member.name, seconds)
+    response.set_cookie(
+        COOKIE, token, max_age=int(seconds), path="/", secure=server.serving.secure, httponly=True, samesite="lax"
+    )
+    return await asyncio.to_thread(_me, server, Person(member.principal, member.admin, csrf))
+
+
+@auth_router.delete("/api/session", status_code=204)
+def sign_out(request: Request, server: CurrentServer, who: CurrentPerson) -> Response:
+    """Sign out: the session ends here and in the browser."""
+    if token := cookie_parser(request.headers.get("cookie", "")).get(COOKIE):
+        tokens.end_session(server.workspace.store, token)
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, path="/", secure=server.serving.secure, httponly=True, samesite="lax")
+    return response

@@ -3,37 +3,122 @@ continues automatically."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+from pydantic import Field, StringConstraints
 
 from assay.answer import claim_details, render
 from assay.core.access import Principal
 from assay.core.events import Decision, Edit
+from assay.core.types import Verdict
+from assay.serve import run_views
 from assay.serve.frames import build_frame
 from assay.serve.routes.runs import chain_entry
-from assay.serve.routes.review import DecisionRequest
-from assay.serve.routes.review import DecisionView
-from assay.serve.routes.review import DraftClaimView
-from assay.serve.routes.review import EditView
-from assay.serve.routes.review import ReviewFilter
-from assay.serve.routes.review import ReviewListResponse
-from assay.serve.routes.review import ReviewSummary
-from assay.serve.routes.review import ReviewView
-from assay.serve.run_schemas import EventView
-from assay.serve.run_schemas import PageSize
-from assay.serve.run_schemas import TraceResponse
-from assay.serve.run_schemas import error_responses
+from assay.serve.run_schemas import (
+    AnswerView,
+    CheckedClaim,
+    EventView,
+    EvidenceView,
+    PageSize,
+    RequestModel,
+    ResponseModel,
+    TraceResponse,
+    error_responses,
+)
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve import run_views
 from assay.store.runs import budgets, records, underway
 from assay.workspace.facade import Workspace
-from assay.workspace.types import DraftedClaim, ReviewItem, ReviewSheet
+from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet
 
 if TYPE_CHECKING:
     from assay.workspace.facade import ReviewService
 
-router = APIRouter(
+ReviewText = Annotated[str, StringConstraints(max_length=MAX_REVIEW_TEXT)]
+
+
+class ReviewFilter(StrEnum):
+    waiting = "waiting"
+    decided = "decided"
+
+
+class ReviewSummary(ResponseModel):
+    """An answer that waits, or waited, for a reviewer. `why_not` says why the person who looks cannot decide on it."""
+
+    run: str
+    question: str
+    who: str  # the asker
+    reasons: tuple[str, ...]
+    state: str  # waiting, approved, edited, rejected, delivered, superseded
+    created: str
+    decided: str
+    by: str
+    note: str
+    four_eyes: bool
+    may_decide: bool
+    why_not: str
+
+
+class ReviewListResponse(ResponseModel):
+    reviews: tuple[ReviewSummary, ...]
+    next: str
+
+
+class DraftClaimView(CheckedClaim):
+    """A claim of the draft by its place. `cites` are keys of the evidence, `citations` numbers of the answer's citations; a
+    claim whose verdict is not `supported` is not told."""
+
+    place: int
+    text: str
+    verdict: Verdict | None
+    why: str
+    cites: tuple[str, ...]
+    citations: tuple[int, ...]
+    edited: str | None  # the reviewer who rewrote it
+    rests_on_flagged: bool  # all its evidence looks like an instruction to a model
+    editable: bool
+
+
+class EditView(ResponseModel):
+    place: int
+    text: str
+
+
+class DecisionView(ResponseModel):
+    decision: Decision
+    by: str
+    note: str
+    seal: str
+    edits: tuple[EditView, ...]
+
+
+class ReviewView(ReviewSummary):
+    """All that is needed to decide. `seal` stands for exactly this answer, and has to come back with the decision. With four
+    eyes there is no `answer` for whoever asked."""
+
+    seal: str
+    answer: AnswerView | None
+    claims: tuple[DraftClaimView, ...]
+    evidence: tuple[EvidenceView, ...]
+    history: tuple[DecisionView, ...]
+
+
+class EditRequest(RequestModel):
+    """A claim as it is to read; without words it is dropped."""
+
+    place: Annotated[int, Field(ge=0, le=10_000, strict=True)]
+    text: ReviewText = ""
+
+
+class DecisionRequest(RequestModel):
+    decision: Decision
+    seal: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    note: ReviewText = ""
+    edits: Annotated[tuple[EditRequest, ...], Field(max_length=200)] = ()
+
+
+review_router = APIRouter(
     prefix="/api/reviews",
     tags=["reviews"],
     responses=error_responses(413),
@@ -52,7 +137,7 @@ def reviews_of(server: Server, workspace: Workspace, who: Person) -> ReviewServi
     return workspace.reviews(admin=who.admin, principal_of=present)
 
 
-@router.get("", response_model=ReviewListResponse)
+@review_router.get("", response_model=ReviewListResponse)
 def reviews(
     workspace: CurrentWorkspace,
     who: CurrentPerson,
@@ -67,13 +152,13 @@ def reviews(
     return ReviewListResponse(reviews=tuple(map(_line, lines)), next=more)
 
 
-@router.get("/{run}", response_model=ReviewView)
+@review_router.get("/{run}", response_model=ReviewView)
 def review(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> ReviewView:
     """An answer that waits, or waited, with its claims, their verdicts, and the evidence that you may read."""
     return _whole(workspace, reviews_of(server, workspace, who).sheet(run))
 
 
-@router.get("/{run}/trace", response_model=TraceResponse)
+@review_router.get("/{run}/trace", response_model=TraceResponse)
 def trace(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> TraceResponse:
     """The record of a run under review, as far as you may see it."""
     found = reviews_of(server, workspace, who).trace(run)
@@ -89,13 +174,13 @@ def trace(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: C
     )
 
 
-@router.post("/{run}/decision", response_model=ReviewView)
+@review_router.post("/{run}/decision", response_model=ReviewView)
 async def decide(
     run: RunId, given: DecisionRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> ReviewView:
     """Approve, edit or reject the answer with this seal. What is approved is delivered, and what is edited is checked and waits
     again, without anybody doing more."""
-    return await server.engine.run(_decided(server, workspace, who, run, given))
+    return await server.background.run(_decided(server, workspace, who, run, given))
 
 
 async def _decided(server: Server, workspace: Workspace, who: Person, run: str, given: DecisionRequest) -> ReviewView:

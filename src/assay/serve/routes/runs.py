@@ -1,4 +1,5 @@
-"""HTTP routes for runs: start, follow, choose, resume, cancel, and read back."""
+"""HTTP routes for runs: start, follow, choose, resume, cancel, read back; a new run from a step of an earlier one, and the
+difference of two runs."""
 
 from __future__ import annotations
 
@@ -11,42 +12,47 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from pydantic import Field, StringConstraints
 
 from assay.answer import render
 from assay.answer.claim_details import show_workings
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.run import Run
-from assay.serve import stream
+from assay.governance.difference import difference
+from assay.serve import run_views, stream
+from assay.serve.document_views import suggested
 from assay.serve.frames import stored_frames
 from assay.serve.routes.people import require_administrator
-from assay.serve.run_schemas import AskAndWaitRequest
-from assay.serve.run_schemas import AskRequest
-from assay.serve.run_schemas import ChoiceRequest
-from assay.serve.run_schemas import EventView
-from assay.serve.run_schemas import FeedbackListResponse
-from assay.serve.run_schemas import FeedbackRequest
-from assay.serve.run_schemas import FeedbackView
-from assay.serve.run_schemas import PageSize
-from assay.serve.run_schemas import ReplayResponse
-from assay.serve.run_schemas import ResponseModel
-from assay.serve.run_schemas import RunListResponse
-from assay.serve.run_schemas import RunStartedResponse
-from assay.serve.run_schemas import RunSummary
-from assay.serve.run_schemas import RunView
-from assay.serve.run_schemas import TraceResponse
-from assay.serve.run_schemas import error_responses
-from assay.serve.routes.setup import SuggestionsResponse
+from assay.serve.run_schemas import (
+    AskAndWaitRequest,
+    AskRequest,
+    ChoiceRequest,
+    EventView,
+    FeedbackListResponse,
+    FeedbackRequest,
+    FeedbackView,
+    PageSize,
+    ReplayResponse,
+    RequestModel,
+    ResponseModel,
+    RunListResponse,
+    RunStartedResponse,
+    RunSummary,
+    RunView,
+    SuggestionsResponse,
+    TraceResponse,
+    ask_options,
+    error_responses,
+)
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve import run_views
-from assay.serve.document_schemas import suggested
-from assay.serve.run_schemas import ask_options
+from assay.store import documents
 from assay.store.runs import budgets, history, records, underway, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
 from assay.workspace.feedback import FeedbackItem
 
-router = APIRouter(
+runs_router = APIRouter(
     prefix="/api",
     tags=["runs"],
     responses=error_responses(413, 502),
@@ -92,7 +98,7 @@ class EventFormat(StrEnum):
 # --- asking ---------------------------------------------------------------------------------------------------------
 
 
-@router.post("/runs", status_code=201, response_model=RunStartedResponse)
+@runs_router.post("/runs", status_code=201, response_model=RunStartedResponse)
 async def begin_run(
     request: AskRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
@@ -101,7 +107,7 @@ async def begin_run(
     return run_started(run.id, run.asked.thread)
 
 
-@router.post(
+@runs_router.post(
     "/ask", response_model=RunView, responses={200: {"content": stream.SSE, "description": "The run, or its events."}}
 )
 async def ask(
@@ -112,7 +118,7 @@ async def ask(
     if request.stream:
         return stream.stream_response(server.live, workspace, run.id)
     await stream.wait_until_ended(server.live, workspace, run.id)
-    return await server.engine.run(_load_view(server, workspace, run.id))
+    return await server.background.run(_load_view(server, workspace, run.id))
 
 
 async def _start_run(server: Server, who: Person, workspace: Workspace, request: AskRequest) -> Run:
@@ -130,7 +136,7 @@ def run_started(run: str, thread: str) -> RunStartedResponse:
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
-@router.get("/runs", response_model=RunListResponse)
+@runs_router.get("/runs", response_model=RunListResponse)
 def list_runs(
     workspace: CurrentWorkspace,
     server: CurrentServer,
@@ -146,7 +152,7 @@ def list_runs(
     return RunListResponse(runs=tuple(summaries), next=more)
 
 
-@router.get("/runs/{run}", response_model=RunView)
+@runs_router.get("/runs/{run}", response_model=RunView)
 def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunView:
     """A run as it stands."""
     return _whole(server, workspace, run)
@@ -158,7 +164,7 @@ def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
     return run_views.run_view(workspace, workspace.run(run_id), under_way)
 
 
-@router.get(
+@runs_router.get(
     "/runs/{run}/events",
     response_model=EventListResponse,
     responses={200: {"content": stream.SSE, "description": "Server-sent events, or all there are so far as JSON."}},
@@ -194,7 +200,7 @@ def chain_entry(record: Record) -> dict[str, Any]:
     return {name: value for name, value in to_json(record).items() if name not in HIDDEN_FIELDS}
 
 
-@router.get("/runs/{run}/trace", response_model=TraceResponse)
+@runs_router.get("/runs/{run}/trace", response_model=TraceResponse)
 def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
     chain = records.chain(workspace.store, run, workspace.principal.id)
@@ -211,7 +217,7 @@ def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, downl
     )
 
 
-@router.get(
+@runs_router.get(
     "/runs/{run}/answer",
     response_class=Response,
     responses={
@@ -258,20 +264,20 @@ def _answer_policy() -> str:
 # --- what comes after an answer -------------------------------------------------------------------------------------
 
 
-@router.get("/runs/{run}/follow-ups", response_model=SuggestionsResponse)
+@runs_router.get("/runs/{run}/follow-ups", response_model=SuggestionsResponse)
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
     return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_follow_ups(workspace.run(run)))))
 
 
-@router.post("/runs/{run}/feedback", status_code=201, response_model=FeedbackView)
+@runs_router.post("/runs/{run}/feedback", status_code=201, response_model=FeedbackView)
 def give_feedback(run: RunId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
     """Say what you make of an answer of yours, or of one statement in it. It is recorded."""
     workspace.give_feedback(workspace.run(run), given.kind, given.claim, given.words)
     return _feedback_view(workspace.feedback(limit=1)[0])
 
 
-@router.get("/feedback", response_model=FeedbackListResponse)
+@runs_router.get("/feedback", response_model=FeedbackListResponse)
 def list_feedback(
     workspace: CurrentWorkspace,
     who: CurrentPerson,
@@ -303,7 +309,7 @@ def _feedback_view(item: FeedbackItem) -> FeedbackView:
 # --- resuming and stopping ------------------------------------------------------------------------------------------
 
 
-@router.post("/runs/{run}/choice", status_code=202, response_model=RunStartedResponse)
+@runs_router.post("/runs/{run}/choice", status_code=202, response_model=RunStartedResponse)
 async def choose(
     run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
@@ -313,7 +319,7 @@ async def choose(
     return run_started(run, await _thread(server, workspace, run))
 
 
-@router.post("/runs/{run}/resume", status_code=202, response_model=RunStartedResponse)
+@runs_router.post("/runs/{run}/resume", status_code=202, response_model=RunStartedResponse)
 async def resume_run(
     run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
@@ -323,20 +329,20 @@ async def resume_run(
     return run_started(run, await _thread(server, workspace, run))
 
 
-@router.post("/runs/{run}/cancel", response_model=RunSummary)
+@runs_router.post("/runs/{run}/cancel", response_model=RunSummary)
 async def cancel_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunSummary:
     """Stop a run now. What it did is kept, and it can be carried on."""
     await server.live.cancel(workspace, run)
-    return await server.engine.run(_line(server, workspace, run))
+    return await server.background.run(_line(server, workspace, run))
 
 
-@router.post("/runs/{run}/replay", response_model=ReplayResponse)
+@runs_router.post("/runs/{run}/replay", response_model=ReplayResponse)
 async def replay_run(
     run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> ReplayResponse:
     """Go through a delivered run again from its record alone, and compare every step. No model is asked."""
     with server.reserve_run(who):
-        return await server.engine.run(_replay(workspace, run))
+        return await server.background.run(_replay(workspace, run))
 
 
 async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
@@ -356,4 +362,80 @@ async def _line(server: Server, workspace: Workspace, run: str) -> RunSummary:
 
 
 async def _thread(server: Server, workspace: Workspace, run: str) -> str:
-    return (await server.engine.run(_line(server, workspace, run))).thread
+    return (await server.background.run(_line(server, workspace, run))).thread
+
+
+reruns_router = APIRouter(
+    prefix="/api/runs",
+    tags=["runs"],
+    responses=error_responses(502),
+)
+
+Model = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+
+
+class RerunRequest(RequestModel):
+    """Which record's step is done again, as the trace numbers them; and the model to go on with: empty for the one that is
+    set, `none` for none."""
+
+    begin: Annotated[int, Field(alias="from", ge=0, le=2**31, strict=True)]
+    model: Model = ""
+
+
+class ChangeView(ResponseModel):
+    what: str
+    a: str
+    b: str
+
+
+class DifferencePartView(ResponseModel):
+    name: str  # question, route, plan, searches, evidence, claims, answer, cost
+    same: bool
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    changed: tuple[ChangeView, ...]
+
+
+class DifferenceResponse(ResponseModel):
+    """What differs between two runs. What they took is told, and does not count as a difference."""
+
+    a: str
+    b: str
+    same: bool
+    parts: tuple[DifferencePartView, ...]
+
+
+@reruns_router.post("/{run}/rerun", status_code=201, response_model=RunStartedResponse)
+async def rerun(
+    run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+) -> RunStartedResponse:
+    """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
+    model = workspace.check_model_name(wanted.model)
+    origin = await server.background.run(_read(workspace, run))
+    workspace.check_branch(origin, wanted.begin)
+    with server.reserve_run(who):
+        new = await server.live.begin(workspace, workspace.branch(origin, wanted.begin, model))
+    return RunStartedResponse(run=new.id, thread="", events=f"/api/runs/{new.id}/events")
+
+
+async def _read(workspace: Workspace, run: str) -> Run:
+    return workspace.run(run)
+
+
+@reruns_router.get("/{a}/diff/{b}", response_model=DifferenceResponse)
+def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
+    """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
+    one, other = map(workspace.run_for_asker, (a, b))
+    found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
+    compared = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
+    parts = tuple(
+        DifferencePartView(
+            name=part.name,
+            same=part.same,
+            only_a=part.only_a,
+            only_b=part.only_b,
+            changed=tuple(ChangeView(what=each.what, a=each.a, b=each.b) for each in part.changed),
+        )
+        for part in compared.parts
+    )
+    return DifferenceResponse(a=a, b=b, same=compared.same, parts=parts)

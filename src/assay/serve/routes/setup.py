@@ -7,35 +7,107 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Annotated
 
 from fastapi import APIRouter, HTTPException
+from pydantic import Field, SecretStr, StringConstraints
 
 from assay.ingest.parsed import file_limits
-from assay.serve.routes.bases import target_base
-from assay.serve.routes.bases import job_of
-from assay.serve.routes.people import require_administrator
 from assay.serve.document_schemas import JobView
-from assay.serve.run_schemas import ErrorResponse
-from assay.serve.run_schemas import error_responses
-from assay.serve.routes.setup import FolderRequest
-from assay.serve.routes.setup import ModelConnectionView
-from assay.serve.routes.setup import ModelRequest
-from assay.serve.routes.setup import ModelTestResponse
-from assay.serve.routes.setup import RecipientView
-from assay.serve.routes.setup import SettingGroupView
-from assay.serve.routes.setup import SettingsRequest
-from assay.serve.routes.setup import SettingsResponse
-from assay.serve.routes.setup import SettingView
-from assay.serve.routes.setup import SuggestionsResponse
+from assay.serve.document_views import suggested
+from assay.serve.routes.bases import job_of, target_base
+from assay.serve.routes.people import require_administrator
+from assay.serve.run_schemas import (
+    NOT_BLANK,
+    ErrorResponse,
+    Name,
+    RequestModel,
+    ResponseModel,
+    SuggestionsResponse,
+    error_responses,
+)
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.upload_files import copy_folder
-from assay.serve.document_schemas import suggested
 from assay.workspace.model_connection import ModelConnection, ProposedModel
-from assay.workspace.settings_change import SettingGroup
+from assay.workspace.settings_change import Kind, SettingGroup
 
 log = logging.getLogger("assay.serve")
 
-router = APIRouter(prefix="/api/model", tags=["model"], responses=error_responses(413, 502))
+Address = Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
+ModelName = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
+Host = Annotated[str, StringConstraints(max_length=300)]
+
+
+class ModelRequest(RequestModel):
+    """An OpenAI-compatible endpoint. Without a key the present one is kept, if the address stays the same."""
+
+    address: Address
+    model: ModelName
+    key: Annotated[SecretStr, Field(max_length=2000)] = SecretStr("")
+    agree: Annotated[tuple[Host, ...], Field(max_length=20)] = ()  # machines that text may be sent to from now on
+
+
+class RecipientView(ResponseModel):
+    """A machine that text would be sent to, and what that would be."""
+
+    host: str
+    receives: tuple[str, ...]
+    agreed: bool
+
+
+class ModelConnectionView(ResponseModel):
+    address: str
+    model: str  # empty: answers are quotations
+    has_key: bool  # the key itself is never sent
+    recipients: tuple[RecipientView, ...]  # empty: nothing leaves this machine
+    fixed: tuple[str, ...]  # environment variables of the server that decide instead
+
+
+class ModelTestResponse(ResponseModel):
+    """What the endpoint can do, a sentence each."""
+
+    lines: tuple[str, ...]
+
+
+SettingValue = bool | int | float | Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000)]
+
+
+class SettingView(ResponseModel):
+    """A setting, and what it can be."""
+
+    name: str
+    label: str
+    about: str
+    kind: Kind
+    value: SettingValue
+    default: SettingValue
+    choices: tuple[str, ...]
+    least: float | None
+    most: float | None
+    fixed: str  # why it cannot be changed here; empty if it can
+
+
+class SettingGroupView(ResponseModel):
+    title: str
+    settings: tuple[SettingView, ...]
+
+
+class SettingsResponse(ResponseModel):
+    groups: tuple[SettingGroupView, ...]
+
+
+class SettingsRequest(RequestModel):
+    """New values by the names of settings. What is not named stays as it is."""
+
+    values: Annotated[dict[str, SettingValue], Field(min_length=1, max_length=100)]
+
+
+class FolderRequest(RequestModel):
+    base: Name = "default"
+    path: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000, pattern=NOT_BLANK)]
+
+
+setup_router = APIRouter(prefix="/api/model", tags=["model"], responses=error_responses(413, 502))
 settings_router = APIRouter(prefix="/api/settings", tags=["settings"], responses=error_responses(413))
 start_router = APIRouter(prefix="/api", tags=["documents"], responses=error_responses(413))
 
@@ -58,30 +130,30 @@ def _view(found: ModelConnection) -> ModelConnectionView:
     )
 
 
-@router.get("", response_model=ModelConnectionView)
+@setup_router.get("", response_model=ModelConnectionView)
 def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """Which model is asked, where it is, and what is sent to it. The key is never shown."""
     require_administrator(who)
     return _view(server.workspace.model_connection())
 
 
-@router.post("/preview", response_model=ModelConnectionView)
+@setup_router.post("/preview", response_model=ModelConnectionView)
 def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
     require_administrator(who)
     return _view(server.workspace.model_connection(_proposed(given)))
 
 
-@router.post("/test", response_model=ModelTestResponse)
+@setup_router.post("/test", response_model=ModelTestResponse)
 async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelTestResponse:
     """Try the endpoint with a few test sentences; nothing of a document is among them. The machine must be agreed to, here
     or earlier. Nothing is changed."""
     require_administrator(who)
-    lines = await server.engine.run(server.workspace.test_model(_proposed(given), given.agree))
+    lines = await server.background.run(server.workspace.test_model(_proposed(given), given.agree))
     return ModelTestResponse(lines=tuple(lines))
 
 
-@router.put("", response_model=ModelConnectionView)
+@setup_router.put("", response_model=ModelConnectionView)
 async def connect_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """Ask this model from now on. The address and the agreement are stored, the key in a file that only the server's user can
     read."""
@@ -92,7 +164,7 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
     return _view(await asyncio.to_thread(server.workspace.model_connection))
 
 
-@router.delete("", response_model=ModelConnectionView)
+@setup_router.delete("", response_model=ModelConnectionView)
 async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
     require_administrator(who)

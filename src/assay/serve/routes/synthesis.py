@@ -1,4 +1,5 @@
-"""HTTP routes for syntheses: the forecast, the start, and the account in three formats."""
+"""HTTP routes for syntheses: the start, and the account in three formats; and for forecasts, which start no run and call no
+model."""
 
 from __future__ import annotations
 
@@ -10,19 +11,18 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from assay.core.codec import to_json
 from assay.core.errors import Missing
-from assay.serve.routes.synthesis import ranges
-from assay.serve.document_schemas import CreateSynthesisRequest
-from assay.serve.document_schemas import SynthesisForecastResponse
-from assay.serve.run_schemas import RunStartedResponse
-from assay.serve.run_schemas import error_responses
+from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, RangeView, SynthesisForecastResponse
+from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedResponse, ask_options, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
+from assay.store.runs.forecasts import EstimateRange, WorkEstimate
+from assay.synthesis import render
 from assay.synthesis.forecast import in_words, is_large
-from assay.synthesis.output import render
 from assay.workspace.facade import Workspace
+from assay.workspace.forecast_text import forecast_lines
 from assay.workspace.types import SynthesisRequest
 
-router = APIRouter(
+synthesis_router = APIRouter(
     prefix="/api/synthesis",
     tags=["synthesis"],
     responses=error_responses(502),
@@ -31,13 +31,13 @@ router = APIRouter(
 RunId = Annotated[str, Path(max_length=100)]
 
 
-@router.post("/forecast", response_model=SynthesisForecastResponse)
-async def forecast(
+@synthesis_router.post("/forecast", response_model=SynthesisForecastResponse, name="forecast")
+async def forecast_synthesis(
     wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> SynthesisForecastResponse:
     """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
-    expected = await server.engine.run(workspace.plan_synthesis(ids, _synthesis_options(wanted)))
+    expected = await server.background.run(workspace.plan_synthesis(ids, _synthesis_options(wanted)))
     return SynthesisForecastResponse(
         documents=expected.documents,
         questions=expected.questions,
@@ -52,7 +52,7 @@ async def forecast(
     )
 
 
-@router.post("", response_model=RunStartedResponse, status_code=201)
+@synthesis_router.post("", response_model=RunStartedResponse, status_code=201)
 async def begin(
     wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
@@ -63,13 +63,13 @@ async def begin(
     return RunStartedResponse(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
 
 
-@router.get("/{run}", response_model=dict[str, Any])
+@synthesis_router.get("/{run}", response_model=dict[str, Any])
 def account_of(run: RunId, workspace: CurrentWorkspace) -> Any:
     """The account of a synthesis that is done, in the words of the documents that you may still read."""
     return to_json(workspace.account(run))
 
 
-@router.get("/{run}/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
+@synthesis_router.get("/{run}/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
 def page_of(run: RunId, workspace: CurrentWorkspace) -> HTMLResponse:
     """The account as a page. It may be framed by this server's own page, reaches nothing, and runs nothing but its script."""
     policy = f"{render.policy()}; sandbox allow-scripts; frame-ancestors 'self'"
@@ -78,7 +78,7 @@ def page_of(run: RunId, workspace: CurrentWorkspace) -> HTMLResponse:
     )
 
 
-@router.get("/{run}/markdown", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
+@synthesis_router.get("/{run}/markdown", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
 def markdown_of(run: RunId, workspace: CurrentWorkspace) -> PlainTextResponse:
     """The account as Markdown."""
     name = {"Content-Disposition": f'attachment; filename="synthesis-{"".join(filter(str.isalnum, run))}.md"'}
@@ -111,3 +111,79 @@ def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> 
         return named
     listed = [entry.id for entry in documents.listing(workspace.store, workspace.scope(within))]
     return list(dict.fromkeys([*named, *listed]))
+
+
+forecast_router = APIRouter(
+    prefix="/api",
+    tags=["runs"],
+    responses=error_responses(413),
+)
+
+
+class CeilingView(ResponseModel):
+    """The ceiling that would cut it short: `probably`, or else only if it takes more than is likely."""
+
+    setting: str
+    what: str  # calls, tokens, money, seconds
+    of: str  # run, day, all
+    most: float
+    probably: bool
+
+
+class ForecastErrorView(ResponseModel):
+    """Of earlier forecasts: the share inside their range, and the middle of what it took by what was likely."""
+
+    inside: float
+    ratio: float
+
+
+class ForecastResponse(RangesView):
+    """What a question will take, as far as that can be told."""
+
+    kind: str
+    from_runs: int  # the user's earlier questions that the ranges are based on
+    documents: int
+    passages: int
+    ceiling: CeilingView | None
+    error: dict[str, ForecastErrorView] | None
+    lines: tuple[str, ...]  # the same as text
+
+
+@forecast_router.post("/forecast", response_model=ForecastResponse, name="forecast")
+async def forecast_question(request: AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
+    """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
+    found = await asyncio.to_thread(workspace.forecast_question, ask_options(request))
+    expected = found.foreseen
+    met = found.reached[0] if found.reached else None
+    return ForecastResponse(
+        kind=found.kind,
+        **dict(ranges(expected)),
+        from_runs=expected.from_runs,
+        documents=expected.counts["documents"],
+        passages=expected.counts["passages"],
+        ceiling=CeilingView(
+            setting=met.ceiling.setting,
+            what=met.ceiling.what,
+            of=met.ceiling.whose,
+            most=met.ceiling.most,
+            probably=met.probably,
+        )
+        if met
+        else None,
+        error={name: ForecastErrorView(inside=each.inside, ratio=each.ratio) for name, each in found.errors.items()}
+        or None,
+        lines=tuple(forecast_lines(found)),
+    )
+
+
+def ranges(expected: WorkEstimate) -> RangesView:
+    return RangesView(
+        calls=_range(expected.calls),
+        tokens=_range(expected.tokens),
+        money=None if expected.money is None else _range(expected.money),
+        seconds=_range(expected.seconds),
+    )
+
+
+def _range(found: EstimateRange) -> RangeView:
+    return RangeView(low=round(found.low, 6), likely=round(found.likely, 6), high=round(found.high, 6))

@@ -13,9 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from assay.core.errors import Missing
-from assay.serve.run_schemas import HealthResponse
-from assay.serve.run_schemas import ReadyResponse
-from assay.serve.run_schemas import error_responses
+from assay.serve.run_schemas import HealthResponse, ReadyResponse, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer
 
 router = APIRouter()

@@ -6,26 +6,27 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from assay.serve.run_schemas import PageSize
-from assay.serve.run_schemas import RenameThreadRequest
-from assay.serve.run_schemas import SharedThreadsResponse
-from assay.serve.run_schemas import SharedThreadSummary
-from assay.serve.run_schemas import SharedThreadView
-from assay.serve.run_schemas import SharedTurnView
-from assay.serve.run_schemas import ShareThreadRequest
-from assay.serve.run_schemas import ThreadListResponse
-from assay.serve.run_schemas import ThreadReadersResponse
-from assay.serve.run_schemas import ThreadSummary
-from assay.serve.run_schemas import ThreadView
-from assay.serve.run_schemas import error_responses
+from assay.serve.run_schemas import (
+    PageSize,
+    RenameThreadRequest,
+    SharedThreadsResponse,
+    SharedThreadSummary,
+    SharedThreadView,
+    SharedTurnView,
+    ShareThreadRequest,
+    ThreadListResponse,
+    ThreadReadersResponse,
+    ThreadSummary,
+    ThreadView,
+    error_responses,
+)
+from assay.serve.run_views import run_view, shared_answer
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.run_views import run_view
-from assay.serve.run_views import shared_answer
 from assay.store import threads as store
 from assay.store.runs import visibility
 from assay.store.threads import Thread
 
-router = APIRouter(
+threads_router = APIRouter(
     prefix="/api/threads",
     tags=["threads"],
     responses=error_responses(413),
@@ -41,7 +42,7 @@ def line(thread: Thread) -> ThreadSummary:
     )
 
 
-@router.get("", response_model=ThreadListResponse)
+@threads_router.get("", response_model=ThreadListResponse)
 def list_threads(
     workspace: CurrentWorkspace, after: str = "", limit: PageSize = 50, q: Annotated[str, Query(max_length=200)] = ""
 ) -> ThreadListResponse:
@@ -50,7 +51,7 @@ def list_threads(
     return ThreadListResponse(threads=tuple(map(line, found)), next=more)
 
 
-@router.get("/{thread}", response_model=ThreadView)
+@threads_router.get("/{thread}", response_model=ThreadView)
 def one_thread(
     thread: str, workspace: CurrentWorkspace, server: CurrentServer, before: str = "", limit: PageSize = 200
 ) -> ThreadView:
@@ -61,27 +62,27 @@ def one_thread(
     return ThreadView(**line(found).model_dump(), runs=turns, earlier=earlier)
 
 
-@router.get("/{thread}/readers", response_model=ThreadReadersResponse)
+@threads_router.get("/{thread}/readers", response_model=ThreadReadersResponse)
 def thread_readers(thread: str, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Who else may read a thread of yours."""
     return ThreadReadersResponse(readers=tuple(workspace.thread_readers(thread)))
 
 
-@router.post("/{thread}/readers", response_model=ThreadReadersResponse)
+@threads_router.post("/{thread}/readers", response_model=ThreadReadersResponse)
 def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Let a person or a group read a thread of yours, or no longer. They see its questions, and the answers whose documents
     they may read themselves."""
     return ThreadReadersResponse(readers=tuple(workspace.share_thread(thread, given.name, given.may)))
 
 
-@router.patch("/{thread}", response_model=ThreadSummary)
+@threads_router.patch("/{thread}", response_model=ThreadSummary)
 def rename_thread(thread: str, given: RenameThreadRequest, workspace: CurrentWorkspace) -> ThreadSummary:
     """The thread under another title."""
     store.rename(workspace.store, thread, workspace.principal.id, given.title)
     return line(store.named(workspace.store, thread, workspace.principal.id))
 
 
-@router.delete("/{thread}", status_code=204)
+@threads_router.delete("/{thread}", status_code=204)
 def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
     """The thread is no more; its runs and their records stay."""
     store.forget(workspace.store, thread, workspace.principal.id)

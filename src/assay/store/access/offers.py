@@ -14,8 +14,7 @@ from assay.core.access import LOCAL, Base, Principal
 from assay.core.codec import dumps
 from assay.core.errors import Missing, UserError
 from assay.store.database import Store
-from assay.store.dialect import insert_or_replace, one_of, update_where_free
-from assay.store.dialect import Prepared
+from assay.store.dialect import Prepared, insert_or_replace, one_of, update_where_free
 from assay.store.schema import acceptances, bases, documents, grants
 
 # Built once: a scope is created on every call, and building a statement takes longer than running it.

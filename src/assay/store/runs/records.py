@@ -33,8 +33,7 @@ from assay.core.events import (
 )
 from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.database import Store
-from assay.store.dialect import insert_new
-from assay.store.dialect import Prepared
+from assay.store.dialect import Prepared, insert_new
 from assay.store.runs import reviews, seals, visibility
 from assay.store.runs.chains import ROWS, RecordRow, RunFlags, erasures, handovers, run_faults
 from assay.store.runs.seals import Sign

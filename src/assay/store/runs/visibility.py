@@ -13,8 +13,7 @@ from assay.core.codec import dumps
 from assay.core.events import Answered, Asked, AwaitingReview, Event
 from assay.core.types import Answer, Exchange
 from assay.store.database import Store
-from assay.store.dialect import json_text, one_of
-from assay.store.dialect import Prepared
+from assay.store.dialect import Prepared, json_text, one_of
 from assay.store.schema import documents, facts, mentions, payloads, records
 
 WITHHELD_REASON = "It spoke of a document that was erased, or that you may not read any more."

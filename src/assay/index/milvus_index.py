@@ -1,0 +1,471 @@
+"""Indexes in collections of Milvus, on a server or in a file of Milvus Lite: dense vectors, and BM25 over words that are folded
+and stemmed here.
+
+Reads see every write made before them (consistency level Strong). An expression contains only digests and hex digits, so no
+value can be mistaken for syntax. It may let more rows pass than the filter: texts are cut, and old servers cannot search in
+them. Such rows are checked here, with more rows read until enough have passed. A collection that was made on a server without
+BM25 has no words: `lexical` finds nothing in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.core.errors import AssayError, StoreError, UserError
+from assay.core.types import Hit, Row, Scalar
+from assay.index.encoding import (
+    StoredRow,
+    pack,
+    query_vector,
+    require_dimensions,
+    row_vector,
+    sortable_value,
+    storable,
+    storable_bound,
+    storable_key,
+    unpack,
+)
+from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
+from assay.index.lease import file_lease, lease_path
+from assay.index.memory_index import words
+from assay.index.protocol import NO_INDEX
+
+MOST = 16_384  # rows that Milvus returns at once
+LONGEST = 65_535  # bytes of a text
+BATCH = 500  # rows in one request
+QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
+COLUMNS = ["content", "vector"]
+
+
+@dataclass(frozen=True, slots=True)
+class MilvusIndex:
+    """has_words: whether the collection has BM25, which servers from 2.5 on give it"""
+
+    client: Any
+    collection: str
+    dim: int
+    has_words: bool
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def upsert(self, rows: Sequence[Row]) -> None:
+        records = [self._record(row) for row in {row.passage.id: row for row in rows}.values()]
+        for start in range(0, len(records), BATCH):
+            await self._call(self.client.upsert, self.collection, records[start : start + BATCH])
+
+    async def delete(self, where: Filter) -> int:
+        keys = [_key(stored.passage.id) for stored, _ in await self._matching(where)]
+        for start in range(0, len(keys), BATCH):
+            await self._call(self.client.delete, self.collection, ids=keys[start : start + BATCH])
+        return len(keys)
+
+    async def relabel(self, document: str, label: str) -> int:
+        rows = [stored.row(vector) for stored, vector in await self._matching(Eq("doc", document))]
+        await self.upsert([replace(row, fields={**row.fields, "label": label}) for row in rows])
+        return len(rows)
+
+    async def optimise(self) -> None:
+        await self._call(self.client.flush, self.collection)
+
+    async def is_untidy(self) -> bool:
+        return False
+
+    async def purge(self) -> tuple[str, ...]:
+        """Compact. Milvus keeps old segments until its own retention has passed, so the collection is always named."""
+        await self.optimise()
+        await self._call(self.client.compact, self.collection)
+        return (f"old segments of the Milvus collection {self.collection}",)
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def dense(self, vector: np.ndarray, k: int, where: Filter) -> list[Hit]:
+        query = query_vector(vector, self.dim)
+        return await self._search("dense", "vector", query.tolist(), k, where) if k > 0 else []
+
+    async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
+        asked = " ".join(list(dict.fromkeys(words(query.encode("utf-8", "ignore").decode())))[:QUERY_WORDS])
+        return await self._search("lexical", "sparse", asked, k, where) if self.has_words and k > 0 and asked else []
+
+    async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
+        found = await self._by_id(ids)
+        wanted = [found[id] for id in dict.fromkeys(ids) if id in found and matches(where, found[id][0].fields)]
+        return [stored.hit(vector, rank) for rank, (stored, vector) in enumerate(wanted, start=1)]
+
+    async def count(self, where: Filter) -> int:
+        test = self._compiled(where)
+        if not test.exact:
+            return len(await self._matching(where))
+        found = await self._call(
+            self.client.query, self.collection, filter=test.text, output_fields=["count(*)"], consistency_level="Strong"
+        )
+        return int(found[0]["count(*)"])
+
+    async def ids(self) -> list[str]:
+        return sorted(stored.passage.id for stored, _ in await self._matching(EVERYTHING, ["content"]))
+
+    async def rows(self, ids: Sequence[str]) -> list[Row]:
+        found = await self._by_id(ids)
+        return [found[id][0].row(found[id][1]) for id in ids if id in found]
+
+    # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _record(self, row: Row) -> dict[str, object]:
+        record = {
+            "pk": _key(row.passage.id),
+            "content": _packed(row),
+            "facets": facets(row.fields),
+            "vector": row_vector(row, self.dim).tolist(),
+            **columns(row.fields),
+        }
+        if self.has_words:
+            searched = " ".join(words(f"{row.lead}\n{row.passage.text}"))
+            record["words"] = searched.encode()[:LONGEST].decode(errors="ignore")
+        return record
+
+    def _compiled(self, where: Filter) -> Expression:
+        return compile(where, infix=self.has_words)  # 2.4 brought it, 2.5 brought BM25
+
+    async def _search(self, channel: str, column: str, query: object, k: int, where: Filter) -> list[Hit]:
+        test, limit = self._compiled(where), min(k + 8, MOST)
+        while True:
+            found = await self._nearest(column, query, limit, test)
+            scores = [abs(score) if channel == "lexical" else score for _, _, score in found]
+            kept = [
+                (-score, stored.passage.id, stored, vector)
+                for (stored, vector, _), score in zip(found, scores, strict=True)
+                if test.exact or matches(where, stored.fields)
+            ]
+            kept.sort(key=lambda each: each[:2])
+            # Milvus breaks ties arbitrarily: read on until the k-th score has no tie beyond what was read.
+            settled = len(kept) >= k and -kept[k - 1][0] > min(scores)
+            if len(found) < limit or settled or limit >= MOST:
+                break
+            limit = min(limit * 4, MOST)
+        return [
+            stored.hit(vector, rank, **{channel: -score})
+            for rank, (score, _, stored, vector) in enumerate(kept[:k], start=1)
+        ]
+
+    async def _nearest(
+        self, column: str, query: object, limit: int, test: Expression
+    ) -> list[tuple[StoredRow, np.ndarray, float]]:
+        found = await self._call(
+            self.client.search, self.collection, data=[query], anns_field=column, limit=limit, filter=test.text,
+            output_fields=COLUMNS, consistency_level="Strong",
+        )  # fmt: skip
+        return [(*_stored(each["entity"]), float(each["distance"])) for each in found[0]]
+
+    async def _matching(self, where: Filter, output: Sequence[str] = COLUMNS) -> list[tuple[StoredRow, np.ndarray]]:
+        test = self._compiled(where)
+
+        def read() -> list[Any]:
+            rows: list[Any] = []
+            pages = self.client.query_iterator(
+                self.collection,
+                batch_size=BATCH,
+                filter=test.text,
+                output_fields=list(output),
+                consistency_level="Strong",
+            )
+            while page := pages.next():
+                rows += page
+            pages.close()
+            return rows
+
+        found = map(_stored, await self._call(read))
+        return [(stored, vector) for stored, vector in found if test.exact or matches(where, stored.fields)]
+
+    async def _by_id(self, ids: Sequence[str]) -> dict[str, tuple[StoredRow, np.ndarray]]:
+        keys = [_key(id) for id in dict.fromkeys(ids)]
+        found: dict[str, tuple[StoredRow, np.ndarray]] = {}
+        for start in range(0, len(keys), BATCH):
+            listed = ", ".join(f'"{key}"' for key in keys[start : start + BATCH])
+            rows = await self._call(
+                self.client.query, self.collection, filter=f"pk in [{listed}]", output_fields=COLUMNS,
+                consistency_level="Strong",
+            )  # fmt: skip
+            found |= {stored.passage.id: (stored, vector) for stored, vector in map(_stored, rows)}
+        return found
+
+    async def _call(self, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
+        try:
+            return await asyncio.to_thread(call, *values, **named)
+        except AssayError:
+            raise
+        except Exception as error:
+            raise unusable(error) from error
+
+
+def unusable(error: Exception) -> StoreError:
+    reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    return StoreError(f"Milvus refused a request or cannot be reached ({reason}). Check the address in `index`.")
+
+
+def _key(id: str) -> str:
+    return hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def _packed(row: Row) -> str:
+    """The row as JSON, compressed where Milvus would refuse its length."""
+    text = pack(row)
+    if len(text.encode()) <= LONGEST:
+        return text
+    small = "z" + base64.b64encode(zlib.compress(text.encode())).decode()
+    if len(small) > LONGEST:
+        raise StoreError(f"Passage {row.passage.id} is too long for Milvus, which takes {LONGEST} bytes.")
+    return small
+
+
+def _stored(entity: Any) -> tuple[StoredRow, np.ndarray]:
+    content = entity["content"]
+    text = zlib.decompress(base64.b64decode(content[1:])).decode() if content.startswith("z") else content
+    return unpack(text), np.asarray(entity.get("vector", ()), np.float32)
+
+
+OLDEST = (2, 3, 5)  # it has arrays, cosine and upsert
+WITH_BM25 = (2, 5)
+
+log = logging.getLogger("assay.index")
+
+
+class MilvusEngine:
+    """Several workspaces may use one server: the folder of the workspace is part of the names of its collections."""
+
+    def __init__(self, workspace: Path, address: str) -> None:
+        self.workspace = workspace
+        self.address = address
+
+    async def versions(self) -> dict[str, str]:
+        from importlib.metadata import version
+
+        return {"Milvus": await asyncio.to_thread(self._server_version), "pymilvus": version("pymilvus")}
+
+    def limits(self) -> tuple[str, ...]:
+        server = self._server_version()
+        wordless = (
+            f"Milvus {server} has no BM25: passages are found by meaning, not by their words. "
+            "Use Milvus 2.5 or newer, then run `assay reindex`."
+        )
+        return (
+            *(() if has_bm25(server) else (wordless,)),
+            "Erased text stays in old segments until Milvus removes them.",
+            "Only machines that share the workspace folder keep each other from writing.",
+        )
+
+    def exists(self, base_id: str) -> bool:
+        return bool(self._client.has_collection(self._name(base_id)))
+
+    async def open(self, base_id: str, dim: int, *, create: bool = False) -> MilvusIndex:
+
+        name = self._name(base_id)
+        try:
+            if not await asyncio.to_thread(self.exists, base_id):
+                if not create:
+                    raise UserError(NO_INDEX)
+                server = await asyncio.to_thread(self._server_version)
+                await asyncio.to_thread(_create, self._client, name, dim, words=has_bm25(server))
+            about = await asyncio.to_thread(self._client.describe_collection, name)
+            await asyncio.to_thread(self._client.load_collection, name)
+        except AssayError:
+            raise
+        except Exception as error:
+            raise unusable(error) from error
+        fields = {field["name"]: field for field in about["fields"]}
+        require_dimensions(int(fields["vector"]["params"]["dim"]), dim)
+        if "sparse" not in fields:
+            _warn_of_no_words(self.address)
+        return MilvusIndex(self._client, name, dim, has_words="sparse" in fields)
+
+    async def drop(self, base_id: str) -> None:
+        await asyncio.to_thread(self._client.drop_collection, self._name(base_id))
+
+    def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
+        return file_lease(lease_path(self.workspace, base_id), patience)
+
+    @property
+    def _client(self) -> Any:
+        return _client(self.address)
+
+    def _server_version(self) -> str:
+
+        try:
+            server = str(self._client.get_server_version())
+        except AssayError:
+            raise
+        except Exception as error:
+            raise unusable(error) from error
+        if _numbers(server) < OLDEST:
+            raise UserError(f"Milvus {server} is too old. The oldest version that Assay can use is 2.3.5.")
+        return server
+
+    def _name(self, base_id: str) -> str:
+        """Milvus takes letters, digits and underscores."""
+        of = f"{self.workspace.resolve()}\n{base_id}"
+        return "assay_" + hashlib.sha256(of.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+def has_bm25(server: str) -> bool:
+    return _numbers(server) >= WITH_BM25
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """(2, 3, 5) of `v2.3.5-lite`. A build without a number counts as new."""
+    found = re.search(r"\d{1,6}(?:\.\d{1,6}){1,4}", version)
+    return tuple(map(int, found[0].split("."))) if found else WITH_BM25
+
+
+@lru_cache(maxsize=4)
+def _warn_of_no_words(address: str) -> None:
+    """Once for each server in a process."""
+    log.warning(
+        "The search index on Milvus was made on a server without BM25: passages are found by meaning, not by their words. "
+        "Use Milvus 2.5 or newer, then run `assay reindex`."
+    )
+
+
+@lru_cache(maxsize=4)
+def _client(address: str) -> Any:
+    try:
+        from pymilvus import MilvusClient  # type: ignore[reportMissingImports]
+    except ImportError as error:
+        raise UserError("An index on Milvus needs its client: `pip install 'assay[milvus]'`.") from error
+
+    try:
+        return MilvusClient(address)
+    except Exception as error:
+        raise unusable(error) from error
+
+
+def _create(client: Any, name: str, dim: int, *, words: bool) -> None:
+    from pymilvus import DataType, Function, FunctionType  # type: ignore[reportMissingImports]
+
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+    schema.add_field("pk", DataType.VARCHAR, max_length=64, is_primary=True)
+    schema.add_field("content", DataType.VARCHAR, max_length=65_535)
+    schema.add_field("facets", DataType.ARRAY, element_type=DataType.VARCHAR, max_capacity=1024, max_length=64)
+    for column in (*(f"s_{name}" for name in SORTED), *(f"c_{name}" for name in SEARCHED)):
+        schema.add_field(column, DataType.VARCHAR, max_length=8192)
+    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dim)
+    indexes = client.prepare_index_params()
+    indexes.add_index("vector", index_type="FLAT", metric_type="COSINE")
+    if words:
+        schema.add_field("words", DataType.VARCHAR, max_length=65_535, enable_analyzer=True)
+        schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
+        bm25 = Function(
+            name="bm25", function_type=FunctionType.BM25, input_field_names=["words"], output_field_names=["sparse"]
+        )
+        schema.add_function(bm25)
+        indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25")
+    client.create_collection(name, schema=schema, index_params=indexes, consistency_level="Strong")
+
+
+SEARCHED = ("source", "title")  # fields that `Contains` finds in a column
+SORTED = ("date",)  # fields whose text ranges have a column
+SORTED_BYTES = 32
+SEARCHED_BYTES = 2000
+ALL, NONE = 'pk != ""', 'pk == ""'
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """exact: whether it is true for exactly the rows that the filter accepts, or for more"""
+
+    text: str
+    exact: bool
+
+
+def compile(where: Filter, *, infix: bool) -> Expression:
+    """infix: whether the server takes `like` with a text in the middle"""
+    return _compile(where, wanted=True, infix=infix)
+
+
+def facets(fields: Mapping[str, Scalar]) -> list[str]:
+    """A digest of each field with its value."""
+    return sorted({_facet(name, value) for name, value in fields.items()})
+
+
+def columns(fields: Mapping[str, Scalar]) -> dict[str, str]:
+    """The columns of texts that are compared or searched, in hex: bytes of UTF-8 sort as the characters do."""
+    texts = {name: str(fields.get(name, "")) for name in (*SORTED, *SEARCHED)}
+    return {
+        **{f"s_{name}": _hex(texts[name], SORTED_BYTES) for name in SORTED},
+        **{f"c_{name}": _hex(texts[name].casefold(), SEARCHED_BYTES) for name in SEARCHED},
+    }
+
+
+def _compile(where: Filter, *, wanted: bool, infix: bool) -> Expression:
+    match where:
+        case And(parts) | Or(parts):
+            every = isinstance(where, And) == wanted
+            compiled = [_compile(part, wanted=wanted, infix=infix) for part in parts]
+            if not compiled:
+                return Expression(ALL if every else NONE, True)
+            text = _join("and" if every else "or", [each.text for each in compiled])
+            return Expression(text, all(each.exact for each in compiled))
+        case Not(part):
+            return _compile(part, wanted=not wanted, infix=infix)
+        case Eq(name, value):
+            return _among(name, (value,), wanted)
+        case In(name, values):
+            return _among(name, values, wanted)
+        case Range(name, low, high):
+            return Expression(_between(name, low, high) if wanted and name in SORTED else ALL, False)
+        case Contains(name, text):
+            needle = text.casefold()
+            if not (wanted and infix and name in SEARCHED and needle and storable(needle)):
+                return Expression(ALL, False)
+            # A longer text than the column holds is not searched here: its column ends in `~`.
+            column = f"c_{name}"
+            return Expression(f'({column} like "%{_hex(needle, SEARCHED_BYTES // 2)}%" or {column} like "%~")', False)
+
+
+def _among(name: str, values: tuple[Scalar, ...], wanted: bool) -> Expression:
+    digests = sorted({_facet(name, value) for value in values if storable(value)})
+    if not digests:
+        return Expression(NONE if wanted else ALL, True)
+    listed = ", ".join(f'"{digest}"' for digest in digests)
+    test = f"array_contains_any(facets, [{listed}])"
+    return Expression(test if wanted else f"(not {test})", True)
+
+
+def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
+    if not all(isinstance(bound, str) for bound in (low, high) if bound is not None):
+        return ALL  # numbers: checked by the caller
+    column = f"s_{name}"
+    tests = [
+        f'{column} {sign} "{_hex(storable_bound(str(bound)), SORTED_BYTES)}"'
+        for sign, bound in ((">=", low), ("<=", high))
+        if bound is not None
+    ]
+    return _join("and", tests) if tests else ALL
+
+
+def _facet(name: str, value: Scalar) -> str:
+    text = "s" + value if isinstance(value, str) else "n" + sortable_value(value)
+    return hashlib.sha256(f"{len(name)} {storable_key(name)} {text}".encode()).hexdigest()[:32]
+
+
+def _hex(text: str, most: int) -> str:
+    data = text.encode("utf-8", "surrogatepass")
+    return data[:most].hex() + ("~" if most == SEARCHED_BYTES and len(data) > most else "")
+
+
+def _join(word: str, parts: list[str]) -> str:
+    """Joined as a balanced tree: a chain of a thousand parts would be a thousand levels for the parser."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return f"({_join(word, parts[:middle])} {word} {_join(word, parts[middle:])})"

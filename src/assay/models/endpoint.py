@@ -1,0 +1,455 @@
+"""A language model behind any endpoint that speaks `/v1/chat/completions`: OpenAI's, vLLM, llama.cpp, Ollama and the rest.
+
+Replies are untrusted: any part may be missing, of the wrong type, or far too long. Every server words its errors differently;
+the patterns here are those of the common ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from assay.core.errors import ModelError, TooLong
+from assay.core.types import Usage
+from assay.models.cost import estimate_tokens, prompt_tokens
+from assay.models.http import (
+    LARGEST,
+    RETRIED,
+    TOO_LARGE,
+    CorrectedRequest,
+    EndpointClient,
+    EndpointNames,
+    Response,
+    TransientFailure,
+    address_of,
+)
+from assay.models.llm import Prompt, Reply, ToolCall
+
+NAMES = EndpointNames("chat", url="llm_base_url", key="llm_api_key", model="llm_model")
+TAIL = "/chat/completions"
+PARAMETER_REFUSED = frozenset({400, 422})
+CONNECT_ATTEMPTS = 5  # over 7.5 s; a user is waiting, and a wrong address stays wrong
+MALFORMED_REPLIES = 2  # how often a request is repeated after a malformed reply; each may have cost money
+WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens", "n_ctx")
+
+
+@dataclass(eq=False)
+class ChatEndpoint:
+    """One model at one endpoint. The key never appears in errors, reprs or logs.
+
+    url: the base address up to `/v1`, or the full one that ends in `/chat/completions`
+    """
+
+    url: str = field(repr=False)
+    model: str
+    api_key: str = field(default="", repr=False)
+    proxy: str = field(default="", repr=False)
+    ca_bundle: str = ""
+    largest: int = LARGEST
+    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, repr=False)
+    _client: EndpointClient = field(init=False, repr=False)
+    _adaptations: frozenset[Adaptation] = field(default=frozenset(), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        address = address_of(self.url, TAIL, root="/v1")
+        self._client = EndpointClient(
+            address, NAMES, self.api_key, self.proxy, self.ca_bundle, self.largest, CONNECT_ATTEMPTS, self.sleep
+        )
+
+    @property
+    def name(self) -> str:
+        return self.model
+
+    async def complete(self, prompt: Prompt, seconds: float) -> Reply:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        sent: frozenset[Adaptation] = frozenset()
+        malformed = 0
+
+        def body() -> dict[str, Any]:
+            nonlocal sent
+            sent = self._adaptations
+            return request_body(prompt, self.model, sent)
+
+        def read(response: Response) -> Reply:
+            nonlocal malformed
+            if response.status != 200:
+                if self._adapts(response, sent):
+                    raise CorrectedRequest
+                raise self._error(response)
+            try:
+                return read_reply(response.json(), prompt, self.model, clock() - began)
+            except ValueError as error:  # includes invalid JSON
+                malformed += 1
+                failure = self._error(response, f"did not answer as /v1/chat/completions does: {error}")
+                if isinstance(failure, TooLong) or malformed > MALFORMED_REPLIES:
+                    raise failure from None
+                raise TransientFailure(failure) from None
+
+        return await self._client.exchange(body, seconds, read, is_final=_is_final)
+
+    async def window(self, seconds: float) -> int | None:
+        """The context window in tokens, prompt and reply together, if the server states it."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + seconds
+        parts = urlsplit(self._client.address)
+        base = parts.path.removesuffix(TAIL)
+        root = base.removesuffix("/v1")
+
+        async def fetch(path: str) -> Mapping[str, Any]:
+            return await self._fetch(urlunsplit(parts._replace(path=path)), end - clock())
+
+        listed = await fetch(f"{base}/models")
+        entry = entry_of(listed, self.model)
+        if entry is None:
+            return None
+        found = window_of(entry)
+        if entry.get("owned_by") == "llamacpp":  # slots may share the model's window; /props has that of one slot
+            settings = (await fetch(f"{root}/props")).get("default_generation_settings")
+            found = (_window(settings.get("n_ctx")) if isinstance(settings, Mapping) else None) or found
+        elif entry.get("owned_by") == "library":  # Ollama, which truncates longer prompts silently
+            loaded = entry_of({"data": (await fetch(f"{root}/api/ps")).get("models")}, self.model)
+            found = window_of(loaded) if loaded else found
+        return found or _window(_meta(entry).get("n_ctx_train"))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _adapts(self, response: Response, sent: frozenset[Adaptation]) -> bool:
+        """Whether the refusal calls for an adaptation that the request did not have; it is then sent again."""
+        refusal = parse_refusal(response.text)
+        adaptation = adaptation_for(refusal) if response.status in PARAMETER_REFUSED else None
+        if adaptation is None or adaptation in sent:
+            return False
+        self._adaptations = frozenset([*self._adaptations, adaptation])
+        return True
+
+    def _error(self, response: Response, words: str = "") -> ModelError:
+        refusal = parse_refusal(response.text)
+        error = self._client.error(words, response.text) if words else self._client.refused(response)
+        if response.status == TOO_LARGE or (response.status in (200, 400, 422, 500) and is_too_long(refusal)):
+            return TooLong(str(error), stated_window(refusal))
+        return error
+
+    async def _fetch(self, address: str, seconds: float) -> Mapping[str, Any]:
+        """A JSON object from the server; empty if there is none."""
+        try:
+            response = await self._client.get(address, seconds)
+            value = response.json() if response.status == 200 else None
+        except (ModelError, ValueError):
+            return {}
+        return value if isinstance(value, Mapping) else {}
+
+
+def entry_of(listed: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
+    """A model's entry in a server's list. A sole entry always matches: a server with one model accepts any name."""
+    entries = listed.get("data")
+    if not isinstance(entries, list):
+        return None
+    entries = [entry for entry in entries if isinstance(entry, Mapping)]
+    for entry in entries:
+        if model in (entry.get("id"), entry.get("name"), entry.get("model")):
+            return entry
+    return entries[0] if len(entries) == 1 else None
+
+
+def window_of(entry: Mapping[str, Any]) -> int | None:
+    """The window in a model's entry, under the field names of the common servers."""
+    places = (entry, _meta(entry), entry.get("top_provider"))
+    found = [_window(place.get(name)) for place in places if isinstance(place, Mapping) for name in WINDOWS]
+    return next((window for window in found if window), None)
+
+
+def _meta(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    return meta if isinstance(meta := entry.get("meta"), Mapping) else {}
+
+
+def _window(value: object) -> int | None:
+    return value if type(value) is int and 0 < value <= LARGEST_WINDOW else None
+
+
+def _is_final(response: Response) -> bool:
+    return response.status in RETRIED and is_permanent(response.status, parse_refusal(response.text))
+
+
+READ = 4000  # characters of an error that are examined
+LARGEST_WINDOW = 100_000_000
+
+Adaptation = Literal["max_completion_tokens", "no temperature"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An endpoint's error: its message, and its code and type if it has them."""
+
+    message: str
+    codes: frozenset[str] = frozenset()
+    window: int | None = None  # where a field states it
+
+
+# How servers state the window in their errors. The group is the window.
+_NUMBER = r"(\d[\d,_]{0,14})"
+_WINDOWS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"maximum (?:context|prompt|model|sequence) ?length (?:is|of) (?:only )?{_NUMBER}",  # OpenAI, vLLM, SGLang, xAI
+        rf"context (?:length|window|size) (?:is|of) (?:only )?{_NUMBER}",  # vLLM, LM Studio
+        rf"available context size \({_NUMBER}",  # llama.cpp
+        rf"context length \({_NUMBER}",  # SGLang
+        rf"too long: ?{_NUMBER} ?tokens ?> ?{_NUMBER}",  # Anthropic: the last group counts
+        rf"exceeds? (?:the )?context (?:limit|window|length)[^>]{{0,60}}> ?{_NUMBER}",  # Anthropic
+        rf"max_new_tokens`? must be <= ?{_NUMBER}",  # text-generation-inference
+        rf"must have less than {_NUMBER} tokens",  # text-generation-inference
+        rf"with {_NUMBER} maximum context length",  # Mistral
+        rf"maximum number of tokens(?: allowed)? \({_NUMBER}",  # Google
+        rf"configured limit of {_NUMBER} tokens",  # OpenAI
+        rf"in the prompt cannot exceed {_NUMBER}",  # Cohere
+    )
+)
+_TOO_LONG = re.compile(
+    r"exceeds? the (?:available )?context (?:size|window|length)|exceeds? (?:the )?(?:maximum|max) context length"
+    r"|exceeded max context length|prompt (?:is )?too long|input is too long|context length exceeded"
+    r"|context[ _]window[ _]exceeded|longer than the (?:maximum model length|model's context length)"
+    r"|reduce the length of the (?:messages|prompt|input)|too many (?:input )?tokens"
+    r"|exceeds? the maximum number of tokens|input tokens exceed|context overflow",
+    re.IGNORECASE,
+)
+_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"})
+
+_UNKNOWN = re.compile(
+    r"not supported?|unsupported|does(?:n't| not) support|not allowed|deprecated|unrecognized|unrecognised|unknown"
+    r"|unexpected|extra inputs|extra fields|only the default|not permitted",
+    re.IGNORECASE,
+)
+_NEVER = re.compile(r"requires? --?\w|not implemented|unsupported|not supported|does not support", re.IGNORECASE)
+_UNPAID = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+
+
+def parse_refusal(text: str) -> Refusal:
+    """The error in a reply's body; the whole body if it is not JSON."""
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return Refusal(text[:READ])
+    if isinstance(data, list) and data:
+        data = data[0]
+    if not isinstance(data, Mapping):
+        return Refusal(text[:READ])
+    inner = data.get("error")
+    error: Mapping[str, Any] = inner if isinstance(inner, Mapping) else data
+    message = next(
+        (value for value in (error.get("message"), inner, data.get("detail")) if isinstance(value, str) and value), text
+    )
+    codes = [error.get(name) for name in ("code", "type", "param", "error_type")]
+    return Refusal(
+        message[:READ], frozenset(each for each in codes if isinstance(each, str)), _bounded(error.get("n_ctx"))
+    )
+
+
+def is_too_long(refusal: Refusal) -> bool:
+    return bool(refusal.codes & _CODES or _TOO_LONG.search(refusal.message) or _windows_in(refusal.message))
+
+
+def stated_window(refusal: Refusal) -> int | None:
+    """The context window in tokens, if the error states it."""
+    return refusal.window or next(iter(_windows_in(refusal.message)), None)
+
+
+def adaptation_for(refusal: Refusal) -> Adaptation | None:
+    """What to omit or rename in later requests, if that caused the refusal."""
+    if is_too_long(refusal) or not (
+        _UNKNOWN.search(refusal.message) or any("unsupported" in code for code in refusal.codes)
+    ):
+        return None
+    if "max_completion_tokens" in refusal.message or "max_tokens" in refusal.codes:
+        return "max_completion_tokens"
+    return "no temperature" if "temperature" in refusal.codes or "temperature" in refusal.message.lower() else None
+
+
+def is_permanent(status: int, refusal: Refusal) -> bool:
+    """Whether a usually transient status would not change on a retry."""
+    if status == 429:
+        return bool(refusal.codes & _UNPAID)
+    return status == 500 and (is_too_long(refusal) or bool(_NEVER.search(refusal.message)))
+
+
+def _windows_in(words: str) -> list[int]:
+    found = [match.groups()[-1] for pattern in _WINDOWS if (match := pattern.search(words))]
+    return [window for each in found if (window := _bounded(int(re.sub(r"[,_]", "", each))))]
+
+
+def _bounded(value: object) -> int | None:
+    return value if type(value) is int and 0 < value <= LARGEST_WINDOW else None
+
+
+MOST_CALLS = 64
+MOST_TOKENS = 1_000_000_000  # larger counts are not believed
+LONGEST_NAME = 200
+THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
+
+
+def request_body(prompt: Prompt, model: str, adaptations: frozenset[Adaptation] = frozenset()) -> dict[str, Any]:
+    """The request body. `adaptations` is what this endpoint has refused before."""
+    limit = "max_completion_tokens" if "max_completion_tokens" in adaptations else "max_tokens"
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": message.role, "content": message.text} for message in prompt.messages],
+        limit: prompt.max_tokens,
+        "stream": False,
+    }
+    if "no temperature" not in adaptations:
+        body["temperature"] = prompt.temperature
+    if prompt.form == "schema" and prompt.schema is not None:
+        named = {"name": "reply", "schema": prompt.schema, "strict": is_closed(prompt.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    elif prompt.form != "text":
+        body["response_format"] = {"type": "json_object"}
+    if prompt.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.about, "parameters": tool.parameters},
+            }
+            for tool in prompt.tools
+        ]
+    return body
+
+
+def is_closed(schema: object) -> bool:
+    """Whether every object in a schema lists all its fields and requires them, which `strict` demands."""
+    if isinstance(schema, Mapping):
+        if schema.get("type") == "object" or "properties" in schema:
+            fields = schema.get("properties", {})
+            if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(fields):
+                return False
+        return all(is_closed(each) for each in schema.values())
+    if isinstance(schema, Sequence) and not isinstance(schema, str):
+        return all(is_closed(each) for each in schema)
+    return True
+
+
+def read_reply(data: object, prompt: Prompt, model: str, seconds: float = 0.0) -> Reply:
+    """A reply from an endpoint's JSON. ValueError says what is wrong with it."""
+    if not isinstance(data, Mapping):
+        raise ValueError("it is no JSON object")
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise ValueError("there are no `choices`")
+    choice = choices[0]
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if not isinstance(message, Mapping):
+        raise ValueError("the first choice has no `message`")
+    text = _text(message.get("content")) or _text(message.get("refusal"))
+    calls = _calls(message)
+    finish = choice.get("finish_reason")
+    return Reply(
+        text=without_thoughts(text),
+        calls=calls,
+        finish=clean(finish)[:LONGEST_NAME] if isinstance(finish, str) and finish else _finish(calls),
+        usage=_usage(data.get("usage"), prompt, text, calls, seconds),
+        model=clean(name)[:LONGEST_NAME] if isinstance(name := data.get("model"), str) and name else model,
+    )
+
+
+def without_thoughts(text: str) -> str:
+    """The reply without the reasoning before it. The template may have opened the tag, so a closing tag alone counts too."""
+    start = text.lstrip()
+    for opens, closes in THOUGHTS:
+        if start.startswith(opens):
+            return start.partition(closes)[2].lstrip()  # never closed: there is no answer yet
+        if closes in start and opens not in start.partition(closes)[0] and not start.startswith(("{", "[")):
+            return start.partition(closes)[2].lstrip()
+    return text
+
+
+def usage_or_estimate(reported_in: object, reported_out: object, prompt: Prompt, text: str, seconds: float) -> Usage:
+    """The reported usage; missing or implausible counts are estimated."""
+    return Usage(
+        calls=1,
+        tokens_in=_count(reported_in) or prompt_tokens(prompt),
+        tokens_out=_count(reported_out) or estimate_tokens(text),
+        seconds=seconds,
+    )
+
+
+def as_arguments(value: object) -> str:
+    """A call's arguments as JSON, in whichever form the endpoint sent them."""
+    if isinstance(value, str):
+        return clean(value)
+    return "{}" if value is None else clean(_dumped(value))
+
+
+def _usage(reported: object, prompt: Prompt, text: str, calls: tuple[ToolCall, ...], seconds: float) -> Usage:
+    counts: Mapping[str, object] = reported if isinstance(reported, Mapping) else {}
+    everything = text + "".join(f" {call.name} {call.arguments}" for call in calls)
+    return usage_or_estimate(counts.get("prompt_tokens"), counts.get("completion_tokens"), prompt, everything, seconds)
+
+
+def _count(value: object) -> int:
+    """A token count; 0 if it is not one. No prompt has 0 tokens, so 0 means unknown too."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        return 0
+    return int(min(value, MOST_TOKENS))
+
+
+def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    listed = message.get("tool_calls")
+    if isinstance(listed, Mapping):
+        listed = [listed]
+    if not listed and isinstance(message.get("function_call"), Mapping):  # the older form, from before tools
+        listed = [{"function": message["function_call"]}]
+    if not isinstance(listed, list):
+        return ()
+    found = [each for each in listed if isinstance(each, Mapping) and isinstance(each.get("function"), Mapping)]
+    return tuple(_call(place, each) for place, each in enumerate(found[:MOST_CALLS], 1))
+
+
+def _call(place: int, call: Mapping[str, Any]) -> ToolCall:
+    asked, own = call["function"], call.get("id")
+    name = asked.get("name")
+    return ToolCall(
+        id=clean(own)[:LONGEST_NAME] if isinstance(own, str) and own else f"call_{place}",
+        name=clean(name)[:LONGEST_NAME] if isinstance(name, str) else "",
+        arguments=as_arguments(asked.get("arguments")),
+    )
+
+
+def _finish(calls: tuple[ToolCall, ...]) -> str:
+    return "tool_calls" if calls else "stop"
+
+
+def _text(content: object) -> str:
+    """The text of a message: a string, a list of parts of which some are text, or a value in place of a string."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return clean(content)
+    if isinstance(content, list):
+        return "".join(_part(part) for part in content)
+    return clean(_dumped(content))
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return clean(part)
+    if isinstance(part, Mapping) and part.get("type", "text") in ("text", "output_text"):
+        return clean(text) if isinstance(text := part.get("text"), str) else ""
+    return ""  # reasoning or an image
+
+
+def _dumped(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return ""
+
+
+def clean(words: str) -> str:
+    """Removes lone surrogates: they are legal in JSON, but cannot be stored or shown."""
+    return words.encode("utf-8", "replace").decode()

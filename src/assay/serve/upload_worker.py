@@ -1,0 +1,351 @@
+"""Processes upload jobs: one at a time for each person and each base, in the background loop, regardless of clients. Where more
+people wait than there are places, they take turns: a job that has had its turn is parked before its next file. The store is
+the source of truth: a process holds a lease on each job that it works on, and another resumes those of one that has died."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from assay.core.access import Base, Principal
+from assay.core.errors import AssayError, StoreError
+from assay.serve import upload_job
+from assay.serve.background import BackgroundLoop
+from assay.serve.upload_job import RunningJob
+from assay.store import jobs
+from assay.store.blobs import Uploads
+from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
+from assay.store.runs.underway import is_elsewhere, this_process
+from assay.workspace.facade import Workspace
+
+log = logging.getLogger("assay.serve")
+
+JOBS_AT_ONCE = 3
+TURN = 20.0  # seconds after which a job makes room for another person's, at its next file
+PACE = 0.4  # seconds between two progress checks
+SOON = 2.0  # seconds for a stopped job to end on its own before it is cancelled
+PAUSE = 30.0  # seconds until a retry after the start or end of a job could not be saved: the disk may be full
+HEARTBEAT = 15.0
+POLL = 1.0  # seconds between two looks at a job that another process works on, if nobody tells of its changes
+# Seconds without a change after which files that belong to no job are no longer arriving at another server. A server puts them
+# in a bucket a few at a time, each within minutes, and then records the job.
+ARRIVAL = 3600.0
+
+WorkspaceForPrincipal = Callable[[Principal], Workspace]
+
+
+class UploadWorker:
+    """One per process. Methods are called from the serving loop, the work runs in the background loop. Before `take_up`, and
+    in a process that only serves requests, jobs are left to others."""
+
+    def __init__(
+        self,
+        background: BackgroundLoop,
+        workspace: Workspace,
+        process: str = "",
+        *,
+        shared: bool = False,
+        hears: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._background = background
+        self._workspace = workspace
+        self._process = process or this_process()
+        self._shared = shared  # other processes use the workspace too
+        self._hears = hears  # whether this process is told of their changes
+        self._for_principal: WorkspaceForPrincipal | None = None
+        self._works: dict[str, RunningJob] = {}  # by job; changed only in the background loop
+        self._turns: dict[str, float] = {}  # when a person's last turn ended
+        self._lock = threading.Lock()
+        self._arriving: set[str] = set()
+        self._serving: asyncio.AbstractEventLoop | None = None
+        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self.closing = False
+
+    @property
+    def uploads(self) -> Uploads:
+        return self._workspace.context.uploads
+
+    # Arriving files
+
+    @contextlib.asynccontextmanager
+    async def arrival(self, job: str) -> AsyncIterator[Path]:
+        """A folder for the files of a job, which are kept until the job has ended; deleted if something fails before it has
+        begun."""
+        with self._lock:
+            self._arriving.add(job)
+        try:
+            yield await asyncio.to_thread(self.uploads.receiving, job)
+        except BaseException:
+            await self._discard(job)
+            raise
+        finally:
+            with self._lock:
+                self._arriving.discard(job)
+
+    async def begin(self, job: str, principal: Principal, base: str, files: list[JobFile]) -> None:
+        """Keep the files that have arrived, then record the job. From now on they are read, whoever leaves or dies."""
+        await asyncio.to_thread(self.uploads.keep, job)
+        await asyncio.to_thread(jobs.begin, self._workspace.store, job, principal, base, files)
+
+    async def sweep(self) -> None:
+        """Delete files that belong to no job: a process was killed during an upload, or before its cleanup."""
+        try:
+            for stray in await asyncio.to_thread(self._strays):
+                await self._discard(stray)
+        except AssayError as error:
+            log.warning("received files that no job needs could not be looked for: %s", error)
+
+    def _strays(self) -> set[str]:
+        patience = time.time() - ARRIVAL if self._shared else float("inf")
+        there = {job for job, changed in self.uploads.jobs().items() if changed < patience}
+        with self._lock:
+            arriving = set(self._arriving)  # read before the store: uploads complete by then are stored
+        return there - arriving - jobs.going(self._workspace.store) if there else set()
+
+    async def _discard(self, job: str) -> None:
+        """Delete the files of a job. Those that cannot be deleted now are swept later."""
+        try:
+            await asyncio.to_thread(self.uploads.delete, job)
+        except StoreError as error:
+            log.warning("the files of job %s could not be deleted: %s", job, error)
+
+    # Processing
+
+    def serve_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Set the loop that clients wait on."""
+        self._serving = loop
+
+    async def take_up(self, for_principal: WorkspaceForPrincipal) -> None:
+        """Start processing uploads, waiting ones first. `for_principal` returns the workspace scoped to a user."""
+        self._for_principal = for_principal
+        await self.wake()
+
+    async def wake(self) -> None:
+        """Check for new jobs. Waits for no job."""
+        if self._for_principal is not None:
+            await self._background.run(self._begin())
+
+    async def _begin(self) -> None:
+        """Start as many jobs as allowed: first those of people whose turn was longest ago, never two of one person or base."""
+        for job, base in await asyncio.to_thread(self._waiting):
+            if self.closing or len(self._works) >= JOBS_AT_ONCE:
+                return
+            if self._may_start(job, base):
+                work = self._works[job.id] = RunningJob(job, base, passages=job.passages)
+                work.task = asyncio.ensure_future(self._do(work))
+
+    def _may_start(self, job: Job, base: str) -> bool:
+        return all(base != work.base and job.who != work.job.who for work in self._works.values())
+
+    def _waiting(self) -> list[tuple[Job, str]]:
+        """The unfinished jobs that no other process works on, without those of a person or base that one works for."""
+        unfinished = self._unfinished()
+        elsewhere = self._elsewhere(unfinished)
+        people, bases = {job.who for job, _ in elsewhere}, {base for _, base in elsewhere}
+        return [(job, base) for job, base in unfinished if job.who not in people and base not in bases]
+
+    def _unfinished(self) -> list[tuple[Job, str]]:
+        unfinished = jobs.unfinished(self._workspace.store)  # the oldest first
+        unfinished.sort(key=lambda job: self._turns.get(job.who, 0.0))
+        return [(job, self._base_of(job)) for job in unfinished]
+
+    def _elsewhere(self, unfinished: list[tuple[Job, str]]) -> list[tuple[Job, str]]:
+        """Those of the jobs that other processes work on."""
+        now = self._workspace.store.now()
+        return [(job, base) for job, base in unfinished if is_elsewhere(job, self._process, now)]
+
+    def _base_of(self, job: Job) -> str:
+        """The id of the job's base: its name is user-specific, and others may use the same one."""
+        for_principal = self._for_principal or self._workspace.for_principal
+        try:
+            return for_principal(job.principal).scope().named(job.base).id
+        except AssayError:
+            return f"{job.who}/{job.base}"  # deleted or no longer accessible: the job will report it
+
+    async def _do(self, work: RunningJob) -> None:
+        """Process one job. Its end is always recorded, and the next one starts."""
+        job, store = work.job, self._workspace.store
+        try:
+            if await asyncio.to_thread(jobs.start, store, job.id, self._process):
+                state, error = await self._ended(work)
+                if state:
+                    await asyncio.to_thread(jobs.end, store, job.id, state, error, self._process)
+                    if job.id not in await asyncio.to_thread(jobs.going, store):  # otherwise another process has it now
+                        await self._discard(job.id)
+                elif work.parked:
+                    await asyncio.to_thread(jobs.park, store, job.id, self._process)
+                else:
+                    await asyncio.to_thread(jobs.release, store, job.id, self._process)
+        except AssayError:
+            log.exception("the ending of job %s could not be written down", job.id)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(work.stop.wait(), PAUSE)
+        finally:
+            self._works.pop(job.id, None)
+            self._turns[job.who] = time.monotonic()
+            self._wake(job.id)
+            if not self.closing:
+                await self._begin()
+
+    async def _ended(self, work: RunningJob) -> tuple[str, str]:
+        """The final state of the job; empty if it is left to the next server."""
+        try:
+            assert self._for_principal is not None
+            workspace = await asyncio.to_thread(
+                self._for_principal, work.job.principal
+            )  # with their current access, not that of the upload
+            work.adding = asyncio.ensure_future(upload_job.read(workspace, work, self.uploads))
+            await self._watched(work, work.adding)
+            if work.cancelled and work.left:
+                await asyncio.to_thread(upload_job.discard_unfinished, workspace, work)
+        except Exception as error:
+            log.warning("job %s failed", work.job.id, exc_info=error)
+            return FAILED, upload_job.describe_failure(error)
+        if work.stop.is_set() and work.left:
+            return (CANCELLED, "") if work.cancelled else ("", "")
+        return DONE, ""
+
+    async def _watched(self, work: RunningJob, adding: asyncio.Task[None]) -> None:
+        """Wait for the files to be processed, and save the progress periodically. A stop is no failure."""
+        passages, at = 0, work.seconds
+        while True:
+            await asyncio.wait([adding], timeout=PACE)
+            if work.ended or work.passages != passages or work.seconds - at > SOON or adding.done():
+                passages, at, ended, work.ended = work.passages, work.seconds, work.ended, []
+                await asyncio.to_thread(
+                    jobs.note, self._workspace.store, work.job.id, work.passages, work.seconds, ended, self._process
+                )
+                self._wake(work.job.id)
+            if adding.done():
+                break
+            await self._take_turns(work, adding)
+        error = asyncio.CancelledError() if adding.cancelled() else adding.exception()
+        if error is not None and not (work.stop.is_set() and upload_job.is_stopped(error)):
+            raise error
+
+    async def _take_turns(self, work: RunningJob, adding: asyncio.Task[None]) -> None:
+        """Park a job that has had its turn if somebody else waits for a place. What it has embedded so far is kept."""
+        late = time.monotonic() - work.began > TURN and work.progressed
+        if late and not work.parked and len(self._works) >= JOBS_AT_ONCE:
+            waiting = await asyncio.to_thread(self._waiting)
+            people = {job.who for job, base in waiting if self._may_start(job, base)}
+            work.parked = sum(each.parked for each in self._works.values()) < len(people)
+        if work.parked and not work.reading:
+            work.stop.set()
+            adding.cancel()
+
+    # Stopping
+
+    async def cancel(self, job: Job) -> None:
+        """Stop a job now. Files that are already searchable stay, the others are dropped."""
+        if job.going:
+            await self._background.run(self._cancel(job))
+
+    async def _cancel(self, job: Job) -> None:
+        work = self._works.get(job.id)
+        if work is not None:
+            work.cancelled = True
+            await self._stop([work])
+            return
+        await asyncio.to_thread(jobs.end, self._workspace.store, job.id, CANCELLED)  # noticed by whoever works on it
+        if not is_elsewhere(job, self._process, self._workspace.store.now()):
+            await self._discard(job.id)
+        self._wake(job.id)
+
+    async def _stop(self, works: list[RunningJob]) -> None:
+        for work in works:
+            work.stop.set()
+        tasks = {work.task: work for work in works if work.task is not None}
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=SOON)
+        for task in late:  # it is in a long operation, such as embedding a book
+            if (adding := tasks[task].adding) is not None:
+                adding.cancel()
+        if late:
+            await asyncio.wait(late)
+
+    async def cancel_all(self, base: Base) -> None:
+        """Stop all jobs that write to this base."""
+        for job, filled in await asyncio.to_thread(self._unfinished):
+            if filled == base.id:
+                await self.cancel(job)
+
+    async def fills(self, base: Base) -> bool:
+        """Whether files are being added to this base now, here or by another process."""
+        here = any(work.base == base.id for work in list(self._works.values()))
+        unfinished = [] if here else await asyncio.to_thread(self._unfinished)
+        return here or any(filled == base.id for _, filled in self._elsewhere(unfinished))
+
+    async def close(self) -> None:
+        """Shut down: processing stops where it is, and jobs stay listed."""
+        self.closing = True
+        await self._background.run(self._stop(list(self._works.values())))
+        for job in list(self._watchers):
+            self._woken(job)
+
+    # Other processes
+
+    async def look(self) -> None:
+        """See what other processes have done: stop jobs here that were cancelled there, take up those that nobody works on,
+        and wake the clients that follow any."""
+        if self._works:
+            await self._background.run(self._let_go())
+        await self.wake()
+        for job in list(self._watchers):
+            self._woken(job)
+
+    async def renew(self) -> None:
+        """Renew the leases of the jobs here."""
+        here = [job for job, work in list(self._works.items()) if work.adding is not None]
+        if here:
+            await asyncio.to_thread(jobs.renew, self._workspace.store, self._process, here)
+
+    async def _let_go(self) -> None:
+        """Stop the jobs here that were cancelled, or that another process has taken up."""
+        here = {job: work for job, work in self._works.items() if work.adding is not None and not work.stop.is_set()}
+        store = self._workspace.store
+        lost = here.keys() - await asyncio.to_thread(jobs.held, store, self._process) if here else set[str]()
+        going = await asyncio.to_thread(jobs.going, store) if lost else set[str]()
+        for job in lost:
+            here[job].cancelled = job not in going
+            here[job].stop.set()
+
+    # Following
+
+    def _wake(self, job: str) -> None:
+        if self._serving is not None and job in self._watchers:
+            self._serving.call_soon_threadsafe(self._woken, job)
+
+    def _woken(self, job: str) -> None:
+        for each in self._watchers.get(job, ()):
+            each.set()
+
+    async def follow(self, job: str, who: str) -> AsyncIterator[Job | None]:
+        """The job on every change, until it ends or the server closes; None is a heartbeat."""
+        store, woken = self._workspace.store, asyncio.Event()
+        self._watchers.setdefault(job, set()).add(woken)
+        last: Job | None = None
+        try:
+            while True:
+                woken.clear()
+                now = await asyncio.to_thread(jobs.get, store, job, who)
+                if now != last:
+                    yield now
+                    last = now
+                if self.closing or not now.going:
+                    return
+                try:
+                    await asyncio.wait_for(woken.wait(), POLL if self._shared and not self._hears() else HEARTBEAT)
+                except TimeoutError:
+                    yield None
+        finally:
+            own = self._watchers.get(job, set())
+            own.discard(woken)
+            if not own:
+                self._watchers.pop(job, None)
