@@ -16,7 +16,7 @@ from assay.core.printable import clean_text
 from assay.core.run import Run
 from assay.core.synthesis import Portrait
 from assay.core.types import Document
-from assay.ingest.metadata.authors import is_name, is_organisation
+from assay.ingest.metadata.file_fields import is_name, is_organisation
 from assay.language.injection import is_suspicious
 from assay.language.quotation import locate_quote, stands
 from assay.language.sentences import is_table_row
