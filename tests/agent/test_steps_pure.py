@@ -14,15 +14,13 @@ from doubles.protocol import body_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.agent.context import RunContext
-from assay.agent.limits import Limits
-from assay.agent.loop import next_step, play
+from assay.agent.context import Limits, RunContext
+from assay.agent.loop import Step, next_step, play
 from assay.agent.steps import gather as gathering
 from assay.agent.steps.call import call
-from assay.agent.steps.judge import StepAnswer, Sufficiency, bindings
+from assay.agent.steps.gather import sift_due
 from assay.agent.steps.plan import PLANS, Planning, build_plan, replan_due
-from assay.agent.steps.registry import Step
-from assay.agent.steps.sift import sift_due
+from assay.agent.steps.sufficiency import StepAnswer, Sufficiency, bindings
 from assay.agent.tool import Brief, Result, ToolContext, tool
 from assay.answer import weigh
 from assay.answer.weigh import BatchLimits, Weight, evidence_key

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tool_contexts import ANN, BOB, Library, after, call, names_found, refused
 
-from assay.agent.tool import Result, Within, checked, schema_of, tool
-from assay.agent.tool_context import ToolContext
+from assay.agent.tool import Result, ToolContext, Within, checked, schema_of, tool
 from assay.agent.toolbox import TOOLS, tools_for
 from assay.core.codec import from_json, to_json
 from assay.core.errors import ToolError, UserError

@@ -28,7 +28,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Plan, PlanStep
 from assay.models.cost import estimate_tokens
-from assay.prompts.fence import fence, fence_mark
+from assay.prompts import fence, fence_mark
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=400)
 PLAIN = st.lists(

@@ -7,9 +7,9 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.language.clean import clean_text
+from assay.core.printable import clean_text
 from assay.language.injection import is_suspicious
-from assay.prompts.fence import fence, fence_mark
+from assay.prompts import fence, fence_mark
 
 MARK = fence_mark("r0123456789abcdef")
 NASTY = st.lists(

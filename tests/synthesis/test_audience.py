@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
-from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
 from assay.core.errors import ModelError
 from assay.core.events import (
     Answered,
@@ -29,6 +28,7 @@ from assay.core.events import (
     Translated,
 )
 from assay.core.run import Run
+from assay.core.synthesis import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
 from assay.models.cost import estimate_tokens
 from assay.models.llm import Prompt, Reply, Role

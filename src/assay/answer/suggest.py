@@ -1,8 +1,8 @@
 """Questions that a document answers, by rule: about a cell of one of its tables, about a paper as a whole, or about one
 of its sections. Few rather than odd ones. Pure.
 
-The words come from documents, and a person may send them as their own question: whatever reads like an instruction, or like
-anything but a plain name, is left out.
+The words come from documents, and a person may send them as their own question: whatever reads like an instruction, or
+like anything but a plain name, is left out.
 """
 
 from __future__ import annotations
