@@ -67,7 +67,7 @@ async def measure(folder: Path, workers: int) -> dict[str, float]:
         open_workspace(Path(place) / "workspace", create=True, ingest_engine=engine) as opened,
     ):
         start = time.perf_counter() - began
-        report = await opened.add_sources(find_sources([folder]))
+        report = await opened.documents.add_sources(find_sources([folder]))
     return {
         "documents": report.readable,
         "passages": report.passages,

@@ -100,7 +100,7 @@ def contents(workspace: Workspace) -> tuple[dict[str, Any], list[Any]]:
     """What is known of each file, and the rows of the index; without the random ids of documents."""
     entries = {
         entry.name: (entry.state, entry.status, entry.why, entry.title, entry.pages, entry.characters, entry.passages)
-        for entry in workspace.sources()
+        for entry in workspace.documents.listing()
     }
 
     async def rows() -> list[Any]:
@@ -332,7 +332,7 @@ def test_without_ray_it_is_said_how_to_install_it_and_nothing_is_changed(
     with opened(tmp_path / "on-ray", ingest_engine="ray") as workspace:
         with pytest.raises(UserError, match=r"pip install 'assay\[ray\]'"):
             asyncio.run(workspace.add([tmp_path / "note.txt"]))
-        assert not workspace.sources() and not workspace.scope().bases
+        assert not workspace.documents.listing() and not workspace.scope().bases
 
 
 @pytest.mark.parametrize("given", ["127.0.0.1:1", "127.0.0.1", "ray://127.0.0.1:10001"])

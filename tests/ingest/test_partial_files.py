@@ -103,5 +103,5 @@ async def test_of_a_file_with_too_many_passages_the_first_ones_can_be_searched(t
         [file] = report.files
         assert file.passages == 5 and file.status == "read"
         assert any("first 5 of its" in said and "file_max_passages" in said for said in file.warnings)
-        [entry] = opened.sources()
+        [entry] = opened.documents.listing()
         assert entry.passages == 5 and entry.warnings == file.warnings

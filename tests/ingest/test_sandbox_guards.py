@@ -134,7 +134,7 @@ async def test_where_guards_are_required_and_missing_nothing_is_read(
     with open_workspace(tmp_path / "workspace", create=True, sandbox="require") as opened:
         with pytest.raises(UserError, match=r'Landlock.*set `sandbox = "available"`'):
             await opened.add([tmp_path / "one.txt"])
-        assert not opened.sources()
+        assert not opened.documents.listing()
 
 
 async def test_the_process_itself_gets_no_byte_where_guards_are_required(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from orchard import CANKERED, HIVED, PRUNED, THREE, asked, context, document, done
 
-from assay.core.account import Portrait
 from assay.core.run import Run
+from assay.core.synthesis import Portrait
 from assay.core.types import Document
 from assay.language.quotation import stands
 from assay.synthesis import describe, key_sentences, state
@@ -179,17 +179,17 @@ def test_what_ingestion_found_is_not_replaced():
 
 @pytest.mark.long
 async def test_the_sample_corpus_has_an_abstract_for_every_document_that_can_be_read(filled):
-    from assay.core.account import Brief, Pipeline
     from assay.core.events import Asked
-    from assay.workspace.ask import run_context_for
+    from assay.core.synthesis import Brief, Pipeline
+    from assay.workspace.services.ask import run_context_for
 
-    ready = tuple(each.id for each in filled.sources())
+    ready = tuple(each.id for each in filled.documents.listing())
     run = Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(Pipeline.summary, ready)),))
     run = await done(describe.describe, run, await run_context_for(filled.context, run))
     found = state.portraits(run)
     empty = [each for each in found.values() if each.empty]
     assert len(found) == 22 and len(empty) == 2
     for portrait in found.values():
-        held = filled.document(portrait.doc_id)
+        held = filled.documents.get(portrait.doc_id)
         assert held is None or (portrait.abstract and all(stands(quote, held) for quote in portrait.abstract))
     assert not any("ignore" in words(each).lower() for each in found.values())

@@ -137,7 +137,9 @@ async def read(workspace: Workspace, work: RunningJob, uploads: Uploads) -> None
         sandbox = held.enter_context(closing(Sandbox(limits=file_limits(settings))))
         reader = ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
         try:
-            await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work))
+            await workspace.documents.add_sources(
+                sources, job.base, say=work.hear, reader=StoppableReader(reader, work)
+            )
         finally:
             await asyncio.to_thread(held.close)
 
