@@ -11,9 +11,8 @@ from pathlib import Path
 
 from knowing import Knowing, meter
 
-from assay.agent.context import RunContext
-from assay.agent.hops.scoring import HOP_SETTINGS
-from assay.agent.limits import ROUNDS, Limits
+from assay.agent.context import ROUNDS, Limits, RunContext
+from assay.agent.hop_ranking import HOP_SETTINGS
 from assay.agent.tool import ToolContext
 from assay.answer.weigh import BatchLimits
 from assay.core.events import Asked, Event, Mode, Route
@@ -69,7 +68,7 @@ class Setting:
         return RunContext(
             self.tool_context(),
             Run.then,
-            self.opened.document,
+            self.opened.documents.get,
             limits=Limits(ROUNDS[mode]),
             hops=HOP_SETTINGS[mode],
             meter=meter(model),
@@ -116,9 +115,9 @@ async def gathered(given: argparse.Namespace, cache: Path) -> list[tuple[Setting
     for folder in folders(given.data):
         collection, rows = read(folder, given.questions, given.seed)
         opened = await open_collection(collection, cache, print)
-        ours = {entry.uri.removeprefix(SCHEME): entry.id for entry in opened.sources([BASE])}
+        ours = {entry.uri.removeprefix(SCHEME): entry.id for entry in opened.documents.listing([BASE])}
         texts = {item.id: (item.title, item.text) for item in collection.documents}
-        search_context = await opened.search_context(opened.scope([BASE]))
+        search_context = await opened.context.search_context(opened.scope([BASE]))
         for row in rows:
             wanted = [doc for doc, grade in collection.judgements[row["id"]].items() if grade > 0]
             gold = {ours[doc]: texts[doc] for doc in wanted}

@@ -1,8 +1,8 @@
-"""Write the figures of docs/benchmarks.md from the result files in bench/results.
+"""Write docs/benchmarks-all.md from the result files in bench/results.
 
     .venv/bin/python bench/report.py
 
-A result file is what a benchmark writes with `--out bench/results/NAME.json`. Nothing between the two marks is typed by hand.
+A result file is what a benchmark writes with `--out bench/results/NAME.json`. Nothing on the page is typed by hand.
 The plot in docs/scaling.md is drawn from `growth.json`.
 """
 
@@ -17,26 +17,24 @@ from plot import log_plot
 from result_file import cell
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "benchmarks-all.md"
 GROWTH = ROOT / "docs" / "images" / "growth.svg"
 RESULTS = ROOT / "bench" / "results"
-BEGIN, END = "<!-- figures: begin (written by bench/report.py) -->", "<!-- figures: end -->"
+HEAD = """# All figures
+
+Written by `bench/report.py`. [Benchmarks](benchmarks.md) says what each script measures. Ratios and shares count;
+milliseconds are those of one machine.
+"""
 
 
-def whole_page(page: str, results: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page with the figures of these results between its marks."""
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    if not rest:
-        raise SystemExit(f"{PAGE.name} has no line {BEGIN!r}.")
-    return f"{before}{BEGIN}\n\n{figures(results)}\n\n{END}{after}"
-
-
-def figures(results: Mapping[str, Mapping[str, Any]]) -> str:
+def whole_page(results: Mapping[str, Mapping[str, Any]]) -> str:
     sections = [section(name, result) for name, result in results.items()]
     lacking = sorted(name for name in benches() if name not in {result["bench"] for result in results.values()})
     unmeasured = ", ".join(f"`bench/{name}.py`" for name in lacking)
-    return "\n\n".join([*sections, f"Not measured on this version: {unmeasured}."] if lacking else sections)
+    return (
+        "\n\n".join([HEAD.rstrip(), *sections, *([f"Not measured on this version: {unmeasured}."] if lacking else [])])
+        + "\n"
+    )
 
 
 def benches() -> list[str]:
@@ -48,7 +46,7 @@ def benches() -> list[str]:
 def section(name: str, result: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{package} {each}" for package, each in result["versions"].items())
     parts = [
-        f"### {name}",
+        f"## {name}",
         f"    {result['command']}",
         f"{result['day']}; {result['machine']}; {versions}.",
         *([result["note"]] if result.get("note") else []),
@@ -93,4 +91,4 @@ def growth_plot(result: Mapping[str, Any]) -> str:
 if __name__ == "__main__":
     if "growth" in (results := read_results()):
         GROWTH.write_text(growth_plot(results["growth"]), encoding="utf-8")
-    PAGE.write_text(whole_page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+    PAGE.write_text(whole_page(results), encoding="utf-8")

@@ -257,16 +257,16 @@ async def claim_checks(given: Given) -> list[Row]:
 async def made_abstracts(given: Given) -> list[Row]:
     """Sentences taken from studies without their conclusion (PubMedQA): how many words of the conclusion they have."""
     from assay.models.local.bundled import BundledEmbedder
-    from assay.synthesis.reading import abstracts
+    from assay.synthesis import key_sentences
 
     embedder, rows = BundledEmbedder(), []
     for case in _jsonl(given.data / "qa/pubmedqa_dev500.jsonl")[: given.questions]:
         text = "\n\n".join(case["CONTEXTS"])
         document = Document("d", "b", "study", "", case["QUESTION"], text)
-        spans = abstracts.candidates(document)
-        if len(spans) > abstracts.MOST:
+        spans = key_sentences.candidates(document)
+        if len(spans) > key_sentences.MOST:
             vectors = await embedder.queries([text[slice(*span)] for span in spans])
-            made = " ".join(each.text for each in abstracts.make_abstract(document, spans, vectors))
+            made = " ".join(each.text for each in key_sentences.make_abstract(document, spans, vectors))
             rows.append({"overlap": _overlap(made, case["LONG_ANSWER"])})
     return rows
 

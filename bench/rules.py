@@ -66,7 +66,7 @@ class Group:
 
 def groups() -> list[Group]:
     """All groups. A new rule gets a row here, or belongs to one."""
-    from assay.agent.hops.leads import NextSearches, first_search
+    from assay.agent.hop_ranking import NextSearches, first_search
     from assay.core.events import StopReason
     from assay.index.named_documents import NamedWeights
 
@@ -76,16 +76,16 @@ def groups() -> list[Group]:
 
     titles = {
         "assay.ingest.metadata.fill.find_title_lines": nothing([]),
-        "assay.ingest.metadata.front_matter.find_title_line": nothing(""),
+        "assay.ingest.metadata.fill.find_title_line": nothing(""),
     }
     dates = {
-        "assay.ingest.metadata.document_date.find_document_date": nothing(None),
-        "assay.ingest.metadata.document_date.find_date_in_file_name": nothing(None),
+        "assay.ingest.metadata.dates.find_document_date": nothing(None),
+        "assay.ingest.metadata.dates.find_date_in_file_name": nothing(None),
     }
     authors = {
         "assay.ingest.metadata.fill.find_authors_below": nothing(((), 0)),
-        "assay.ingest.metadata.front_matter.find_byline": nothing(()),
-        "assay.ingest.metadata.front_matter.find_signing_organisation": nothing(((), 0)),
+        "assay.ingest.metadata.fill.find_byline": nothing(()),
+        "assay.ingest.metadata.fill.find_signing_organisation": nothing(((), 0)),
     }
     kept = ("true_kept", "false_passed", "partial_passed")
     return [
@@ -97,16 +97,16 @@ def groups() -> list[Group]:
         ),
         Group(
             "hops",
-            ("agent/hops/leads.py", "agent/hops/scoring.py"),
-            {"assay.agent.hops.leads.next_searches": first_search_only},
+            ("agent/hop_ranking.py", "agent/hop_ranking.py"),
+            {"assay.agent.hop_ranking.next_searches": first_search_only},
             {"multi-hop": ("R@5",)},
         ),
         Group(
             "questions split in two",
-            ("agent/hops/split.py",),
+            ("agent/steps/plan.py",),
             {
-                "assay.agent.hops.split.split_question": nothing(None),
-                "assay.agent.hops.split.split_compound": nothing(()),
+                "assay.agent.steps.plan.split_question": nothing(None),
+                "assay.agent.steps.plan.split_compound": nothing(()),
             },
             {"multi-hop": ("R@5",), "extracts": ()},
         ),
@@ -118,15 +118,13 @@ def groups() -> list[Group]:
         ),
         Group(
             "quantities",
-            ("language/quantities.py", "language/units.py"),
+            ("language/quantities.py", "language/quantities.py"),
             {"assay.language.quantities.numbers": nothing([]), "assay.language.quantities.figures": nothing([])},
             {"claims": kept, "conflicts": ("F1",), "extracts": ()},
         ),
-        Group(
-            "titles", ("ingest/metadata/fill.py", "ingest/metadata/front_matter.py"), titles, {"metadata": ("title",)}
-        ),
-        Group("dates of documents", ("ingest/metadata/document_date.py",), dates, {"metadata": ("date",)}),
-        Group("authors", ("ingest/metadata/authors.py",), authors, {"metadata": ("authors",)}),
+        Group("titles", ("ingest/metadata/fill.py", "ingest/metadata/fill.py"), titles, {"metadata": ("title",)}),
+        Group("dates of documents", ("ingest/metadata/dates.py",), dates, {"metadata": ("date",)}),
+        Group("authors", ("ingest/metadata/file_fields.py",), authors, {"metadata": ("authors",)}),
         Group(
             "fields of files",
             ("ingest/metadata/file_fields.py",),
@@ -187,17 +185,17 @@ def groups() -> list[Group]:
         ),
         Group(
             "disputes",
-            ("answer/conflicts/dispute.py", "answer/conflicts/sides.py"),
+            ("answer/conflict.py", "answer/conflict.py"),
             {
-                "assay.answer.conflicts.sides.among_documents": nothing({}),
-                "assay.answer.conflicts.sides.minority_pairs": nothing(()),
+                "assay.answer.conflict.among_documents": nothing({}),
+                "assay.answer.conflict.minority_pairs": nothing(()),
             },
             {"conflicts": ()},
         ),
         Group(
             "sentences that stand in an abstract",
-            ("synthesis/reading/abstracts.py:is_sentence", "synthesis/reading/abstracts.py:_is_informative"),
-            {"assay.synthesis.reading.abstracts.is_sentence": nothing(True)},
+            ("synthesis/key_sentences.py:is_sentence", "synthesis/key_sentences.py:_is_informative"),
+            {"assay.synthesis.key_sentences.is_sentence": nothing(True)},
             {"abstracts": ()},
         ),
         Group(
@@ -224,7 +222,7 @@ def groups() -> list[Group]:
         ),
         Group(
             "readability",
-            ("synthesis/writing/readability.py",),
+            ("synthesis/audience.py",),
             unmeasured="words with their syllables as a dictionary counts them",
         ),
     ]

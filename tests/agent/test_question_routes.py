@@ -33,10 +33,9 @@ from doubles import (
 from doubles.replies import drops
 from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 
-from assay.agent import tool_context
-from assay.agent.hops.leads import is_unit
-from assay.agent.hops.scoring import HOP_SETTINGS
-from assay.agent.limits import Limits
+from assay.agent import tool
+from assay.agent.context import Limits
+from assay.agent.hop_ranking import HOP_SETTINGS, is_unit
 from assay.answer.weigh import Weight
 from assay.core.errors import UserError
 from assay.core.events import (
@@ -60,7 +59,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.language import dates
-from assay.workspace.ask import run_context_for
+from assay.workspace.services.ask import run_context_for
 
 TODAY = "2026-05-14"
 ALERT = "Recall alert: Carrow Valves, Dunmere Pumps and Ossett Seals delivered parts with brittle rubber."
@@ -147,7 +146,7 @@ async def test_a_look_up_whose_claims_fail_takes_six_requests_at_most(folder: Pa
 async def test_plain_rag_asks_only_the_writer_and_the_judge(folder: Path):
     with ChatServer(model().answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?", route=Route.one_shot)
-        replayed = await workspace.replay(run)
+        replayed = await workspace.questions.replay(run)
     assert run.answer is not None and run.answer.outcome is Outcome.answered and tools(run) == ["search"]
     assert server.counts["write"] == server.counts["check"] == 1
     assert not any(server.counts[role] for role in ("route", "plan", "weigh", "judge", "decide"))
@@ -167,7 +166,7 @@ async def test_a_look_up_whose_writer_finds_no_answer_is_researched(folder: Path
     script = model(route=lookup(), weigh=keeps(ALERT, LISTED), write=drafts)
     with ChatServer(script.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?")
-        replayed = await workspace.replay(run)
+        replayed = await workspace.questions.replay(run)
     assert [event.route for event in events(run, Routed)] == [Route.lookup, Route.research]
     assert "what the alert says of the parts" in [call.arguments.get("query") for call in run.calls]
     assert run.answer is not None and run.answer.outcome is Outcome.answered
@@ -197,7 +196,7 @@ async def test_the_router_sees_the_documents_near_the_question_and_no_other_sear
 ):
     seen: list[str] = []
     made: list[str] = []
-    search = tool_context.retrieve
+    search = tool.retrieve
 
     def route(text: str, schema: Any) -> Any:
         seen.append(text)
@@ -207,7 +206,7 @@ async def test_the_router_sees_the_documents_near_the_question_and_no_other_sear
         made.append(query)
         return await search(context, query, *rest)
 
-    monkeypatch.setattr(tool_context, "retrieve", counted)
+    monkeypatch.setattr(tool, "retrieve", counted)
     with ChatServer(model(route=route).answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?")
     assert "- alert, no date" in seen[0]
@@ -269,7 +268,7 @@ async def test_a_model_may_rerank_what_is_weighed(folder: Path):
     script = model(rerank=rerank, weigh=weigh)
     with ChatServer(script.answer) as server, opened(folder, server, reranker="llm") as workspace:
         run = await answered(workspace, "What did the alert say?", mode=Mode.quick)
-        replayed = await workspace.replay(run)
+        replayed = await workspace.questions.replay(run)
     assert server.counts["weigh"] == 2 and run.delivered and replayed.same and not replayed.differences
     assert "canteen" in seen[0]
 
@@ -427,7 +426,7 @@ async def test_a_step_that_finds_several_things_hands_on_all_of_them(folder: Pat
 
 
 async def test_what_is_too_long_to_read_is_not_called_complete(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys.modules["assay.agent.toolbox.read_rest"], "LONGEST", -1)
+    monkeypatch.setattr(sys.modules["assay.agent.toolbox.reading"], "LONGEST", -1)
     with ChatServer(set_model().answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, WHICH, today=TODAY)
     assert run.answer is not None and run.answer.examined is not None

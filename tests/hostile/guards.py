@@ -1,6 +1,6 @@
 """Every guard with a way to take it out, and the test that then fails: `make guards`, or this file with names.
 
-Each mutation is made in a copy of the package; the package itself is never touched. `--table` prints the list for the docs.
+Each mutation is made in a copy of the package; the package itself is never touched. `--write` writes docs/guards.md.
 """
 
 from __future__ import annotations
@@ -52,35 +52,35 @@ GUARDS = (
     ),
     Guard(
         "the fence escapes its own marks",
-        "prompts/fence.py",
+        "prompts/__init__.py",
         'seen = _BRACKETS.sub("|", clean_text(words))',
         "seen = clean_text(words)",
         f"{INJECTION}::test_nothing_between_the_marks_looks_like_a_mark",
     ),
     Guard(
         "the fence removes what cannot be seen",
-        "prompts/fence.py",
+        "prompts/__init__.py",
         'seen = _BRACKETS.sub("|", clean_text(words))',
         'seen = _BRACKETS.sub("|", words)',
         f"{INJECTION}::test_what_nobody_can_see_does_not_pass_the_fence_whether_in_the_words_or_in_the_label",
     ),
     Guard(
         "the fence takes apart what ends a message",
-        "prompts/fence.py",
+        "prompts/__init__.py",
         'return _SPECIAL_TOKEN.sub(lambda match: f"{match[0]} ", seen).replace(mark, "…")',
         'return seen.replace(mark, "…")',
         f"{INJECTION}::test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart",
     ),
     Guard(
         "the fence takes apart words between full-width bars",
-        "prompts/fence.py",
+        "prompts/__init__.py",
         r'|｜(?=\w{1,40}｜)"',
         '"',
         f"{INJECTION}::test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart",
     ),
     Guard(
         "the fence takes apart words between angle brackets that are no HTML",
-        "prompts/fence.py",
+        "prompts/__init__.py",
         '[\\w:.▁-]{{0,60}}[>＞])"',
         '[\\w:.▁-]{{0,60}}[>＞]\\b\\B)"',
         f"{INJECTION}::test_what_a_models_server_takes_for_the_end_of_a_message_is_taken_apart",
@@ -220,7 +220,7 @@ GUARDS = (
     ),
     Guard(
         "claims that are checked stand between marks",
-        "answer/checking/model_rulings.py",
+        "answer/checking/judge.py",
         'listed = fence(mark, "claims", "\\n".join(lines))',
         'listed = "\\n".join(lines)',
         f"{INJECTION}::test_a_claim_cannot_bring_its_own_number_or_close_its_fence",
@@ -248,7 +248,7 @@ GUARDS = (
     ),
     Guard(
         "no model takes the taint away",
-        "answer/checking/model_rulings.py",
+        "answer/checking/judge.py",
         "judged = note_taint(replace(claim, verdict=verdict, why=reason, by=by), evidence)",
         "judged = replace(claim, verdict=verdict, why=reason, by=by)",
         f"{INJECTION}::test_no_model_takes_the_taint_from_a_claim",
@@ -334,21 +334,21 @@ GUARDS = (
     ),
     Guard(
         "no model lifts what code has refuted",
-        "answer/checking/model_rulings.py",
+        "answer/checking/judge.py",
         "if claim.verdict not in (Verdict.supported, Verdict.partial):",
         "if False:",
         f"{RULES}::test_what_is_refuted_fails_whatever_a_model_says",
     ),
     Guard(
         "the words that a judge names are in what is cited",
-        "answer/checking/model_rulings.py",
+        "answer/checking/judge.py",
         "if not carried and not heading and not _in_labels(ruling.words, cited, sources):",
         "if False:",
         f"{RULINGS}::test_words_that_the_cited_passages_do_not_have_carry_nothing",
     ),
     Guard(
         "a claim without a ruling fails",
-        "answer/checking/model_rulings.py",
+        "answer/checking/judge.py",
         'none = Ruling(claim=0, why="no verdict was given", verdict="unsupported")',
         'none = Ruling(claim=0, why="no verdict was given", verdict="supported", words=[claims[0].text])',
         f"{RULINGS}::test_a_claim_without_a_ruling_does_not_hold",
@@ -440,8 +440,8 @@ GUARDS = (
     ),
     Guard(
         "four eyes",
-        "workspace/review.py",
-        "return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered",
+        "workspace/services/reviews.py",
+        "return four_eyes and review.who == self.principal.id and review.state is not ReviewState.delivered",
         "return False",
         f"{REVIEWING}::test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now",
     ),
@@ -496,7 +496,7 @@ GUARDS = (
     ),
     Guard(
         "a restriction holds before the file is read",
-        "workspace/documents.py",
+        "workspace/services/documents.py",
         "    if only_for:\n",
         "    if False:\n",
         f"{RESTRICTED}::test_only_for_restricts_a_file_before_anybody_could_have_read_it",
@@ -617,21 +617,21 @@ GUARDS = (
     ),
     Guard(
         "system calls that are not listed are refused to a parser",
-        "ingest/sandbox/seccomp.py",
+        "ingest/sandbox/restrictions.py",
         "return [*steps, (RETURN, 0, 0, REFUSE)]",
         "return [*steps, (RETURN, 0, 0, ALLOW)]",
         f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
     ),
     Guard(
         "a parser opens no file in a way that changes it",
-        "ingest/sandbox/seccomp.py",
-        "os.O_CREAT | os.O_TRUNC | 0o20000000",
-        "os.O_CREAT",
+        "ingest/sandbox/restrictions.py",
+        "NOT_READING = WRITES | 0o20000000",
+        "NOT_READING = os.O_CREAT",
         f"{SANDBOX}::test_the_filter_allows_what_is_listed_and_nothing_else",
     ),
     Guard(
         "a parser signals and limits itself alone",
-        "ingest/sandbox/seccomp.py",
+        "ingest/sandbox/restrictions.py",
         "return _with_argument(call, place, allowed, REFUSE)",
         "return _with_argument(call, place, allowed, ALLOW)",
         f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
@@ -652,14 +652,14 @@ GUARDS = (
     ),
     Guard(
         "a parser has no capabilities",
-        "ingest/sandbox/privileges.py",
+        "ingest/sandbox/restrictions.py",
         "    libc.capset(head, (ctypes.c_uint32 * 6)())",
         "    _ = head",
         f"{SANDBOX}::test_it_has_no_capabilities_and_a_user_namespace_of_its_own",
     ),
     Guard(
         "the OCR program reads no file but its libraries",
-        "ingest/sandbox/launch.py",
+        "ingest/sandbox/restrictions.py",
         "restrict_files(libc, readable, programs=True)",
         "pass",
         "tests/ingest/test_ocr.py::test_a_program_that_was_taken_over_reads_and_writes_nothing",
@@ -687,7 +687,7 @@ GUARDS = (
     ),
     Guard(
         "a missing guard is said",
-        "workspace/documents.py",
+        "workspace/services/documents.py",
         "(*report.warnings, *describe_missing(workers.missing_guards))",
         "report.warnings",
         f"{SANDBOX}::test_where_guards_are_missing_adding_says_so_once",
@@ -750,7 +750,7 @@ GUARDS = (
     ),
     Guard(
         "so many cells of a file are read and no more",
-        "ingest/formats/ooxml/xlsx.py",
+        "ingest/formats/xlsx.py",
         "if cells > out.limits.cells or out.limits.late:",
         "if False:",
         f"{PARTIAL}::test_of_a_table_with_too_many_cells_the_first_ones_are_read",
@@ -771,14 +771,14 @@ GUARDS = (
     ),
     Guard(
         "nothing is sent to a model's machine before somebody agrees to it",
-        "workspace/model_connection.py",
-        "if host not in agreed and not facts.agreed(context.store, host):",
+        "workspace/services/setup.py",
+        "if host not in agreed and not facts.agreed(self.store, host):",
         "if False:",
         f"{SETUP}::test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name",
     ),
     Guard(
         "a key stays with the address that it was given for",
-        "workspace/model_connection.py",
+        "workspace/services/setup.py",
         'else settings.llm_api_key if same else SecretStr("")',
         "else settings.llm_api_key",
         f"{SETUP}::test_a_key_never_follows_to_another_address",
@@ -793,8 +793,8 @@ GUARDS = (
     Guard(
         "only an administrator changes settings",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    change = server.workspace.change_settings\n",
-        "    change = server.workspace.change_settings\n",
+        "    require_administrator(who)\n    changed = await asyncio.to_thread(server.workspace.setup.change,",
+        "    changed = await asyncio.to_thread(server.workspace.setup.change,",
         "tests/serve/test_settings_routes.py::test_only_an_administrator_sees_and_changes_settings",
     ),
     Guard(
@@ -813,9 +813,9 @@ GUARDS = (
     ),
     Guard(
         "a shared thread is read with what its reader may read",
-        "workspace/shared_threads.py",
-        "    scope = context.scope()\n    texts",
-        "    scope = grants.scope_of(context.store, type(context.principal)(found.who))\n    texts",
+        "workspace/services/threads.py",
+        "        scope = self.context.scope()\n        texts",
+        "        scope = grants.scope_of(self.store, type(self.principal)(found.who))\n        texts",
         f"{FEEDBACK}::test_a_shared_thread_is_read_as_far_as_its_documents_may_be_read",
     ),
     Guard(
@@ -841,28 +841,28 @@ GUARDS = (
     ),
     Guard(
         "a synthesis shows its model no passage that reads like an instruction",
-        "synthesis/stages/read.py",
+        "synthesis/read.py",
         "return [each for each in own if not is_suspicious(each.text)]",
         "return own",
         f"{SYNTHESIS}/test_reading.py::test_a_passage_that_instructs_a_model_is_not_shown_and_its_words_are_no_point",
     ),
     Guard(
         "a point of a synthesis needs words of a passage",
-        "synthesis/stages/read.py",
+        "synthesis/read.py",
         "return (nearest, False) if nearest and _is_quotable(nearest.words) else None",
         'return Claim("", (key,), quote=own.quote), False',
         f"{SYNTHESIS}/test_reading.py::test_a_point_whose_words_stand_nowhere_is_not_taken",
     ),
     Guard(
         "the reason of a relation is judged",
-        "synthesis/stages/plan.py",
+        "synthesis/plan.py",
         "if verdict.verdict is Verdict.supported:",
         "if verdict:",
         f"{SYNTHESIS}/test_planning.py::test_a_reason_that_does_not_follow_is_dropped_and_said",
     ),
     Guard(
         "a topic brings no name, number or instruction of its own",
-        "synthesis/stages/plan.py",
+        "synthesis/plan.py",
         'return "" if len(text) > most or strange or is_suspicious(text) else text',
         "return text",
         f"{SYNTHESIS}/test_planning.py::"
@@ -870,14 +870,14 @@ GUARDS = (
     ),
     Guard(
         "the pass for flow adds no name, number or date",
-        "synthesis/writing/polish.py",
+        "synthesis/polish.py",
         "if facts.missing_facts(text, known, facts.lowercase_stems(known)):",
         "if not text:",
         f"{SYNTHESIS}/test_narrating.py::test_the_pass_adds_no_name_number_or_date",
     ),
     Guard(
         "a sentence of a synthesis cites only evidence of its run",
-        "synthesis/stages/narrate.py",
+        "synthesis/narrate.py",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], of.known.keys())",
         "split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], sentence.cites)",
         f"{SYNTHESIS}/test_narrating.py::test_keys_that_this_run_does_not_know_are_cited_by_nothing",
@@ -939,16 +939,17 @@ def broken(guard: Guard, copy: Path) -> str:
     )
 
 
-def table() -> str:
+def page() -> str:
     rows = [
         f"| {each.name} | `{each.file}` | `{each.test.rpartition('::')[2].rpartition('/')[2]}` |" for each in GUARDS
     ]
-    return "\n".join(["| guard | taken out in | test that then fails |", "|---|---|---|", *rows])
+    head = ["# Guards", "", "Written by `tests/hostile/guards.py`. [Security](security.md) says what they are for."]
+    return "\n".join([*head, "", "| guard | taken out in | test that then fails |", "|---|---|---|", *rows, ""])
 
 
 def main(names: list[str]) -> int:
-    if names == ["--table"]:
-        print(table())
+    if names == ["--write"]:
+        (ROOT / "docs" / "guards.md").write_text(page(), encoding="utf-8")
         return 0
     selected = [each for each in GUARDS if not names or any(name in each.name for name in names)]
     wrong = 0

@@ -33,7 +33,7 @@ from doubles import (
 from doubles.protocol import asked_in
 from hostile_runs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
 
-from assay.agent.limits import ROUNDS
+from assay.agent.context import ROUNDS
 from assay.agent.steps.decide import AT_ONCE, same_call
 from assay.agent.toolbox import TOOLS
 from assay.core.codec import dumps, to_json
@@ -41,7 +41,7 @@ from assay.core.events import Answered, Critiqued, Decided, Drafted, Mode, Model
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.language.injection import is_command
-from assay.prompts.fence import fence_mark
+from assay.prompts import fence_mark
 from assay.workspace.facade import Workspace
 
 QUESTION = "What was found when the Varn dam was inspected?"
@@ -262,7 +262,7 @@ async def test_a_document_reaches_the_route_and_the_first_plan_with_its_name_alo
     before = [each for each in server.requests if role_of(each)[0] in ("route", "plan")][:2]
     assert [role_of(each)[0] for each in before] == ["route", "plan"]
     assert not any(passages_in(text_of(each)) for each in before)
-    bodies = [document.text for entry in poisoned.sources() if (document := poisoned.document(entry.id))]
+    bodies = [document.text for entry in poisoned.documents.listing() if (document := poisoned.documents.get(entry.id))]
     assert bodies and not any(
         line in text_of(each) for each in before for body in bodies for line in body.splitlines() if line
     )

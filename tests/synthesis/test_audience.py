@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
-from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
 from assay.core.errors import ModelError
 from assay.core.events import (
     Answered,
@@ -29,14 +28,13 @@ from assay.core.events import (
     Translated,
 )
 from assay.core.run import Run
+from assay.core.synthesis import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
 from assay.models.cost import estimate_tokens
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.synthesis import state
-from assay.synthesis.stages import audience
+from assay.synthesis import audience, state
 from assay.synthesis.state import evidence_key
-from assay.synthesis.writing import rewrite
 
 PUMP = "The Carrow pump does not start below 4 degrees, since its oil thickens in the cold."
 OIL = "Ines Tallow measured the viscosity of the oil in 2021 and found that it doubles between 12 and 4 degrees."
@@ -293,18 +291,18 @@ TEXT = st.one_of(st.sampled_from([PUMP, OIL, COST, YARD, "The pump is sold."]), 
 
 @pytest.mark.long
 @given(st.lists(st.tuples(TEXT, st.lists(st.integers(-1, 6), max_size=4)), max_size=8), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(
     written: list[tuple[str, list[int]]], spares: bool
 ):
-    narrative = rewrite.verified_narrative(narrated(PLAIN), {})
-    (group,) = rewrite.groups(narrative)
-    own = [rewrite.TranslationSentenceReply(text=text, claims=numbers) for text, numbers in written]
-    tried = rewrite.read(rewrite.TranslationReply(sentences=own), group)
+    narrative = audience.verified_narrative(narrated(PLAIN), {})
+    (group,) = audience.narrative_groups(narrative)
+    own = [audience.TranslationSentenceReply(text=text, claims=numbers) for text, numbers in written]
+    tried = audience.read_sentences(audience.TranslationReply(sentences=own), group)
     ruled = [(replace(claim, verdict=Verdict.supported), places) for claim, places in tried]
-    told = rewrite.settle_group(ruled, narrative, group, spares=spares)
+    told = audience.settle_group(ruled, narrative, group, spares=spares)
     heard = frozenset(place for each in told for place in each.claims)
-    whole = (*told, *rewrite.owed_sentences(narrative, heard))
+    whole = (*told, *audience.owed_sentences(narrative, heard))
     assert {doc for each in whole for place in each.claims for doc in narrative.documents[place]} == set(TEXTS)
     assert spares or heard == set(group)
 
@@ -331,7 +329,7 @@ async def test_an_analogy_stands_beside_its_paragraph_and_not_before_a_reader_wh
     ],
 )
 def test_an_analogy_that_carries_a_fact_is_dropped(words: str):
-    assert rewrite.analogy(words) == ""
+    assert audience.usable_analogy(words) == ""
 
 
 # --- without a model ------------------------------------------------------------------------------------------------
@@ -382,8 +380,8 @@ async def test_an_endpoint_that_fails_is_not_taken_for_an_answer():
 
 @pytest.mark.parametrize("room", [200, 400, 900])
 def test_what_is_shown_fits(room: int):
-    narrative = rewrite.verified_narrative(narrated(PLAIN), {})
-    shown = rewrite.build_prompt(narrative, PLAIN, (0, 1, 2, 3), "0f0f0f0f0f0f", room)
+    narrative = audience.verified_narrative(narrated(PLAIN), {})
+    shown = audience.translation_prompt(narrative, PLAIN, (0, 1, 2, 3), "0f0f0f0f0f0f", room)
     assert sum(map(estimate_tokens, shown.values())) <= room
 
 
@@ -392,5 +390,5 @@ async def test_beside_the_delivered_text_places_count_what_was_delivered():
     (made,) = await translated(run, script(translate=retells(AS_IT_IS)))
     delivered = tuple(run.checked[place] for place in (1, 2, 3))
     run = run.then(Translated(made)).then(Answered(Answer("?", (Block(delivered),), Outcome.partial)))
-    aligned = rewrite.align_with_answer(made, run)
+    aligned = audience.align_with_answer(made, run)
     assert [each.claims for part in aligned.paragraphs for each in part.sentences] == [(0,), (1,), (2,)]

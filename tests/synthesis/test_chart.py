@@ -7,10 +7,10 @@ import pytest
 from accounts_by_hand import account
 from lxml import etree
 
-from assay.core.account import RelationType, Theme
-from assay.synthesis.output.chart import map_labels, svg
-from assay.synthesis.output.circle import MapLabel, cut, overlap, overlapping, place_on_circle, width, wrap
-from assay.synthesis.output.footnotes import footnotes
+from assay.core.synthesis import RelationType, Theme
+from assay.synthesis.circle import MapLabel, cut, overlap, overlapping, place_on_circle, width, wrap
+from assay.synthesis.content import footnotes
+from assay.synthesis.render import map_labels, svg
 
 SPACE = "{http://www.w3.org/2000/svg}"
 

@@ -6,19 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from assay.core.account import (
-    Brief,
-    Pipeline,
-    Relation,
-    RelationSide,
-    RelationType,
-    RerankerComparison,
-)
 from assay.core.events import Asked, Event, Found, Paired, PassagesChosen, Related, RoleModel
 from assay.core.run import Run
+from assay.core.synthesis import Brief, Pipeline, Relation, RelationSide, RelationType, RerankerComparison
 from assay.core.types import Passage, Quote
 from assay.models.llm import Role
-from assay.synthesis.output.diagnostics import diagnostics
+from assay.synthesis.account import diagnose
 
 
 def run(*events: Event, pipeline: Pipeline = Pipeline.synthesis, model: bool = True) -> Run:
@@ -41,7 +34,7 @@ def related(
 
 
 def test_every_type_is_counted_also_those_that_do_not_occur():
-    found = diagnostics(run(*related([RelationType.parallel, RelationType.parallel, RelationType.extension])))
+    found = diagnose(run(*related([RelationType.parallel, RelationType.parallel, RelationType.extension])))
     assert found.types == {"extension": 1, "contradiction": 0, "complement": 0, "improvement": 0, "parallel": 2}
 
 
@@ -63,26 +56,26 @@ def test_every_type_is_counted_also_those_that_do_not_occur():
     ],
 )
 def test_the_mix_of_types_is_read_in_plain_words(types: list[RelationType], says: str):
-    assert says in diagnostics(run(*related(types))).reading
+    assert says in diagnose(run(*related(types))).reading
 
 
 def test_what_was_compared_is_said_first():
-    assert diagnostics(run(*related([]))).reading == "12 points of 2 documents were compared. No relation was found."
+    assert diagnose(run(*related([]))).reading == "12 points of 2 documents were compared. No relation was found."
 
 
 def test_by_rule_nobody_is_told_that_what_was_noted_is_too_general():
-    reading = diagnostics(run(*related([RelationType.complement] * 9, by="rules"), model=False)).reading
+    reading = diagnose(run(*related([RelationType.complement] * 9, by="rules"), model=False)).reading
     assert "too general" not in reading and "only contradictions and shared names are recognised" in reading
 
 
 def test_a_summary_is_not_blamed_for_having_no_relations():
-    assert "looks for no other relations" in diagnostics(run(pipeline=Pipeline.summary)).reading
+    assert "looks for no other relations" in diagnose(run(pipeline=Pipeline.summary)).reading
 
 
 def test_what_was_proposed_and_dropped_is_listed_in_the_order_of_the_blocks():
     second = Related(1, (), ("no quotation on the right",), "relate@model")
     first = related([RelationType.parallel] * 2, ["no quotation on the left"])
-    found = diagnostics(run(*first[:1], second, *first[1:]))
+    found = diagnose(run(*first[:1], second, *first[1:]))
     assert found.dropped == ("no quotation on the left", "no quotation on the right")
     assert "2 relations were proposed and dropped" in found.reading
 
@@ -93,7 +86,7 @@ def looked(question: str, ids: Sequence[str], others: Mapping[str, tuple[str, ..
 
 
 def test_rerankers_are_compared_with_the_one_in_use():
-    found = diagnostics(
+    found = diagnose(
         run(
             looked("q1", ("a", "b", "c"), {"none": ("a", "x", "y"), "llm": ("c", "b", "a")}),
             looked("q2", ("d", "e", "f"), {"none": ("d", "e", "z")}),
@@ -108,4 +101,4 @@ def test_rerankers_are_compared_with_the_one_in_use():
 
 
 def test_where_no_reranker_was_compared_there_is_nothing_to_show():
-    assert diagnostics(run(looked("q1", ("a",), {}))).rerankers == ()
+    assert diagnose(run(looked("q1", ("a",), {}))).rerankers == ()

@@ -9,8 +9,7 @@ import sys
 import pytest
 from wharf import carried, context, document, opened
 
-from assay.synthesis import state
-from assay.synthesis.stages import read
+from assay.synthesis import read, state
 
 REPORT = """Report on the wharf
 
@@ -59,7 +58,7 @@ async def test_a_document_without_a_sentence_gives_none():
 
 SCRIPT = """
 import asyncio, sys
-sys.path.insert(0, "tests/synthesis")
+sys.path[:0] = ["tests", "tests/synthesis"]
 from test_key_sentences import REPORT, picked
 print(asyncio.run(picked(REPORT)))
 """

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 from accounts_by_hand import account
 
-from assay.core.account import Pipeline, RelationType
+from assay.core.synthesis import Pipeline, RelationType
 from assay.core.types import Document, Section
-from assay.synthesis.output.footnotes import footnotes
-from assay.synthesis.output.render import markdown
-from assay.synthesis.output.templating import md
+from assay.synthesis.content import footnotes, md
+from assay.synthesis.render import markdown
 
 
 @pytest.mark.parametrize("documents", [1, 3, 10, 60])

@@ -9,11 +9,10 @@ import pytest
 from doubles import synthesis_replies, verdicts
 from wharf import DOCS, KEPT_A, KEPT_B, Model, carried, context, document, key, opened, was_read
 
-from assay.core.account import Pipeline
 from assay.core.run import Run
+from assay.core.synthesis import Pipeline
 from assay.core.types import Claim, Outcome, Verdict
-from assay.synthesis import state
-from assay.synthesis.stages import narrate, plan, settle
+from assay.synthesis import narrate, plan, settle, state
 
 HOOKS = "The crane of the log book (D1) lifts with a hook of steel, whereas that of D2 has two hooks and a beam."
 

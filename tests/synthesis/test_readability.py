@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.synthesis.writing.readability import readability, syllables
+from assay.synthesis.audience import measure_readability, syllables
 
 KNOWN = {
     "the": 1,
@@ -40,25 +40,27 @@ def test_a_word_has_the_syllables_that_are_heard(word: str, count: int):
     ],
 )
 def test_known_sentences_have_their_published_scores(words: str, ease: float, grade: float):
-    found = readability(words)
+    found = measure_readability(words)
     assert (found.ease, found.grade) == (pytest.approx(ease, abs=0.1), pytest.approx(grade, abs=0.1))
 
 
 def test_words_are_counted_by_the_sentence():
-    found = readability("The pump runs. It is old, and nobody knows how old.\n\nA heading")
+    found = measure_readability("The pump runs. It is old, and nobody knows how old.\n\nA heading")
     assert (found.words, found.sentence) == (13, pytest.approx(4.3))
 
 
 @pytest.mark.parametrize("words", ["", "   \n", "… — !", "。"])
 def test_a_text_without_words_is_no_crash(words: str):
-    assert readability(words).words == 0
+    assert measure_readability(words).words == 0
 
 
 def test_a_text_in_another_script_is_no_crash():
-    assert readability("日本語の文です。もう一つ。").words > 0
+    assert measure_readability("日本語の文です。もう一つ。").words > 0
 
 
 def test_long_sentences_of_long_words_are_harder_than_short_ones_of_short_words():
-    hard = readability("Intermittent pressurisation of the secondary containment necessitates periodic recalibration.")
-    easy = readability("The tank fills up now and then. So the gauge must be set again.")
+    hard = measure_readability(
+        "Intermittent pressurisation of the secondary containment necessitates periodic recalibration."
+    )
+    easy = measure_readability("The tank fills up now and then. So the gauge must be set again.")
     assert hard.grade > easy.grade and hard.ease < easy.ease

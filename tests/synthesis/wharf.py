@@ -14,16 +14,15 @@ from doubles.script import ReplyWriter
 
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
-from assay.core.account import Brief, Pipeline, Portrait
 from assay.core.events import Asked, Covered, Described, Event, Found, ModelReplied, PassagesChosen, RoleModel
 from assay.core.run import Run
+from assay.core.synthesis import Brief, Pipeline, Portrait
 from assay.core.types import Document, Passage
 from assay.evaluate.plain_text import WordEmbedder
 from assay.models.cost import prompt_tokens
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.synthesis import state
-from assay.synthesis.stages import compare, read
+from assay.synthesis import compare, read, state
 
 KEPT_A, KEPT_B = "The crane log of the wharf is kept for 30 days.", "The crane log of the wharf is kept for 90 days."
 A = f"{KEPT_A} The crane lifts containers with a hook of steel. A driver climbs forty steps before dawn, in any weather."

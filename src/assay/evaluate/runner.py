@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.agent.context import RunContext
-from assay.agent.limits import ROUNDS, Limits
+from assay.agent.context import ROUNDS, Limits, RunContext
 from assay.agent.loop import play
 from assay.agent.tool import ToolContext
 from assay.core.codec import digest
@@ -46,7 +45,7 @@ async def open_collection(
             last = progress.seconds
             report(f"{collection.name}: {progress.files} of {progress.of} documents, {progress.passages} passages")
 
-    await opened.add_sources(files, BASE, say=show_progress, reader=PlainTextReader())
+    await opened.documents.add_sources(files, BASE, say=show_progress, reader=PlainTextReader())
     return opened
 
 
@@ -61,7 +60,7 @@ SCHEME = "collection:"
 
 def collection_ids(opened: Workspace) -> dict[str, str]:
     """Document id of the workspace → id in the collection."""
-    return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.sources([BASE])}
+    return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.documents.listing([BASE])}
 
 
 async def rank_by_search(
@@ -80,7 +79,7 @@ async def run_without_model(opened: Workspace, search_context: SearchContext, id
         RunContext(
             ToolContext(replace(search_context, vectors={}), lambda: scope),
             Run.then,
-            opened.document,
+            opened.documents.get,
             limits=Limits(opened.settings.search_rounds or ROUNDS[Mode.balanced]),
         ),
     )

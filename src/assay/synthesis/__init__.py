@@ -1,1 +1,1 @@
-"""Synthesis of many documents into one account. `pipeline.py` is the loop, `stages/` has one module per stage."""
+"""Synthesis of many documents into one account. `pipeline.py` is the loop; each stage is a module."""

@@ -10,20 +10,12 @@ from dataclasses import dataclass
 from math import ceil
 
 from assay.agent.forecast import Speed
-from assay.answer.checking.model_rulings import TOGETHER
-from assay.core.account import EXPERT, Approach, Brief, Pipeline
+from assay.answer.checking.judge import TOGETHER
+from assay.core.synthesis import EXPERT, Approach, Brief, Pipeline
 from assay.store.runs.forecasts import WorkEstimate
-from assay.synthesis.stages.plan import RELATIONS
-from assay.synthesis.stages.read import (
-    A_POINT,
-    DOCUMENTS,
-    FEWEST_POINTS,
-    MOST,
-    MOST_POINTS,
-    PARTS,
-    SHARE,
-)
-from assay.synthesis.writing import rewrite
+from assay.synthesis import audience
+from assay.synthesis.plan import RELATIONS
+from assay.synthesis.read import A_POINT, DOCUMENTS, FEWEST_POINTS, MOST, MOST_POINTS, PARTS, SHARE
 
 # Average tokens.
 CHARACTERS = 4  # per token
@@ -193,7 +185,7 @@ def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, wi
 
 def _translating(brief: Brief, claims: int) -> tuple[StageForecast, ...]:
     wanted = len(set(brief.audiences) - {EXPERT})
-    retold = _part("translate", ceil(claims / rewrite.TOGETHER) * wanted, claims * wanted, (SENTENCE, SENTENCE))
+    retold = _part("translate", ceil(claims / audience.TOGETHER) * wanted, claims * wanted, (SENTENCE, SENTENCE))
     judged = _part("recheck", ceil(claims / TOGETHER) * wanted, claims * wanted, (2 * SENTENCE, RULED_ON))
     return (retold, judged)
 

@@ -22,7 +22,7 @@ def backup(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        size = opened.backup(file.expanduser().absolute())
+        size = opened.records.backup(file.expanduser().absolute())
         settings, keys = (opened.path / FILE).is_file(), keys_written_in(opened.path)
     typer.echo(plain(f"Wrote {file} ({size / 1e6:.1f} MB)."))
     if settings:
@@ -43,8 +43,7 @@ def restore(
 ) -> None:
     """Unpack a backup into a new workspace. A workspace that is there is never overwritten."""
     from assay.core.private_files import write_private
-    from assay.core.settings import FILE
-    from assay.core.settings_file import with_settings
+    from assay.core.settings import FILE, with_settings
     from assay.governance.backup import restore as unpack
     from assay.workspace.facade import default_workspace
 

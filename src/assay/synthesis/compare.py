@@ -1,0 +1,371 @@
+"""What rules find between documents: sentences that contradict each other, and, without a capable model, sentences about
+the same name. Both are quoted; nothing is said in their place."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from assay.agent.context import RunContext
+from assay.answer.conflict import ALIKE, Dispute, Statement, between
+from assay.core.events import Event, Gathered, InsightsDrawn, Merged, Paired, Related
+from assay.core.run import Run
+from assay.core.synthesis import Insight, Question, QuestionKind, Relation, RelationSide, RelationType
+from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
+from assay.language.injection import is_suspicious
+from assay.language.names import find_names
+from assay.language.quotation import lies_in, stands
+from assay.language.sentences import is_statement, is_table_row, split_sentences
+from assay.language.terms import content_terms, fold_case, stem_word
+from assay.synthesis import key_sentences, state
+from assay.synthesis.read import SCORE, readable
+
+NAMES = 6  # names with a row in the comparison
+COMMON = 0.7  # share of many documents in which a name says nothing about any of them
+SENTENCES = 400  # of a document that are searched for names
+
+
+async def compare(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Yield the contradictions, with both sentences as evidence and insights; then, without a capable model, what two or
+    more documents say of the same name; and what was compared, in words."""
+    documents = [found for doc in readable(run) if (found := context.document(doc)) is not None]
+    compared = await contradictions(context, documents)
+    book = _Book(run, {each.id: each for each in documents})
+    relations: list[Relation] = []
+    for each in compared.found:
+        sides = [await book.side(context, words) for words in (each.left, each.right)]
+        if sides[0] is not None and sides[1] is not None:
+            reason = contradiction_reason(each, state.labels(run))
+            kind = RelationType.contradiction
+            relations.append(Relation(sides[0], sides[1], kind, reason, about=each.about))
+    rows: list[NameRow] = []
+    if not state.is_capable(run):
+        for name, own in shared_names(documents):
+            placed = {doc: await book.side(context, words, drawn=False) for doc, words in own.items()}
+            sides = {doc: side for doc, side in placed.items() if side is not None}
+            rows += [NameRow(name, sides)] if len(sides) > 1 else []
+    related = Related(0, (*relations, *_name_relations(run, rows, relations)))
+    for event in state.unrecorded(run, (*book.events(), *_name_rows(run, rows), related)):
+        yield event
+    yield Paired((), describe(compared, len(documents), [row.name for row in rows]))
+
+
+@dataclass(frozen=True, slots=True)
+class NameRow:
+    """A name, and a sentence about it in each document that has one."""
+
+    name: str
+    sides: Mapping[str, RelationSide]
+
+
+class _Book:
+    """What the comparison adds to the run: evidence, and insights for sentences that were not noted yet."""
+
+    def __init__(self, run: Run, documents: Mapping[str, Document]):
+        self.run = run
+        self.documents = documents
+        self.points = list(state.points(run))
+        self.known = {each.key: each for each in run.evidence}
+        self.passages = {each.passage.id: each.passage for each in run.found}
+        self.evidence: dict[str, Evidence] = {}
+        self.drawn: dict[str, list[Insight]] = {}
+
+    async def place(self, context: RunContext, words: Quote) -> str:
+        """The key of a passage that has these words, as evidence of this run; empty if there is none."""
+        passage = next((each for each in self.passages.values() if lies_in(words, each)), None)
+        if passage is None:
+            hits = await context.tool_context.passages(words.doc_id)
+            passage = next((hit.passage for hit in hits if lies_in(words, hit.passage)), None)
+        if passage is None or not stands(words, self.documents[words.doc_id]):
+            return ""
+        return self._keep(passage, words)
+
+    def _keep(self, passage: Passage, words: Quote) -> str:
+        key = state.evidence_key(passage)
+        if key not in self.known:
+            flagged = is_suspicious(passage.text)
+            self.evidence.setdefault(key, Evidence(key, passage, words, SCORE, "", flagged=flagged))
+        return key
+
+    async def side(self, context: RunContext, words: Quote, *, drawn: bool = True) -> RelationSide | None:
+        """A sentence as a side of a relation: with the insight that quotes it; if there is none, one is `drawn`."""
+        key = await self.place(context, words)
+        if not key:
+            return None
+        own = [each for each in self.points if each.doc_id == words.doc_id]
+        insight = next((each for each in own if each.claim.quote and _covers(each.claim.quote, words)), None)
+        if insight is None and drawn:
+            label = state.labels(self.run)[words.doc_id]
+            insight = Insight(f"{label}-{len(own) + 1}", "", words.doc_id, _quotation(key, words))
+            self.points.append(insight)
+            self.drawn.setdefault(words.doc_id, []).append(insight)
+        return RelationSide(insight.id if insight else "", words.doc_id, key, words)
+
+    def events(self) -> list[Event]:
+        gathered = [Gathered(tuple(self.evidence.values()))] if self.evidence else []
+        return [*gathered, *(InsightsDrawn("", tuple(own), doc_id=doc) for doc, own in self.drawn.items())]
+
+
+def _covers(one: Quote, other: Quote) -> bool:
+    return one.start <= other.start and other.end <= one.end
+
+
+def contradiction_reason(found: Contradiction, labels: Mapping[str, str]) -> str:
+    """What two sentences disagree about, in their own words."""
+    ours, theirs = labels[found.left.doc_id], labels[found.right.doc_id]
+    mine, parted, other = found.about.partition(" / ")
+    if parted:
+        return f"{ours} says {mine}, {theirs} says {other}."
+    return f"One of {ours} and {theirs} denies what the other says."
+
+
+def describe(compared: Comparison, documents: int, names: Sequence[str]) -> str:
+    """What was compared, in words."""
+    if documents < 2:
+        return "Nothing was compared: fewer than two documents could be read."
+    parts = [
+        (
+            f"{compared.sentences:,} sentences of {documents:,} documents that have a figure or a date were held "
+            f"against each other by rule: {compared.pairs:,} {'pair' if compared.pairs == 1 else 'pairs'} near in meaning, "
+            f"{len(compared.found):,} of them in contradiction."
+        )
+    ]
+    if names:
+        parts.append(f"Names that two or more documents speak of: {', '.join(names)}.")
+    return " ".join(parts)
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def shared_names(documents: Sequence[Document]) -> list[tuple[str, Mapping[str, Quote]]]:
+    """The names that two or more documents speak of, those of most documents first, each with the first sentence about it
+    in each document. A name that nearly all of many documents have says nothing about any of them."""
+    spelled: dict[str, str] = {}
+    found: dict[str, dict[str, Quote]] = {}
+    for document in documents:
+        for words in _key_sentences(document):
+            for name in find_names(words.text):
+                folded = fold_case(name.text)
+                if len(folded) > 2:
+                    spelled.setdefault(folded, name.text)
+                    found.setdefault(folded, {}).setdefault(document.id, words)
+    texts = [document.text for document in documents]
+    found = {name: own for name, own in found.items() if " " in name or not _is_common_word(spelled[name], texts)}
+    most = len(documents) if len(documents) < 6 else COMMON * len(documents)
+    shared = {name: own for name, own in found.items() if 2 <= len(own) <= most}
+    ranked = sorted(shared, key=lambda name: (-len(shared[name]), -len(name.split()), name))
+    kept: list[str] = []
+    # "Carrow" beside "Carrow lighthouse" would only repeat its sentences, "LLMs" beside "LLM" its row.
+    for name in ranked:
+        repeats = any(set(shared[name].values()) <= set(shared[other].values()) for other in kept)
+        if not repeats and name.removesuffix("s") not in {other.removesuffix("s") for other in kept}:
+            kept.append(name)
+    return [(spelled[name], shared[name]) for name in kept[:NAMES]]
+
+
+def _is_common_word(word: str, texts: Sequence[str]) -> bool:
+    """Whether a word is written in small letters somewhere: it has a capital only where it opens a sentence."""
+    small = re.compile(rf"\b{re.escape(word.lower())}\b")
+    return any(small.search(text) for text in texts)
+
+
+def _key_sentences(document: Document) -> list[Quote]:
+    spans = split_sentences(document.text)[:SENTENCES]
+    quotes = (Quote(document.id, start, end, document.text[start:end]) for start, end in spans)
+    return [each for each in quotes if key_sentences.stands_alone(each.text)]
+
+
+def _name_rows(run: Run, rows: Sequence[NameRow]) -> list[Event]:
+    """The rows of the comparison: a question for each name, and the sentences about it as insights."""
+    first = sum(each.kind is not QuestionKind.comparative for each in state.questions(run))
+    labels = state.labels(run)
+    questions = [
+        Question(f"q{first + number}", f"What is said of {row.name}?", QuestionKind.comparative, tuple(row.sides))
+        for number, row in enumerate(rows, 1)
+    ]
+    drawn = [
+        InsightsDrawn(
+            asked.id,
+            tuple(
+                Insight(f"{asked.id}-{labels[doc]}", asked.id, doc, _quotation(side.key, side.quote))
+                for doc, side in row.sides.items()
+            ),
+        )
+        for asked, row in zip(questions, rows, strict=True)
+    ]
+    return [Merged(tuple(questions)), *drawn] if questions else []
+
+
+def _quotation(key: str, words: Quote) -> Claim:
+    return Claim("", (key,), Verdict.supported, "found word for word in the document", words)
+
+
+def _name_relations(run: Run, rows: Sequence[NameRow], known: Sequence[Relation]) -> list[Relation]:
+    """One relation for every two documents that speak of the same name and are not related otherwise."""
+    labels = state.labels(run)
+    related = {frozenset((each.left.doc_id, each.right.doc_id)) for each in known}
+    found: list[Relation] = []
+    for row in rows:
+        for left, right in combinations(row.sides.values(), 2):
+            couple = frozenset((left.doc_id, right.doc_id))
+            if couple not in related:
+                related.add(couple)
+                reason = f"{labels[left.doc_id]} and {labels[right.doc_id]} both speak of {row.name}."
+                found.append(Relation(left, right, RelationType.complement, reason))
+    return found
+
+
+# --- contradictions --------------------------------------------------------------------------------------------------
+# Sentences of different documents that are similar in meaning and differ in a number, a date or a name.
+
+OF_ONE, OF_ALL = 40, 4000  # sentences to compare, per document and in total
+LONGEST = 40  # maximum words of such a sentence
+NEAR = 0.6  # cosine similarity
+MOST, OF_PAIR = 24, 3  # contradictions, in all and of two documents
+MOULD = 0.6  # share of the smaller passage's words above which two passages follow one template
+BESIDE, COMPARED = 3, 2000  # candidate pairs, per sentence and in total
+SHARED = 3  # words that sentences which count the same thing have in common
+COUNTED = re.compile(r"\d ([^\W\d_]++)")
+BLOCK = 512  # sentences compared with all others at a time
+
+
+@dataclass(frozen=True, slots=True)
+class DisputableSentence:
+    """A sentence that could be disputed, and where it stands."""
+
+    quote: Quote
+    statement: Statement
+    around: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two sentences of different documents, and what they disagree about: "30 days / 90 days", or a negated word."""
+
+    left: Quote
+    right: Quote
+    about: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The contradictions that were found, and how many sentences and pairs of them were looked at."""
+
+    found: tuple[Contradiction, ...]
+    sentences: int = 0
+    pairs: int = 0
+
+
+async def contradictions(context: RunContext, documents: Sequence[Document], most: int = MOST) -> Comparison:
+    """The clearest contradictions, at most `OF_PAIR` for two documents."""
+    each = max(6, min(OF_ONE, OF_ALL // max(1, len(documents))))
+    sentences = [one for document in documents for one in disputable_sentences(document, each)]
+    if len({one.quote.doc_id for one in sentences}) < 2:
+        return Comparison((), len(sentences))
+    vectors = await context.tool_context.search_context.embedder.queries([one.statement.words for one in sentences])
+    near = nearest([one.quote.doc_id for one in sentences], vectors)
+    pairs = [*near, *same_measure(sentences, {pair[:2] for pair in near})]
+    found = await asyncio.to_thread(lambda: list(_disputes(sentences, pairs)))
+    kept: list[Contradiction] = []
+    couples: Counter[frozenset[str]] = Counter()
+    for left, right, dispute in sorted(found, key=lambda one: -one[2].weight):
+        couple = frozenset((left.quote.doc_id, right.quote.doc_id))
+        if couples[couple] < OF_PAIR and not any(_same(left.quote, right.quote, one) for one in kept):
+            couples[couple] += 1
+            kept.append(Contradiction(left.quote, right.quote, dispute.about, dispute.kind))
+    return Comparison(tuple(kept[:most]), len(sentences), len(pairs))
+
+
+def _same(left: Quote, right: Quote, other: Contradiction) -> bool:
+    return bool({left, right} & {other.left, other.right})
+
+
+def disputable_sentences(document: Document, most: int) -> list[DisputableSentence]:
+    """Sentences that contain a quantity or a date, sampled evenly over a long document."""
+    title = fold_case(document.text[:200]).split("\n")[0]  # the title in the text itself, whatever label is stored
+    found = [
+        DisputableSentence(
+            Quote(document.id, start, end, words),
+            Statement(" ".join(words.split()), "", title),
+            document.text[max(0, start - 400) : end + 400],
+        )
+        for start, end in split_sentences(document.text)
+        if _disputable(words := document.text[start:end])
+    ]
+    step = max(1.0, len(found) / most)
+    return [found[int(place * step)] for place in range(min(most, len(found)))]
+
+
+def _disputable(words: str) -> bool:
+    if len(words.split()) > LONGEST or is_table_row(words) or not is_statement(words):
+        return False
+    if is_suspicious(words):
+        return False
+    return bool(re.search(r"\d", words))
+
+
+def _disputes(
+    sentences: Sequence[DisputableSentence], pairs: Sequence[tuple[int, int, float]]
+) -> Iterable[tuple[DisputableSentence, DisputableSentence, Dispute]]:
+    for one, other, alike in pairs:
+        found = between(sentences[one].statement, sentences[other].statement, alike)
+        if found is not None and not are_same_template(sentences[one].around, sentences[other].around):
+            yield sentences[one], sentences[other], found
+
+
+def nearest(owners: Sequence[str], vectors: np.ndarray) -> list[tuple[int, int, float]]:
+    """Each sentence with the few most similar ones of other documents, most similar pairs first. The number of pairs
+    is capped at about a minute of work, however similar the documents are."""
+    number = {owner: place for place, owner in enumerate(dict.fromkeys(owners))}
+    own = np.array([number[owner] for owner in owners])
+    pairs: dict[tuple[int, int], float] = {}
+    for at in range(0, len(own), BLOCK):
+        alike = vectors[at : at + BLOCK] @ vectors.T
+        alike[own[at : at + BLOCK, None] == own[None, :]] = -1.0
+        few = min(BESIDE, alike.shape[1] - 1)
+        best = np.argpartition(-alike, few, axis=1)[:, : few + 1]
+        for row, columns in enumerate(best):
+            for column in columns:
+                if (near := float(alike[row, column])) >= NEAR:
+                    pairs[(min(at + row, int(column)), max(at + row, int(column)))] = near
+    ranked = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))[:COMPARED]
+    return [(one, other, near) for (one, other), near in ranked]
+
+
+def same_measure(
+    sentences: Sequence[DisputableSentence], known: Collection[tuple[int, int]]
+) -> list[tuple[int, int, float]]:
+    """Further pairs: sentences of two documents that count the same thing in mostly different words."""
+    by_unit: dict[str, list[int]] = {}
+    for place, one in enumerate(sentences):
+        for unit in _units(one.statement.words):
+            by_unit.setdefault(unit, []).append(place)
+    terms = [frozenset(content_terms(one.statement.words)) for one in sentences]
+    found = {
+        pair: len(terms[pair[0]] & terms[pair[1]])
+        for places in by_unit.values()
+        for pair in combinations(places, 2)
+        if sentences[pair[0]].quote.doc_id != sentences[pair[1]].quote.doc_id and pair not in known
+    }
+    ranked = sorted((pair for pair, shared in found.items() if shared >= SHARED), key=lambda pair: (-found[pair], pair))
+    return [(one, other, ALIKE) for one, other in ranked[:COMPARED]]
+
+
+def _units(words: str) -> set[str]:
+    """What a sentence counts: the words behind its numbers."""
+    return {stem_word(each) for each in COUNTED.findall(fold_case(words))}
+
+
+def are_same_template(ours: str, theirs: str) -> bool:
+    """Whether two passages are nearly the same throughout. Then a difference may be due to their subject (two towns,
+    each with its census). Independently written texts that share one sentence are about the same thing there."""
+    mine, other = frozenset(content_terms(ours)), frozenset(content_terms(theirs))
+    return len(mine & other) > MOULD * max(1, min(len(mine), len(other)))

@@ -1,0 +1,472 @@
+"""The content shared by the page and the Markdown file of an account: sentences, rows and figures, their citations, and the
+environments that print them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from assay.answer.render import MARKDOWN, Citation, claim_text, one_line, quotes_of, remarks
+from assay.core.printable import clean_text
+from assay.core.synthesis import (
+    EXPERT,
+    Approach,
+    Coverage,
+    Insight,
+    Pipeline,
+    Portrait,
+    Question,
+    QuestionKind,
+    Readability,
+    Relation,
+    RelationSide,
+    RelationType,
+    Synthesis,
+    TranslatedSentence,
+    Translation,
+)
+from assay.core.types import Block, Claim, Document, Evidence, Quote, Shape
+
+MANY = 12  # above this many documents, the comparison is too wide for paper
+QUESTION_KINDS = {
+    QuestionKind.theme: "broad theme",
+    QuestionKind.workings: "inner workings",
+    QuestionKind.comparative: "comparative",
+    QuestionKind.follow_up: "follow-up for a thinly covered document",
+}
+TIES = (
+    RelationType.contradiction,
+    RelationType.extension,
+    RelationType.improvement,
+    RelationType.complement,
+    RelationType.parallel,
+)  # in legend order
+APPROACHES = {
+    Approach.search: "one diverse search for each question",
+    Approach.agent: "a short run of the agent for each question",
+}
+NO_MODEL = "no model: extractive, quotations only"
+KEPT = "the claim's own words stand here, since what was written instead did not hold"
+MADE = "made of the document's own sentences, since it has no abstract"
+NO_RELATIONS = "No relation between documents was found that quotations on both sides bear out."
+NO_OTHERS = "No other relation between documents was found that quotations on both sides bear out."
+NO_CONTRADICTIONS = "No contradiction was found that quotations on both sides bear out."
+PRINTED = (  # names of this module that templates use
+    "KEPT MADE NO_RELATIONS NO_OTHERS NO_CONTRADICTIONS QUESTION_KINDS plural readability readability_in_short is_prose "
+    "has_kept omitted_claims byline"
+).split()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a document says about a question: an insight, or its best quotation if there is no insight."""
+
+    words: str
+    quoted: bool
+    citations: tuple[Citation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonTable:
+    """Questions × documents, comparative questions first. `left` counts the omitted questions that only one document
+    answers."""
+
+    rows: tuple[tuple[Question, Mapping[str, Cell]], ...]
+    documents: list[str]  # with a cell in some row
+    left: int = 0
+
+    @property
+    def is_wide(self) -> bool:
+        return len(self.documents) > MANY
+
+    @property
+    def lead(self) -> str:
+        more = f" {plural(self.left, 'question')} that one document alone answers: see under Questions."
+        return "What each document says to each question; an empty cell means that nothing was found." + (
+            more if self.left else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageTable:
+    """Coverage by document, with column heads and figures. A summary has no insights and no relations."""
+
+    heads: list[str]
+    rows: list[tuple[Coverage, list[int]]]
+
+    @property
+    def lead(self) -> str:
+        silent = sum(not row.claims for row, _ in self.rows)
+        if not silent:
+            return "Every document has at least one claim in the account."
+        return (
+            f"{plural(silent, 'document')} of {len(self.rows)} {'has' if silent == 1 else 'have'} no claim in the account; "
+            "the reason stands in the last column."
+        )
+
+
+def title(account: Synthesis) -> str:
+    return printable(account.brief.focus) or printable(account.question) or "Synthesis"
+
+
+def made_by(account: Synthesis) -> str:
+    return f"written with {', '.join(map(printable, account.models))}" if account.models else NO_MODEL
+
+
+def subtitle(account: Synthesis) -> str:
+    """`A synthesis of 10 documents, made on 2026-01-01; written with a-model.`"""
+    what = "A summary" if account.brief.pipeline is Pipeline.summary else "A synthesis"
+    on = f", made on {printable(account.made_on)}" if account.made_on else ""
+    return f"{what} of {plural(len(account.brief.documents), 'document')}{on}; {made_by(account)}."
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def texts(account: Synthesis) -> tuple[tuple[str, Translation | None], ...]:
+    """The audiences in requested order. The expert text has no translation and is always included."""
+    made = {each.audience: each for each in account.translations}
+    wanted = [each for each in account.brief.audiences if each == EXPERT or each in made]
+    rest = [each for each in (EXPERT, *made) if each not in wanted]
+    return tuple((each, made.get(each)) for each in dict.fromkeys([*wanted, *rest]))
+
+
+def narrative_remarks(notes: Footnotes) -> list[str]:
+    """Remarks beside the claims. Contradictions are left out if they have a section of their own."""
+    account = notes.account
+    deep = account.brief.pipeline is Pipeline.synthesis
+    return remarks(replace(account.narrative, conflicts=()) if deep else account.narrative, notes.cited)
+
+
+def contradictions(account: Synthesis) -> list[tuple[int, Relation]]:
+    """Contradictions with their positions among all relations, so that a relation has the same number everywhere."""
+    return [(n, each) for n, each in enumerate(account.relations, 1) if each.type is RelationType.contradiction]
+
+
+def other_relations(account: Synthesis) -> dict[RelationType, list[tuple[int, Relation]]]:
+    """All other relations by type, in legend order."""
+    numbered = list(enumerate(account.relations, 1))
+    kinds = {tie: [(n, each) for n, each in numbered if each.type is tie] for tie in TIES}
+    return {tie: own for tie, own in kinds.items() if own and tie is not RelationType.contradiction}
+
+
+def comparison(notes: Footnotes) -> ComparisonTable:
+    account = notes.account
+    drawn: dict[str, dict[str, Cell]] = {}
+    for insight in account.insights:
+        claim = insight.claim
+        cell = Cell(printable(claim_text(claim)), claim.quote is not None, tuple(notes.of_claim(claim)))
+        drawn.setdefault(insight.question, {})[insight.doc_id] = cell
+    for question, keys in account.answers.items():
+        for cite in notes.of_keys(keys):
+            quoted = Cell(printable(cite.quote.text), True, (cite,))
+            drawn.setdefault(question, {}).setdefault(cite.document, quoted)
+    asked = sorted(account.questions, key=lambda each: each.kind is not QuestionKind.comparative)
+    rows = [(question, drawn[question.id]) for question in asked if drawn.get(question.id)]
+    shown_rows = [row for row in rows if len(row[1]) > 1 or row[0].kind is QuestionKind.comparative]
+    documents = [doc for doc in account.brief.documents if any(doc in cells for _, cells in shown_rows)]
+    return ComparisonTable(tuple(shown_rows), documents, len(rows) - len(shown_rows))
+
+
+def coverage(account: Synthesis) -> CoverageTable:
+    names = ["questions", "evidence", "insights", "claims", "relations"]
+    if account.brief.pipeline is Pipeline.summary:
+        names = ["questions", "evidence", "claims"]
+    rows = [(row, [getattr(row, name) for name in names]) for row in account.ledger]
+    return CoverageTable(["Document", *(name.capitalize() for name in names), "Why little or nothing"], rows)
+
+
+def type_counts(account: Synthesis) -> dict[str, int]:
+    """The number of relations of each type: from the diagnostics, otherwise counted."""
+    counted = account.diagnostics.types or Counter(str(each.type) for each in account.relations)
+    return {str(tie): counted.get(str(tie), 0) for tie in TIES}
+
+
+def method(account: Synthesis) -> list[tuple[str, str]]:
+    """How the account was made and what it cost, as terms and descriptions."""
+    brief, usage = account.brief, account.usage
+    by = Counter(printable(each.by) or "rules" for each in account.relations)
+    rerankers = (
+        f"{APPROACHES[brief.approach]}, in documents too long to be read whole; of at most {plural(brief.pool, 'passage')} "
+        f"that differ as much as they can, {brief.top} chosen by the reranker “{printable(brief.reranker)}”"
+    )
+    money = f"${usage.money:.4f}" if usage.money else "no price known"
+    spent = (
+        f"{plural(usage.calls, 'call')} of a model, {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out, {money}"
+        if usage.calls
+        else "no call of a model"
+    )
+    lines = [
+        ("Pipeline", str(brief.pipeline)),
+        ("Made by", made_by(account)),
+        (
+            "Questions",
+            f"{len(account.questions)}, {brief.questions} for each document at most" if account.models else "",
+        ),
+        ("Search", rerankers if account.models else ""),
+        ("Quotations", "each stands word for word in its document; each claim was checked against what it cites"),
+        ("Compared", printable(account.pairing)),
+        ("Relations told by", "; ".join(f"{who}: {count}" for who, count in sorted(by.items()))),
+        ("Cost", f"{spent}; {usage.seconds:,.0f} seconds"),
+        ("Run", printable(account.run)),
+    ]
+    return [(term, text) for term, text in lines if text]
+
+
+def readability(found: Readability) -> str:
+    return (
+        f"{plural(found.words, 'word')}, {found.sentence:.1f} to a sentence, Flesch reading ease {found.ease:.0f} "
+        f"(100 is easy, 0 hard), Flesch-Kincaid grade {found.grade:.1f}"
+    )
+
+
+def readability_in_short(found: Readability) -> str:
+    return (
+        f"{plural(found.words, 'word')}, {found.sentence:.1f} to a sentence, "
+        f"reading ease {found.ease:.0f}, grade {found.grade:.1f}"
+    )
+
+
+def is_prose(block: Block, shape: Shape) -> bool:
+    """Whether a block is a paragraph. Quotations and other shapes are lists."""
+    return shape is Shape.prose and not any(claim.quote for claim in block.claims)
+
+
+def has_kept(text: Translation) -> bool:
+    return any(sentence.kept for paragraph in text.paragraphs for sentence in paragraph.sentences)
+
+
+def omitted_claims(account: Synthesis, text: Translation) -> list[Claim]:
+    claims = account.narrative.claims
+    return [claims[place] for place in text.left_out if 0 <= place < len(claims)]
+
+
+def byline(portrait: Portrait) -> str:
+    """`A. Author, B. Author · 2024`, as far as known."""
+    return " · ".join(filter(None, (", ".join(map(printable, portrait.authors)), printable(portrait.year))))
+
+
+# --- citations -------------------------------------------------------------------------------------------------------
+# Numbered in reading order. The page and the Markdown file share the numbers.
+
+UNENCODABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")  # invalid in files and in XML
+NEXT = 3  # maximum characters between adjacent sentences
+UNNAMED = "(no title)"
+
+Cited = Mapping[tuple[str, Quote], Citation]  # by evidence key and words, as in `answer.render`
+FindDocument = Callable[[str], Document | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Footnotes:
+    """An account with its citations resolved: every number refers to words of a document."""
+
+    account: Synthesis
+    labels: Mapping[str, str]
+    portraits: Mapping[str, Portrait]
+    evidence: Mapping[str, Evidence]
+    questions: Mapping[str, Question]
+    insights: Mapping[str, Insight]
+    cited: Cited
+    document: FindDocument
+
+    def of_claim(self, claim: Claim) -> list[Citation]:
+        """The citations of a claim: its own words if it is a quotation, otherwise the words that carry it."""
+        return self._found(quotes_of(claim, self.evidence))
+
+    def of_told(self, sentence: TranslatedSentence) -> list[Citation]:
+        """The citations of a sentence for an audience: those of the claims that it tells."""
+        claims = self.account.narrative.claims
+        told = [claims[place] for place in sentence.claims if 0 <= place < len(claims)]
+        return in_order(each for claim in told for each in self.of_claim(claim)) or self.of_keys(sentence.cites)
+
+    def of_keys(self, keys: Iterable[str]) -> list[Citation]:
+        return self._found((key, self.evidence[key].quote) for key in keys if key in self.evidence)
+
+    def of_question(self, question: str) -> list[Citation]:
+        """The citations of what answers a question: the insights drawn for it, or else the evidence found for it."""
+        drawn = [each.claim for each in self.account.insights if each.question == question]
+        found = in_order(each for claim in drawn for each in self.of_claim(claim))
+        return found or self.of_keys(self.account.answers.get(question, ()))
+
+    def of_side(self, side: RelationSide) -> list[Citation]:
+        return self._found([(side.key, side.quote)])
+
+    def label(self, doc_id: str) -> str:
+        return self.labels.get(doc_id, "D?")
+
+    def title(self, doc_id: str) -> str:
+        portrait = self.portraits.get(doc_id)
+        return printable(portrait.title) or UNNAMED if portrait else UNNAMED
+
+    def where(self, citation: Citation) -> str:
+        """`page 3 · Methods › Sampling`, as far as known: where the quotation begins, or, without its document, its passage."""
+        source = self.document(citation.document)
+        if source is not None:
+            number, heading = source.page_at(citation.quote.start), source.heading_at(citation.quote.start)
+            page = f"page {number}" if number else ""
+        else:
+            page = f"passage from page {citation.page}" if citation.page else ""
+            heading = self.evidence[citation.key].passage.heading if citation.key in self.evidence else ""
+        below = printable(heading).removeprefix(citation.title).removeprefix(" › ")  # the title is printed beside it
+        return " · ".join(part for part in (page, below) if part)
+
+    def where_of_side(self, side: RelationSide) -> str:
+        return " · ".join(filter(None, map(self.where, self.of_side(side))))
+
+    def questions_of(self, relation: Relation) -> list[str]:
+        """The questions that the two insights of a relation answer, without duplicates."""
+        both = (self.question_of(side.insight) for side in (relation.left, relation.right))
+        return list(dict.fromkeys(filter(None, both)))
+
+    def question_of(self, insight: str) -> str:
+        """The question that an insight answers."""
+        found = self.insights.get(insight)
+        question = self.questions.get(found.question) if found else None
+        return printable(question.text) if question else ""
+
+    def _found(self, places: Iterable[tuple[str, Quote]]) -> list[Citation]:
+        return in_order(self.cited[place] for place in places if place in self.cited)
+
+
+def in_order(citations: Iterable[Citation]) -> list[Citation]:
+    """The citations by number, without duplicates."""
+    return sorted({each.number: each for each in citations}.values(), key=lambda each: each.number)
+
+
+def footnotes(account: Synthesis, document: FindDocument = lambda _: None) -> Footnotes:
+    portraits = {each.doc_id: each for each in account.documents}
+    evidence = {each.key: each for each in account.evidence}
+    return Footnotes(
+        account,
+        account.labels,
+        portraits,
+        evidence,
+        {each.id: each for each in account.questions},
+        {each.id: each for each in account.insights},
+        _numbered(account, evidence, portraits),
+        document,
+    )
+
+
+def abstract(portrait: Portrait) -> str:
+    """The abstract of a document as one paragraph, with an ellipsis where its sentences are not adjacent."""
+    text = ""
+    end = 0
+    for quote in portrait.abstract:
+        text += (" " if quote.start - end <= NEXT else " … ") * bool(text) + printable(quote.text)
+        end = quote.end
+    return text
+
+
+def printable(words: str) -> str:
+    """Words on one line, without invisible or unencodable characters, so that the displayed text is the actual text."""
+    return UNENCODABLE.sub("\ufffd", one_line(clean_text(words)))
+
+
+def _numbered(
+    account: Synthesis, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
+) -> dict[tuple[str, Quote], Citation]:
+    """Number the citations: first the narrative, then the spine, relations and insights, at last unused evidence."""
+    found: dict[tuple[str, Quote], Citation] = {}
+    spans: dict[Quote, Citation] = {}  # equal spans share one number, whichever evidence contains them
+    for key, quote in _in_order(account, evidence):
+        if key not in evidence:
+            continue
+        own = evidence[key]
+        portrait = portraits.get(quote.doc_id)
+        citation = spans.setdefault(
+            quote,
+            Citation(
+                len(spans) + 1,
+                key,
+                quote.doc_id,
+                (printable(portrait.title) if portrait else "") or UNNAMED,
+                portrait.authors if portrait else (),
+                portrait.year if portrait else None,
+                "",
+                own.passage.page,
+                quote,
+                own.flagged,
+            ),
+        )
+        found.setdefault((key, quote), citation)
+    return found
+
+
+def _in_order(account: Synthesis, evidence: Mapping[str, Evidence]):
+    claims = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
+    for claim in claims:
+        yield from quotes_of(claim, evidence)
+    for relation in account.relations:
+        yield from ((side.key, side.quote) for side in (relation.left, relation.right))
+    for insight in account.insights:
+        yield from quotes_of(insight.claim, evidence)
+    retold = (text for each in account.translations for part in each.paragraphs for text in part.sentences)
+    for key in (*(key for text in retold for key in text.cites), *(k for own in account.answers.values() for k in own)):
+        if key in evidence:
+            yield key, evidence[key].quote
+
+
+# --- templates -------------------------------------------------------------------------------------------------------
+# Every printed value is stripped of invisible characters and escaped for its format. Only `Markup` (our own files and macros)
+# is printed unescaped.
+
+LINE_START = re.compile(r"^(?:[-+=]|\d+[.)](?=\s|$))")  # would start a list or a heading
+
+
+@cache
+def html_environment() -> Environment:
+    """For HTML and SVG."""
+    environment = _environment()
+    environment.finalize = _clean
+    environment.filters["fixed"] = lambda value, digits=1: f"{value:.{digits}f}"
+    environment.filters["short"] = lambda value: f"{value:g}"
+    return environment
+
+
+@cache
+def markdown_environment() -> Environment:
+    environment = _environment()
+    environment.finalize = _escape_markdown
+    return environment
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("assay.synthesis"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def _clean(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _escape_markdown(value: Any) -> Any:
+    return Markup(md(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def md(words: str) -> str:
+    """Escape words so that they format nothing, anywhere on a line."""
+    safe = MARKDOWN.sub(r"\\\1", printable(words))
+    start = LINE_START.match(safe)
+    return f"{safe[: start.end() - 1]}\\{safe[start.end() - 1 :]}" if start else safe
+
+
+@cache
+def asset(name: str) -> Markup:
+    """A style sheet or script of the package."""
+    return Markup((resources.files("assay.synthesis") / "templates" / name).read_text(encoding="utf-8"))

@@ -1,0 +1,355 @@
+"""The text. A capable model writes it from the plan, with the whole plan in view, and goes over it once for its flow; what
+it leaves out of a contradiction or of a document is quoted. A small model writes document by document. Without a model the
+text is a digest: contradictions first, then the key sentences of each document."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from assay.agent.context import RunContext, mark
+from assay.answer import claims
+from assay.answer.claims import quotations
+from assay.core.events import Drafted, Event
+from assay.core.events.synthesis import Maker, combine_makers, stand_in
+from assay.core.run import Run
+from assay.core.synthesis import Pipeline, Relation, RelationType, Theme
+from assay.core.types import Block, Claim, Conflict, Quote, Shape
+from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.llm import Role
+from assay.models.meter import NoReply
+from assay.models.replies import list_schema, object_schema
+from assay.prompts import fence
+from assay.synthesis import polish, state
+from assay.synthesis.material import Material, gather_material
+
+SHARE, MOST = 0.5, 24_000  # of the window for passages, points and plan in one request, and the most
+CITES, SENTENCES, PARAGRAPHS = 6, 40, 24  # in one reply
+REPLY, LONGEST = 75, 4500  # reply tokens per point, and the most
+PLANNED = (
+    "Follow the plan: one paragraph for each entry, in its order. The first is the thread of the whole: three to five "
+    "sentences that mention every document. Tell every point."
+)
+FREE = (
+    "A few paragraphs that tell every point and mention every document. Group what you tell by what it is about, not by "
+    "document, in an order that leads from one thing to the next."
+)
+ONE = "One short paragraph about this document. Keep to its own sentences and words, and change as little as you can."
+DISAGREE = "Where they disagree"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class SentenceReply(_Strict):
+    text: str
+    cites: list[str] = []
+
+
+class ParagraphReply(_Strict):
+    sentences: list[SentenceReply]
+
+
+class TextReply(_Strict):
+    paragraphs: list[ParagraphReply]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one request wrote."""
+
+    blocks: tuple[Block, ...]
+    maker: Maker
+
+
+async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Yield one draft in which every document appears and both sides of every contradiction are told."""
+    of = gather_material(run, context)
+    conflicts = tuple(Conflict(each.left.key, each.right.key, each.about) for each in _contradictions(of))
+    if not run.asked.has_model or not of.points:
+        yield Drafted(_digest(run, of), Shape.list, conflicts)
+        return
+    if not state.is_capable(run):
+        yield await _by_small_model(run, context, of, conflicts)
+        return
+    paragraphs = plan_of(run, of)
+    work = (_write(run, context, of, part, paragraphs) for part in parts(run, of, paragraphs))
+    written = [each async for each in state.run_in_order(work)]
+    blocks = tuple(block for part in written for block in part.blocks)
+    maker = combine_makers(part.maker for part in written)
+    blocks = with_contradictions(blocks, of)
+    blocks = with_every_document(blocks, of)
+    yield Drafted(blocks, Shape.prose, conflicts, by=maker.by, fallback=maker.fallback)
+
+
+def _contradictions(of: Material) -> list[Relation]:
+    return [each for each in of.relations if each.type is RelationType.contradiction]
+
+
+def plan_of(run: Run, of: Material) -> tuple[Theme, ...]:
+    """The paragraphs of the plan; without one, a single entry with every point."""
+    spine = state.spine(run)
+    planned = tuple(
+        replace(theme, insights=tuple(id for id in theme.insights if id in of.points))
+        for theme in (spine.themes if spine else ())
+        if any(id in of.points for id in theme.insights)
+    )
+    return planned or (Theme("", tuple(dict.fromkeys(each.doc_id for each in of.points.values())), tuple(of.points)),)
+
+
+def budget(run: Run) -> int:
+    return max(500, min(MOST, int(state.window(run) * SHARE)))
+
+
+def parts(run: Run, of: Material, paragraphs: Sequence[Theme]) -> list[tuple[Theme, ...]]:
+    """The paragraphs that are written in one request: all, if they fit. One that is too long by itself is cut."""
+    room = budget(run) // 2  # the other half is for the passages themselves
+    found: list[list[Theme]] = []
+    used = 0
+    for theme in (piece for each in paragraphs for piece in _cut(each, of, room)):
+        cost = sum(_cost(of, id) for id in theme.insights)
+        if found and used + cost <= room:
+            found[-1].append(theme)
+            used += cost
+        else:
+            found.append([theme])
+            used = cost
+    return [tuple(part) for part in found]
+
+
+def _cost(of: Material, id: str) -> int:
+    return estimate_tokens(of.line(id)) + 1
+
+
+def _cut(theme: Theme, of: Material, room: int) -> list[Theme]:
+    pieces: list[list[str]] = [[]]
+    for id in theme.insights:
+        if pieces[-1] and sum(_cost(of, each) for each in (*pieces[-1], id)) > room:
+            pieces.append([])
+        pieces[-1].append(id)
+    return [replace(theme, insights=tuple(piece)) for piece in pieces]
+
+
+# --- by a capable model ---------------------------------------------------------------------------------------------
+
+
+async def _write(
+    run: Run, context: RunContext, of: Material, part: Sequence[Theme], paragraphs: Sequence[Theme]
+) -> _Part:
+    """Write one part of the text, and go over it once. Without a reply its points are quoted."""
+    planned = state.spine(run) is not None and bool(paragraphs[0].name)
+    reply = await _ask_model(run, context, of, part, paragraphs, PLANNED if planned else FREE)
+    ids = tuple(dict.fromkeys(id for theme in part for id in theme.insights))
+    if isinstance(reply, NoReply):
+        return _Part(_quoted(of, ids), stand_in(reply.why))
+    blocks = read_text(reply[0], of)
+    polished = await polish.polish(run, context, of, blocks, ids)
+    return _Part(polished.blocks or _quoted(of, ids), combine_makers((Maker(reply[1]), polished.maker)))
+
+
+async def _ask_model(
+    run: Run, context: RunContext, of: Material, part: Sequence[Theme], paragraphs: Sequence[Theme], shape: str
+) -> tuple[TextReply, str] | NoReply:
+    ids = tuple(dict.fromkeys(id for theme in part for id in theme.insights))
+    keys = list(dict.fromkeys(key for id in ids for key in of.points[id].claim.cites))
+    return await context.ask(
+        Role.write,
+        "narrate",
+        TextReply,
+        lambda room: build_prompt(run, of, part, paragraphs, shape, mark(run), room),
+        schema=schema(keys),
+        documents=sorted(of.documents(keys)),
+        max_tokens=min(LONGEST, max(500, state.window(run) // 3), 300 + REPLY * len(ids)),
+    )
+
+
+def schema(keys: Sequence[str]) -> dict[str, Any]:
+    """JSON schema of the reply: sentences that can cite only what was shown."""
+    cites = list_schema({"type": "string", "enum": list(keys)}, 1, CITES)
+    sentence = object_schema(text={"type": "string"}, cites=cites)
+    paragraph = object_schema(sentences=list_schema(sentence, 1, SENTENCES))
+    return object_schema(paragraphs=list_schema(paragraph, 1, PARAGRAPHS))
+
+
+def build_prompt(
+    run: Run,
+    of: Material,
+    part: Sequence[Theme],
+    paragraphs: Sequence[Theme],
+    shape: str,
+    mark: str,
+    room: int,
+) -> dict[str, str]:
+    """The values of the prompt `narrate`, in at most `room` tokens: the plan with its points, how they are related, and as
+    much of the passages as fits."""
+    focus = state.brief(run).focus
+    ids = {id for theme in part for id in theme.insights}
+    plan = _plan_lines(of, part, max(16, room // 2 // max(1, len(ids))))
+    others = [theme.name for theme in paragraphs if theme.name and not any(theme.name == own.name for own in part)]
+    wanted = [f"The reader wants to know: {fit_to_tokens(focus, 80)}"] if focus else []
+    if len(part) < len(paragraphs):
+        listed = fence(mark, "the other paragraphs of the text", fit_to_tokens("\n".join(others), 200))
+        wanted.append(f"{listed}\nThis is a part of the text: write only the paragraphs of the plan above.")
+    wanted.append("Write the text.")
+    relations = _relation_lines(of, ids, mark, room // 8)
+    planned = fence(mark, "plan", plan)
+    used = sum(estimate_tokens(words) for words in (planned, relations, "\n".join(wanted))) + 8
+    keys = {key for id in ids for key in of.points[id].claim.cites}
+    evidence = [each for each in of.evidence if each.key in keys]
+    return {
+        "evidence": quotations(evidence, of.sources, mark, max(room - used, 0))[0],
+        "plan": planned,
+        "relations": relations,
+        "shape": shape,
+        "wanted": "\n".join(wanted),
+    }
+
+
+UNPLACED = "points without a place yet; tell them where they belong"
+
+
+def _plan_lines(of: Material, part: Sequence[Theme], each: int) -> str:
+    lines: list[str] = []
+    for number, theme in enumerate(part, 1):
+        unnamed = (
+            UNPLACED if number == len(part) else "the thread of the whole" if number == 1 else "a topic of its own"
+        )
+        lines.append(f"Paragraph {number}: {theme.name or unnamed}")
+        lines += (f"  {fit_to_tokens(of.line(id), each)}" for id in theme.insights)
+    return "\n".join(lines[1:] if len(part) == 1 and not part[0].name else lines)
+
+
+def _relation_lines(of: Material, ids: set[str], mark: str, room: int) -> str:
+    """How the points are related, contradictions first, as far as it fits."""
+    lines: list[str] = []
+    for each in sorted(of.relations, key=lambda each: each.type is not RelationType.contradiction):
+        sides = (each.left.insight, each.right.insight)
+        if ids.issuperset(sides):
+            numbers = " and ".join(str(of.numbers[id]) for id in sides)
+            line = f"{numbers}: {each.type}: {' '.join(each.reason.split())}"
+            if estimate_tokens("\n".join((*lines, line))) > room:
+                break
+            lines.append(line)
+    return f"How points are related:\n{fence(mark, 'relations', chr(10).join(lines))}\n\n" if lines else ""
+
+
+def read_text(reply: TextReply, of: Material) -> tuple[Block, ...]:
+    """The paragraphs as claims of one sentence each, which cite only evidence of this run."""
+    blocks: list[Block] = []
+    known: set[str] = set()
+    for paragraph in reply.paragraphs[:PARAGRAPHS]:
+        own: list[Claim] = []
+        for sentence in paragraph.sentences[:SENTENCES]:
+            split, _ = claims.split_claims(sentence.text, sentence.cites[:CITES], of.known.keys())
+            own += (claim for claim in split if claim.text not in known)
+            known |= {claim.text for claim in split}
+        if own:
+            blocks.append(Block(tuple(own)))
+    return tuple(blocks)
+
+
+# --- what must be there ---------------------------------------------------------------------------------------------
+
+
+def with_contradictions(blocks: tuple[Block, ...], of: Material) -> tuple[Block, ...]:
+    """The text with both sentences of each contradiction that rules have found. One that a sentence tells, or two
+    sentences of one paragraph, is not quoted again."""
+    for each in of.contradictions:
+        if not _is_told(each, blocks):
+            both = (_quotation(each.left.key, each.left.quote), _quotation(each.right.key, each.right.quote))
+            told = {claim.quote for block in blocks for claim in block.claims if claim.quote}
+            if new := tuple(claim for claim in both if claim.quote not in told):
+                blocks = (*blocks, Block(new))
+    return blocks
+
+
+def _is_told(each: Relation, blocks: Sequence[Block]) -> bool:
+    """Whether a paragraph cites both sides and has the values they disagree in."""
+    values = each.about.split(" / ") if " / " in each.about else []
+    for block in blocks:
+        own = [claim for claim in block.claims if {each.left.key, each.right.key} & set(claim.cites)]
+        cited = {key for claim in own for key in claim.cites}
+        text = " ".join(claim.words for claim in own)
+        if {each.left.key, each.right.key} <= cited and all(value in text for value in values):
+            return True
+    return False
+
+
+def _quotation(key: str, words: Quote) -> Claim:
+    return Claim("", (key,), quote=words)
+
+
+def with_every_document(blocks: tuple[Block, ...], of: Material) -> tuple[Block, ...]:
+    """The text with the first point of each document that no sentence cites, quoted."""
+    cited = {doc for block in blocks for claim in block.claims for doc in of.documents(claim.cites)}
+    first = {point.doc_id: point for point in reversed(list(of.points.values()))}
+    lost = [replace(first[doc].claim, verdict=None, why="") for doc in of.labels if doc in first and doc not in cited]
+    return (*blocks, Block(tuple(lost))) if lost else blocks
+
+
+def _quoted(of: Material, ids: Sequence[str]) -> tuple[Block, ...]:
+    """Points as quotations, a paragraph for each document."""
+    own: dict[str, list[Claim]] = {}
+    for id in ids:
+        claim = replace(of.points[id].claim, verdict=None, why="")
+        known = own.setdefault(of.points[id].doc_id, [])
+        known += [] if any(each.quote == claim.quote for each in known) else [claim]
+    return tuple(Block(tuple(found)) for found in own.values())
+
+
+# --- without a capable model ----------------------------------------------------------------------------------------
+
+
+def _digest(run: Run, of: Material) -> tuple[Block, ...]:
+    """Both sentences of each contradiction, then the key sentences of each document under what it says of itself."""
+    found: list[Block] = []
+    if disagreeing := _disagreeing(of):
+        found.append(Block(disagreeing, DISAGREE))
+    quoted = {claim.quote for claim in disagreeing}
+    for doc in of.labels:
+        own = [id for id, point in of.points.items() if point.doc_id == doc]
+        for block in _quoted(of, own):
+            left = tuple(claim for claim in block.claims if claim.quote not in quoted) or block.claims
+            found.append(Block(left, _heading(run, doc)))
+    return tuple(found)
+
+
+def _heading(run: Run, doc: str) -> str:
+    """Label, title, authors and year of a document, as far as they are known."""
+    portrait = state.portraits(run)[doc]
+    parts = (state.labels(run)[doc], portrait.title, ", ".join(portrait.authors), portrait.year)
+    return " · ".join(filter(None, parts))
+
+
+def _disagreeing(of: Material) -> tuple[Claim, ...]:
+    sides = [side for each in of.contradictions for side in (each.left, each.right)]
+    return tuple(dict.fromkeys(_quotation(side.key, side.quote) for side in sides))
+
+
+async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts: tuple[Conflict, ...]) -> Drafted:
+    """A paragraph for each document by the model, and the contradictions as quotations before them. Only sentences that
+    nearly repeat one of the document's will pass their check; the others become quotations."""
+    documents = [doc for doc in of.labels if any(point.doc_id == doc for point in of.points.values())]
+    work = (_write_document(run, context, of, doc) for doc in documents)
+    written = [each async for each in state.run_in_order(work)]
+    disagreeing = _disagreeing(of)
+    first = (Block(disagreeing, DISAGREE),) if disagreeing else ()
+    blocks = with_every_document((*first, *(block for part in written for block in part.blocks)), of)
+    maker = combine_makers(part.maker for part in written)
+    shape = Shape.prose if state.brief(run).pipeline is Pipeline.summary else Shape.list
+    return Drafted(blocks, shape, conflicts, by=maker.by, fallback=maker.fallback)
+
+
+async def _write_document(run: Run, context: RunContext, of: Material, doc: str) -> _Part:
+    ids = tuple(id for id, point in of.points.items() if point.doc_id == doc)
+    theme = Theme("", (doc,), ids)
+    reply = await _ask_model(run, context, of, (theme,), (theme,), ONE)
+    head = _heading(run, doc)
+    if isinstance(reply, NoReply):
+        return _Part(tuple(replace(block, heading=head) for block in _quoted(of, ids)), stand_in(reply.why))
+    own = tuple(claim for block in read_text(reply[0], of) for claim in block.claims)
+    return _Part((Block(own, head),) if own else (), Maker(reply[1]))

@@ -1,0 +1,526 @@
+"""From documents to points. Which passages of a document are read (all of them, if they fit), and what is noted of them:
+by a capable model that sees the passages with their keys, otherwise by rule.
+
+A point is kept only with words of its passage; what a model writes about it is a note for its own use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent.context import RunContext, mark
+from assay.answer.checking import repetition
+from assay.answer.checking.judge import JUDGE, Documents
+from assay.answer.weigh import SAYS, quote, whole
+from assay.core.events import Described, Event, Found, Gathered, InsightsDrawn, Merged, PassagesChosen
+from assay.core.events.synthesis import BY_RULES, Maker, combine_makers, stand_in
+from assay.core.printable import clean_text
+from assay.core.run import Run
+from assay.core.synthesis import Insight, Pipeline, Question, QuestionKind
+from assay.core.types import Claim, Evidence, Passage, Verdict
+from assay.language.injection import is_suspicious
+from assay.language.names import find_names
+from assay.language.quotation import locate_quote
+from assay.language.sentences import is_statement
+from assay.language.terms import content_terms
+from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.llm import Role
+from assay.models.meter import NoReply
+from assay.models.replies import list_schema, object_schema
+from assay.prompts import context_label, fence
+from assay.synthesis import key_sentences, state
+from assay.synthesis.describe import fill_identity
+
+SHARE, MOST = 0.45, 24_000  # of the window for passages in one request, and the most
+REPLY, DOCUMENTS = 1100, 8  # tokens of a reply about one document, and documents in one request
+PARTS = 4  # requests that a long document may take; of a longer one a selection is read
+FEWEST_POINTS, MOST_POINTS, A_POINT = 4, 14, 140  # points of a document; tokens of text to each
+LONGEST = 400  # characters of a note, and of a question
+SCORE = 8.0  # of a passage that a point is from
+FRAME = 40  # tokens of the fence around a passage
+ASPECTS = {
+    Pipeline.summary: "broad themes: context, background, objective, method, findings",
+    Pipeline.synthesis: "how things work: design, steps, mechanisms, interactions, the reasons for choices",
+}
+WHOLE, IN_PART, FOR_RULES = "read whole", "read in part", "read by rule"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+Words = Annotated[str, Field(max_length=4000)]
+
+
+class PointReply(_Strict):
+    """A point as it was noted."""
+
+    key: Words = ""
+    words: Words = ""
+    text: Words = ""
+    question: int = 0
+
+
+class DocumentReply(_Strict):
+    """What a model noted of one document."""
+
+    document: Words
+    name: Words = ""
+    title: Words = ""
+    authors: list[Words] = Field(default_factory=list, max_length=60)
+    year: Words = ""
+    questions: list[Words] = Field(default_factory=list, max_length=40)
+    points: list[PointReply] = Field(default_factory=list, max_length=60)
+
+
+class ReadingReply(_Strict):
+    documents: list[DocumentReply]
+
+
+# --- which passages are read ----------------------------------------------------------------------------------------
+
+
+def readable(run: Run) -> tuple[str, ...]:
+    portraits = state.portraits(run)
+    return tuple(doc for doc in state.brief(run).documents if doc in portraits and not portraits[doc].empty)
+
+
+def unopened(run: Run) -> tuple[str, ...]:
+    known = state.opened(run)
+    return tuple(doc for doc in readable(run) if doc not in known)
+
+
+async def open_documents(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Yield the passages to read of each document."""
+    async for event in state.run_in_order(_open(run, context, doc) for doc in unopened(run)):
+        yield event
+
+
+async def _open(run: Run, context: RunContext, doc: str) -> PassagesChosen:
+    passages = [hit.passage for hit in await context.tool_context.passages(doc)]
+    chosen = choose_passages(passages, budget(run) * PARTS)
+    found = tuple(Found(each, rank, 0.0) for rank, each in enumerate(chosen, 1))
+    how = WHOLE if len(chosen) == len(passages) else IN_PART
+    return PassagesChosen("", found, len(passages), how if state.is_capable(run) else FOR_RULES, document=doc)
+
+
+def budget(run: Run) -> int:
+    """Tokens of passages in one request."""
+    return max(400, min(MOST, int(state.window(run) * SHARE)))
+
+
+def choose_passages(passages: Sequence[Passage], room: int) -> list[Passage]:
+    """All passages, if they fit. Otherwise the beginning, the end, and the first passage of each section, then others
+    spread evenly, in reading order."""
+    costs = [_cost(each) for each in passages]
+    if sum(costs) <= room:
+        return list(passages)
+    ends = [*range(len(passages) // 20 + 1), *range(len(passages) - len(passages) // 20 - 1, len(passages))]
+    heads = [at for at in range(1, len(passages)) if passages[at].heading != passages[at - 1].heading]
+    order = dict.fromkeys((*ends, *_spread(heads), *_spread(range(len(passages)))))
+    chosen: set[int] = set()
+    for at in order:
+        if costs[at] <= room:
+            chosen.add(at)
+            room -= costs[at]
+    return [passages[at] for at in sorted(chosen)]
+
+
+def _spread(places: Sequence[int]) -> Iterable[int]:
+    """The places, so that the first few of them are already spread over the whole."""
+    step = 1
+    while step < len(places):
+        step *= 2
+    while step:
+        yield from places[::step]
+        step //= 2
+
+
+def _cost(passage: Passage) -> int:
+    return estimate_tokens(passage.text) + FRAME
+
+
+# --- what is read together ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Passages of one document in one request."""
+
+    doc: str
+    passages: tuple[Passage, ...]
+
+    @property
+    def cost(self) -> int:
+        return sum(map(_cost, self.passages))
+
+
+def unread(run: Run) -> tuple[str, ...]:
+    """The documents that are due: all of them, or, after the first pass, those that it covered thinly."""
+    done = state.coverage_passes(run)
+    known = state.read_again(run) if done else frozenset(event.doc_id for event in state.readings(run))
+    due = done[-1].thin if done else readable(run)
+    return tuple(doc for doc in readable(run) if doc in due and doc not in known)
+
+
+def requests(run: Run) -> list[tuple[Shown, ...]]:
+    """What is shown in each request of this pass, over all its documents, read or not, so that a resumed run sends the
+    same requests. Short documents share a request; a long one takes several."""
+    done = state.coverage_passes(run)
+    room = budget(run)
+    many = max(1, min(DOCUMENTS, state.window(run) // 3 // REPLY))
+    found: list[tuple[Shown, ...]] = []
+    for doc in [doc for doc in readable(run) if not done or doc in done[0].thin]:
+        parts = _parts(doc, _passages(run, doc, again=bool(done)), room)
+        last = found[-1] if found else ()
+        fits = len(parts) == 1 and last and len(last) < many and sum(each.cost for each in (*last, *parts)) <= room
+        if fits and not any(each.cost > room // 2 and len(last) > 1 for each in parts):
+            found[-1] = (*last, *parts)
+        else:
+            found += [(part,) for part in parts]
+    return found
+
+
+def _passages(run: Run, doc: str, *, again: bool) -> list[Passage]:
+    """The passages to show. In the second pass, what searches found beyond those that were read, if there is any.
+    Passages that read like an instruction are never shown."""
+    own = [each.passage for each in state.opened(run)[doc].found]
+    if again and (new := unseen_passages(run).get(doc)):
+        own = new
+    return [each for each in own if not is_suspicious(each.text)]
+
+
+def unseen_passages(run: Run) -> dict[str, list[Passage]]:
+    """What searches found beyond the passages that were read, by document."""
+    seen = {each.passage.id for event in state.opened(run).values() for each in event.found}
+    found = {
+        each.passage.id: each.passage
+        for event in state.chosen_passages(run).values()
+        for each in event.found
+        if each.passage.id not in seen
+    }
+    own: dict[str, list[Passage]] = {}
+    for passage in sorted(found.values(), key=lambda each: (each.doc_id, each.start)):
+        own.setdefault(passage.doc_id, []).append(passage)
+    return own
+
+
+def _parts(doc: str, passages: Sequence[Passage], room: int) -> list[Shown]:
+    parts: list[list[Passage]] = [[]]
+    for each in passages:
+        if parts[-1] and sum(map(_cost, parts[-1])) + _cost(each) > room:
+            parts.append([])
+        parts[-1].append(each)
+    return [Shown(doc, tuple(part)) for part in parts]
+
+
+# --- the stage ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What one request gave for one document; None if the model gave nothing for it."""
+
+    reply: DocumentReply | None
+    maker: Maker
+
+
+async def read(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Yield what each document says, in the order of the brief, as soon as all its requests have replied."""
+    document = lru_cache(maxsize=64)(context.document)
+    due = unread(run)
+    if not state.is_capable(run):
+        for doc in due:
+            for event in await _by_rule(run, context, doc, document, BY_RULES):
+                run = run.then(event)
+                yield event
+        return
+    shown = [each for each in requests(run) if any(part.doc in due for part in each)]
+    left = {doc: sum(part.doc == doc for each in shown for part in each) for doc in due}
+    readings: dict[str, list[_Reading]] = {doc: [] for doc in due}
+    at = 0
+    async for results in state.run_in_order(_ask_model(run, context, each) for each in shown):
+        for part, reading in zip(shown[at], results, strict=True):
+            if part.doc in left:
+                readings[part.doc].append(reading)
+                left[part.doc] -= 1
+        at += 1
+        while due and not left[due[0]]:
+            doc, due = due[0], due[1:]
+            for event in await _settle(run, context, doc, readings[doc], document):
+                run = run.then(event)
+                yield event
+
+
+async def _ask_model(run: Run, context: RunContext, shown: Sequence[Shown]) -> list[_Reading]:
+    keys = [state.evidence_key(passage) for part in shown for passage in part.passages]
+    labels = [state.labels(run)[part.doc] for part in shown]
+    if not keys:
+        return [_Reading(None, BY_RULES) for _ in shown]
+    reply = await context.ask(
+        Role.write,
+        "read",
+        ReadingReply,
+        lambda room: build_prompt(run, shown, mark(run), room),
+        schema=schema(keys, labels),
+        documents=sorted({part.doc for part in shown}),
+        max_tokens=min(200 + REPLY * len(shown), max(REPLY, state.window(run) // 3)),
+    )
+    if isinstance(reply, NoReply):
+        return [_Reading(None, stand_in(reply.why)) for _ in shown]
+    by_label = {each.document.strip(): each for each in reversed(reply[0].documents)}
+    return [_Reading(by_label.get(label), Maker(reply[1])) for label in labels]
+
+
+def build_prompt(run: Run, shown: Sequence[Shown], mark: str, room: int) -> dict[str, str]:
+    """The values of the prompt `read`, in at most `room` tokens; if they do not fit, passages are cut evenly."""
+    brief, labels, portraits = state.brief(run), state.labels(run), state.portraits(run)
+    again = bool(state.coverage_passes(run))
+    passages = [(labels[part.doc], passage) for part in shown for passage in part.passages]
+    each = max(16, (room - 300) // len(passages) - FRAME)
+    whole_ = sum(part.cost for part in shown) <= room - 300
+    lines: list[str] = []
+    titled = ""
+    for label, passage in passages:
+        if label != titled:
+            titled = label
+            title = portraits[passage.doc_id].title
+            lines.append(
+                f"Document {label}" if is_suspicious(title) else fence(mark, f"{label}, its title", title[:200])
+            )
+        name = f"key {state.evidence_key(passage)} · {label} · {passage.heading[:120]}{context_label(passage)}"
+        lines.append(fence(mark, name, passage.text if whole_ else fit_to_tokens(passage.text, each)))
+    wanted = "Note the points of every document."
+    if again:
+        asked = [f"- {question.text}" for question in state.questions(run)][:30]
+        wanted = (
+            "These gave little when they were first read. Note all that bears on these questions, or that has weight:\n"
+        )
+        wanted += fence(mark, "questions", fit_to_tokens("\n".join(asked), 400))
+    return {
+        "documents": "\n".join(lines),
+        "count": str(brief.questions),
+        "aspects": ASPECTS[brief.pipeline],
+        "points": str(max(map(points_wanted, shown))),
+        "focus": f"The reader wants to know: {fit_to_tokens(brief.focus, 80)}\n" if brief.focus else "",
+        "wanted": wanted,
+    }
+
+
+def points_wanted(shown: Shown) -> int:
+    return max(FEWEST_POINTS, min(MOST_POINTS, 2 + shown.cost // A_POINT))
+
+
+def schema(keys: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """JSON schema of the reply: only what was shown can be named."""
+    text = {"type": "string"}
+    point = object_schema(
+        key={"type": "string", "enum": list(keys)}, words=text, text=text, question={"type": "integer"}
+    )
+    document = object_schema(
+        document={"type": "string", "enum": list(labels)},
+        name=text,
+        title=text,
+        authors=list_schema(text, 0, 12),
+        year=text,
+        questions=list_schema(text, 0, 20),
+        points=list_schema(point, 1, MOST_POINTS),
+    )
+    return object_schema(documents=list_schema(document, 1, len(labels)))
+
+
+# --- what becomes of a reading --------------------------------------------------------------------------------------
+
+
+async def _settle(
+    run: Run, context: RunContext, doc: str, readings: Sequence[_Reading], document: Documents
+) -> list[Event]:
+    """The events of one document. A model that gave no usable point for it is replaced by the rules."""
+    maker = combine_makers(reading.maker for reading in readings)
+    replies = [reading.reply for reading in readings if reading.reply is not None]
+    questions = _questions(run, doc, replies)
+    points = [(point, reply) for reply in replies for point in reply.points]
+    ids = {question.text: question.id for question in questions}
+    passages = {state.evidence_key(each): each for each in _read_passages(run, doc)}
+    drawn: list[Insight] = []
+    evidence: dict[str, Evidence] = {}
+    inexact: list[str] = []
+    for point, reply in points:
+        found = _locate(point, passages)
+        if found is None:
+            continue
+        claim, exact = found
+        asked = _own_question(reply, point.question)
+        _draw(run, doc, claim, _note(point.text), ids.get(asked, ""), passages, drawn, evidence, document)
+        if not exact and claim.cites[0] in evidence:
+            inexact.append(claim.cites[0])
+    if not drawn:
+        return await _by_rule(run, context, doc, document, maker)
+    events: list[Event] = []
+    source, portrait = document(doc), state.portraits(run)[doc]
+    if replies and source is not None and (told := fill_identity(replies[0], maker.by, source, portrait)) != portrait:
+        events.append(Described(told))
+    if questions:
+        events.append(Merged(questions, len(state.coverage_passes(run)) + 1))
+    events.append(Gathered(tuple(evidence.values()), (), maker.by, inexact=tuple(inexact), fallback=maker.fallback))
+    events.append(InsightsDrawn("", tuple(drawn), (), maker.by, maker.fallback, doc))
+    return state.unrecorded(run, events)
+
+
+async def _by_rule(run: Run, context: RunContext, doc: str, document: Documents, maker: Maker) -> list[Event]:
+    """The key sentences of a document, quoted."""
+    passages = {state.evidence_key(each): each for each in _read_passages(run, doc)}
+    source = document(doc)
+    drawn: list[Insight] = []
+    evidence: dict[str, Evidence] = {}
+    known = {insight.claim.quote for insight in state.points(run)}
+    for key, words in await key_sentences.pick(context, source, passages, state.brief(run).focus) if source else ():
+        if words not in known:
+            _draw(run, doc, Claim("", (key,), quote=words), "", "", passages, drawn, evidence, document)
+    by = replace(maker, by=BY_RULES.by)
+    gathered = Gathered(tuple(evidence.values()), (), by.by, fallback=by.fallback)
+    return state.unrecorded(run, (gathered, InsightsDrawn("", tuple(drawn), (), by.by, by.fallback, doc)))
+
+
+def _read_passages(run: Run, doc: str) -> list[Passage]:
+    return [*(each.passage for each in state.opened(run)[doc].found), *unseen_passages(run).get(doc, ())]
+
+
+def _draw(
+    run: Run,
+    doc: str,
+    claim: Claim,
+    note: str,
+    question: str,
+    passages: dict[str, Passage],
+    drawn: list[Insight],
+    evidence: dict[str, Evidence],
+    document: Documents,
+) -> None:
+    """Add an insight and its evidence, if the document says so and it is not noted already."""
+    key = claim.cites[0]
+    assert claim.quote is not None
+    own = Evidence(key, passages[key], claim.quote, SCORE, "", flagged=is_suspicious(passages[key].text))
+    checked = JUDGE.verify(claim, [own], document)
+    before = [each for each in state.points(run) if each.doc_id == doc]
+    noted = {(each.claim.quote, each.note) for each in (*before, *drawn)}
+    if checked.verdict is not Verdict.supported or (claim.quote, note) in noted:
+        return
+    evidence.setdefault(key, own)
+    label = state.labels(run)[doc]
+    drawn.append(Insight(f"{label}-{len(before) + len(drawn) + 1}", question, doc, checked, note))
+
+
+def _locate(point: PointReply, passages: dict[str, Passage]) -> tuple[Claim, bool] | None:
+    """The words of a point in its passage, or in another that was shown, widened to whole sentences, and whether they are
+    there exactly; otherwise the sentence of its passage that is nearest to the note."""
+    key = point.key.strip().strip("[]").lower()
+    ordered = sorted(passages, key=lambda each: each != key)
+    for each in ordered if len(point.words.split()) >= SAYS else ():
+        passage = passages[each]
+        if span := locate_quote(point.words, passage.text):
+            words = quote(passage, *whole(passage.text, *span))
+            return (Claim("", (each,), quote=words), True) if _is_quotable(words.text) else None
+    if key not in passages:
+        return None
+    own = Evidence(key, passages[key], quote(passages[key], 0, len(passages[key].text)), SCORE, "")
+    nearest = repetition.quote_source(point.text, [own])
+    return (nearest, False) if nearest and _is_quotable(nearest.words) else None
+
+
+def _is_quotable(words: str) -> bool:
+    return is_statement(words) and not is_suspicious(words)
+
+
+def _note(words: str) -> str:
+    note = " ".join(clean_text(words).split())[:LONGEST]
+    return "" if is_suspicious(note) else note
+
+
+# --- questions ------------------------------------------------------------------------------------------------------
+
+
+def _questions(run: Run, doc: str, replies: Sequence[DocumentReply]) -> tuple[Question, ...]:
+    """The questions of a document: those recorded before, or those of its replies that stand alone and are new."""
+    brief, asked = state.brief(run), state.questions(run)
+    kind = QuestionKind.workings if brief.pipeline is Pipeline.synthesis else QuestionKind.theme
+    if state.coverage_passes(run):
+        kind = QuestionKind.follow_up
+    if own := tuple(each for each in asked if each.documents == (doc,) and each.kind is kind):
+        return own  # the run was stopped after they were recorded
+    known = {question_key(each.text) for each in asked}
+    found: dict[str, str] = {}
+    for words in (words for reply in replies for words in reply.questions):
+        text = _question_text(words)
+        if text and question_key(text) not in known:
+            found.setdefault(question_key(text), text)
+    few = list(found.values())[: brief.questions]
+    return tuple(Question(f"q{len(asked) + n}", text, kind, (doc,)) for n, text in enumerate(few, 1))
+
+
+def _own_question(reply: DocumentReply, number: int) -> str:
+    return _question_text(reply.questions[number - 1]) if 0 < number <= len(reply.questions) else ""
+
+
+def _question_text(words: str) -> str:
+    """A usable question on one line; empty if it is none."""
+    text = " ".join(clean_text(words).split())
+    usable = len(text) <= LONGEST and re.search("[?？؟]$", text) and stands_alone(text) and not is_suspicious(text)
+    return text if usable else ""
+
+
+def question_key(text: str) -> str:
+    """What two wordings of one question share."""
+    return " ".join(sorted(content_terms(text)))
+
+
+# --- questions that are self-contained -------------------------------------------------------------------------------
+
+BEFORE = 3  # content words after which "this" may refer back into the question itself
+
+# Words for a text or its authors: without the text, a reader cannot know which one is meant.
+TEXTS = re.compile(
+    r"\b(?:the|this|that|these|those|said|given|provided|each|both|its)\s+(?:\w+\s+)?"
+    r"(?:passages?|texts?|excerpts?|quotations?|quotes?|snippets?|authors?|writers?|researchers|papers?|articles?|documents?"
+    r"|abstracts?|manuscripts?|publications?|preprints?)\b",
+    re.I,
+)
+# Words that may also denote a subject: "the study of proteins" is self-contained, "the study" is not.
+WORKS = re.compile(
+    r"\b(?:(?:this|these|those|the (?:present|current|above|following|given|provided))\s+(?:\w+\s+)?"
+    r"(?:stud(?:y|ies)|works?|research|reports?|surveys?|reviews?|sections?|chapters?|pages?|books?|sources?|analys[ie]s)"
+    r"|the\s+(?:stud(?:y|ies)|work|research|report|survey|review|section|chapter|page|book|source)s?"
+    r"(?!\s+(?:of|on|about|into|by|for|from|in|at|that|which|who)\b))\b",
+    re.I,
+)
+LABEL = re.compile(r"\b(?:D\d{1,3}|documents?\s+\d+)\b|⟦|⟧")
+LOOSE = re.compile(
+    r"^(?:(?:and|but|so)\s+)?(?:(?:what|how|why|when|where|which|who|whom)\b\s*)?(?:(?:\w+\s+){0,2}?"
+    r"(?:do|does|did|is|are|was|were|has|have|had|can|could|would|will|should|must|may|might)\s+)?"
+    r"(?:it|they|he|she|its|their|his|her|them|we|you|i|our|your|my)\b",
+    re.I,
+)
+BACK = re.compile(r"\b(?:this|these|those)\b", re.I)
+ELSEWHERE = re.compile(
+    r"\b(?:mentioned|described|discussed|shown|listed|presented)\s+(?:above|below|here|earlier)\b"
+    r"|\babove[- ]mentioned\b|\baforementioned\b|\bas follows\b",
+    re.I,
+)
+
+
+def stands_alone(question: str) -> bool:
+    """Whether a question names what it asks about. "The passage", "the authors", "this study", a document label or a
+    pronoun without an antecedent all need a text beside them."""
+    text = " ".join(question.split())
+    if len(content_terms(text)) < 2 - (len(find_names(text)) > 0):
+        return False
+    if LOOSE.match(text) or any(needs.search(text) for needs in (TEXTS, WORKS, LABEL, ELSEWHERE)):
+        return False
+    back = BACK.search(text)
+    return back is None or len(content_terms(text[: back.start()])) >= BEFORE

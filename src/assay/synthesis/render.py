@@ -1,0 +1,277 @@
+"""Renders an account as a self-contained HTML page with a map of relations, and as a Markdown file with the same content. Pure.
+
+The page sends no request and runs only its own script. Text of documents and models is escaped in both formats.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise
+from math import cos, hypot, pi, sin
+from typing import Any
+
+from markupsafe import Markup
+
+from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
+from assay.core.synthesis import EXECUTIVE, EXPERT, PLAIN, Pipeline, Relation, RelationType, Synthesis
+from assay.synthesis import content
+from assay.synthesis.circle import Circle, MapLabel, Point, place_on_circle, width
+from assay.synthesis.content import (
+    TIES,
+    FindDocument,
+    Footnotes,
+    abstract,
+    asset,
+    footnotes,
+    html_environment,
+    in_order,
+    markdown_environment,
+    printable,
+)
+
+AUDIENCES = {EXPERT: "Expert", PLAIN: "Plain language", EXECUTIVE: "Executive"}
+TABLE_DOCUMENTS = 6  # up to this many documents, the comparison is a table in Markdown; a wider one is unreadable
+OPEN_QUESTIONS, OPEN_RELATIONS = 12, 30  # up to this many entries, the lists on the page are expanded
+MAP_LEAD = (
+    "Each line is a relation that quotations of both documents bear out. Point at a line, or reach it with the tab key, "
+    "to read both; follow it to the list below."
+)
+
+
+def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
+    """The page. It is complete without its script. With the documents, a quotation has its own page and section."""
+    values = _values(account, document)
+    deep = account.brief.pipeline is Pipeline.synthesis
+    template = html_environment().get_template("page.html")
+    return template.render(
+        values,
+        policy=Markup(policy()),
+        style=asset("page.css"),
+        script=asset("page.js"),
+        map=svg(account) if deep else "",
+        relation_types=[each for each in content.TIES if any(found.type is each for found in account.relations)],
+    )
+
+
+def markdown(account: Synthesis, document: FindDocument = lambda _: None) -> str:
+    """The whole account in one Markdown file; quotations are footnotes."""
+    text = markdown_environment().get_template("account.md").render(_values(account, document))
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def policy() -> str:
+    """The Content-Security-Policy: only the page itself and its own script."""
+    digest = b64encode(sha256(asset("page.js").encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
+    """The values that both templates use."""
+    notes = footnotes(account, cache(document))
+    values = {
+        "account": account,
+        "notes": notes,
+        "is_deep": account.brief.pipeline is Pipeline.synthesis,
+        "title": content.title(account),
+        "subtitle": content.subtitle(account),
+        "outcome": OUTCOME_TEXT[account.narrative.outcome],
+        "texts": content.texts(account),
+        "remarks": content.narrative_remarks(notes),
+        "named_themes": [each for each in account.themes if each.name],
+        "coverage": content.coverage(account),
+        "comparison": content.comparison(notes),
+        "contradictions": content.contradictions(account),
+        "other_relations": content.other_relations(account),
+        "counts": content.type_counts(account),
+        "cited": in_order(notes.cited.values()),
+        "method": content.method(account),
+        "anchors": {each.id: f"q{place}" for place, each in enumerate(account.questions, 1)},
+        "questions_open": len(account.questions) <= OPEN_QUESTIONS,
+        "claim_text": claim_text,
+        "abstract": abstract,
+        "OPINION": OPINION,
+        "AUDIENCES": AUDIENCES,
+        "TABLE_DOCUMENTS": TABLE_DOCUMENTS,
+        "MAP_LEAD": MAP_LEAD,
+        **{name: getattr(content, name) for name in content.PRINTED},
+    }
+    others = sum(map(len, values["other_relations"].values()))
+    values["comparison_labels"] = [notes.label(doc) for doc in values["comparison"].documents]
+    return values | {"headings": _headings(notes, values, others), "relations_open": others <= OPEN_RELATIONS}
+
+
+def _headings(notes: Footnotes, values: dict[str, Any], others: int) -> dict[str, str]:
+    """The non-empty sections in order: id → heading."""
+    account, found = notes.account, notes.account.diagnostics
+    deep = values["is_deep"]
+    return {
+        id: heading
+        for id, heading, present in (
+            ("account", "The account", True),
+            ("spine", "Theme and plan", account.theme or values["named_themes"]),
+            ("left-out", "Left out", account.left_out),
+            ("coverage", "Coverage", account.ledger),
+            ("map", "Map of relations", deep),
+            ("comparison", "Comparison", values["comparison"].rows),
+            ("contradictions", f"Contradictions ({len(values['contradictions'])})", deep),
+            ("relations", f"Other relations ({others})", deep),
+            ("questions", f"Questions ({len(account.questions)})", account.questions),
+            ("documents", f"Documents ({len(account.brief.documents)})", account.brief.documents),
+            ("quotations", f"Quotations ({len(values['cited'])})", values["cited"]),
+            (
+                "diagnostics",
+                "Diagnostics",
+                any(values["counts"].values()) or found.reading or found.dropped or found.rerankers,
+            ),
+            ("method", "Method and cost", True),
+        )
+        if present
+    }
+
+
+# --- map -------------------------------------------------------------------------------------------------------------
+# The type of a relation is shown by colour and dashes. The SVG is self-contained, embedded in a page or as a file.
+
+MARGIN = 16.0
+ROW = 26.0  # height of a legend row
+KEY = 13.0  # font size of the legend
+BUNDLE = 150.0  # maximum spread of all curves between two documents
+BETWEEN = 36.0  # maximum distance between two adjacent curves
+ALONE = "no relation found"
+LEAST_WIDTH = 560.0
+
+
+@dataclass(frozen=True, slots=True)
+class MapEdge:
+    """A relation as a curve, with the same number as in the lists."""
+
+    number: int
+    relation: Relation
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    kind: str
+    text: str
+    x: float
+    y: float
+    size: float = KEY
+
+
+def svg(account: Synthesis) -> Markup:
+    """The map of an account as one SVG, with an edge for every relation and a node for every document."""
+    notes = footnotes(account)
+    circle = place_on_circle(map_labels(account, notes))
+    left, top, right, bottom = circle.bounds()
+    legend, height = _legend(account, left, bottom + MARGIN, max(right - left, LEAST_WIDTH))
+    wide = max(right - left, LEAST_WIDTH) + 2 * MARGIN
+    picture = (
+        html_environment()
+        .get_template("chart.svg")
+        .render(
+            account=account,
+            notes=notes,
+            circle=circle,
+            box=(left - MARGIN, top - MARGIN, wide, bottom - top + height + 3 * MARGIN),
+            style=asset("chart.css"),
+            arcs=_arcs(account, circle),
+            edges=_edges(account, circle),
+            related={doc for each in account.relations for doc in _pair(each)},
+            legend=legend,
+            ALONE=ALONE,
+        )
+    )
+    return Markup(picture)
+
+
+def map_labels(account: Synthesis, notes: Footnotes) -> tuple[MapLabel, ...]:
+    """Documents by theme, each theme preceded by its name, by label within a theme. Every document occurs once, with
+    or without a theme."""
+    named: list[MapLabel] = []
+    left = dict.fromkeys(account.brief.documents)
+    for theme in account.themes if len(account.themes) > 1 else ():
+        own = [doc for doc in left if doc in theme.documents]
+        if own:
+            named.append(MapLabel("", "", printable(theme.name)))
+            named += [_named(doc, notes) for doc in own]
+        left = {doc: None for doc in left if doc not in own}
+    return (*named, *(_named(doc, notes) for doc in left))
+
+
+def _named(doc: str, notes: Footnotes) -> MapLabel:
+    return MapLabel(doc, notes.label(doc), notes.title(doc))
+
+
+def _arcs(account: Synthesis, circle: Circle) -> list[str]:
+    """An arc path for each theme, from its first document to its last."""
+    arcs: list[str] = []
+    heads = [place for place, spot in enumerate(circle.spots) if not spot.named.doc_id]
+    themed = {doc for theme in account.themes for doc in theme.documents}
+    for head, until in pairwise([*heads, len(circle.spots)]):
+        own = [spot for spot in circle.spots[head + 1 : until] if spot.named.doc_id in themed]
+        if not own:
+            continue
+        begin, end = own[0].angle - 0.03, own[-1].angle + 0.03
+        inner = circle.radius - circle.node - 7
+        (ax, ay), (bx, by) = ((inner * cos(angle), inner * sin(angle)) for angle in (begin, end))
+        far = 1 if end - begin > pi else 0
+        arcs.append(f"M{ax:.1f} {ay:.1f}A{inner:.1f} {inner:.1f} 0 {far} 1 {bx:.1f} {by:.1f}")
+    return arcs
+
+
+def _edges(account: Synthesis, circle: Circle) -> list[MapEdge]:
+    """Curves between documents, spread out if there are several; contradictions are drawn on top."""
+    nodes = {spot.named.doc_id: spot.node for spot in circle.spots if spot.named.doc_id}
+    order = list(nodes)
+    numbered = [(n, each) for n, each in enumerate(account.relations, 1) if _pair(each) <= nodes.keys()]
+    between = Counter(_pair(each) for _, each in numbered)
+    drawn: Counter[frozenset[str]] = Counter()
+    edges: list[MapEdge] = []
+    for number, relation in numbered:
+        pair = _pair(relation)
+        start, end = sorted((relation.left.doc_id, relation.right.doc_id), key=order.index)
+        edges.append(MapEdge(number, relation, _curve(nodes[start], nodes[end], drawn[pair], between[pair])))
+        drawn[pair] += 1
+    return sorted(edges, key=lambda each: each.relation.type is RelationType.contradiction)
+
+
+def _pair(relation: Relation) -> frozenset[str]:
+    return frozenset((relation.left.doc_id, relation.right.doc_id))
+
+
+def _curve(start: Point, end: Point, place: int, several: int) -> str:
+    """A curve that bends towards the centre; the `place`-th of `several` between the same two documents."""
+    (ax, ay), (bx, by) = start, end
+    length = hypot(bx - ax, by - ay) or 1.0
+    step = min(BETWEEN, BUNDLE / max(1, several - 1))
+    aside = (place - (several - 1) / 2) * step
+    mx, my = (ax + bx) / 2 * 0.4, (ay + by) / 2 * 0.4
+    cx, cy = mx - (by - ay) / length * aside, my + (bx - ax) / length * aside
+    return f"M{ax:.1f} {ay:.1f}Q{cx:.1f} {cy:.1f} {bx:.1f} {by:.1f}"
+
+
+def _legend(account: Synthesis, left: float, top: float, room: float) -> tuple[list[LegendEntry], float]:
+    """The legend: the meaning and number of each kind of line, set in rows; and its height."""
+    counted = Counter(each.type for each in account.relations)
+    related = {doc for each in account.relations for doc in _pair(each)}
+    alone = sum(doc not in related for doc in account.brief.documents)
+    keys = [(tie.value, f"{tie.value} ({counted[tie]})") for tie in TIES]
+    keys += [("alone", f"{ALONE} ({alone})")] if alone else []
+    entries: list[LegendEntry] = []
+    x, y = 0.0, 0.0
+    for kind, words in keys:
+        wide = 46.0 + width(words, KEY) + 18.0
+        if x and x + wide > room:
+            x, y = 0.0, y + ROW
+        entries.append(LegendEntry(kind, words, left + x, top + y))
+        x += wide
+    return entries, y + ROW
