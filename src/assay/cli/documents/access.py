@@ -76,7 +76,7 @@ def reset(
 def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json: bool, *, may: bool) -> None:
     from assay.cli.acting import open_workspace
     from assay.core.errors import UserError
-    from assay.store.access.grants import GROUP, USER
+    from assay.workspace.stored import GROUP, USER
 
     words = [whole(each) for each in what]
     names = [each for each in words if each.startswith((USER, GROUP))]
@@ -93,7 +93,7 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
             else:
                 found = seen.people.share_base(_base(base), name, may, by)
             if may:
-                warn_if_unknown(opened.store, name)
+                warn_if_unknown(opened, name)
     assert found is not None
     _print_access(found, json)
 

@@ -80,7 +80,7 @@ def add(
             return
         readers = list(map(whole, only_for or ()))
         for who in readers:
-            warn_if_unknown(opened.store, who)
+            warn_if_unknown(opened, who)
         report = run_with_progress(
             lambda say: opened.documents.add_sources(
                 files, base, description=whole(description), only_for=readers, say=say

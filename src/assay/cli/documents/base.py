@@ -17,10 +17,9 @@ Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
 def list_bases(workspace: Workspace = None, json: Json = False) -> None:
     """List the knowledge bases with how many documents each has, and whether their answers wait for a reviewer."""
     from assay.cli.acting import open_workspace
-    from assay.store.runs import reviews
 
     with open_workspace(workspace) as opened:
-        marked = reviews.bases_with_review(opened.store)
+        marked = opened.reviews.bases()
         rows = [
             {
                 "id": base.id,
@@ -46,11 +45,10 @@ def describe(
 ) -> None:
     """Say what a knowledge base is about."""
     from assay.cli.acting import open_workspace
-    from assay.store.access.grants import get_or_create_base
 
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
-        get_or_create_base(opened.store, name, opened.principal, whole(description))
+        opened.documents.get_or_create_base(name, opened.principal, whole(description))
 
 
 @app.command()

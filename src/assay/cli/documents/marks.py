@@ -12,8 +12,8 @@ from assay.cli.options import BaseName, Json, Workspace, console, plain, print_j
 from assay.core.printable import printable_name
 
 if TYPE_CHECKING:
-    from assay.store.documents import Entry
     from assay.workspace.facade import Workspace as Opened
+    from assay.workspace.stored import Entry
 
 Named = Annotated[list[str], typer.Argument(help="Paths, file names, titles or ids; a folder means all below it.")]
 

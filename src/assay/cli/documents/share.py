@@ -11,7 +11,7 @@ from assay.cli.view.dialogue import say
 
 if TYPE_CHECKING:
     from assay.core.access import Principal
-    from assay.store.database import Store
+    from assay.workspace.facade import Workspace as Opened
 
 
 def share(
@@ -29,7 +29,7 @@ def share(
     """Let people or groups read a knowledge base; without --with, say who does."""
     from assay.cli.acting import check_owner_option, open_workspace
     from assay.core.errors import UserError
-    from assay.store.access import grants
+    from assay.workspace.stored import grant_of
 
     check_owner_option(owner)
     with open_workspace(workspace) as opened:
@@ -42,30 +42,30 @@ def share(
         for who in map(whole, with_ or ()):
             seen.people.share_base(base.name, who, not stop, opened.principal.id)
             if not stop:
-                warn_if_unknown(opened.store, who)
-        readers = grants.shared_with(opened.store, base)
+                warn_if_unknown(opened, who)
+        readers = opened.people.readers_of_base(base)
     if json:
         print_json({"base": base.name, "owner": base.owner, "read_by": readers})
         return
     for who in readers:
-        console().print(plain(f"{who}{' (owner)' if who == grants.grant_of(base) else ''}"), markup=False)
+        console().print(plain(f"{who}{' (owner)' if who == grant_of(base) else ''}"), markup=False)
 
 
 def owner_named(owner: str) -> Principal:
     from assay.core.access import Principal
-    from assay.store.access.grants import GROUP
+    from assay.workspace.stored import GROUP
 
     return Principal("", frozenset({owner.removeprefix(GROUP)})) if owner.startswith(GROUP) else Principal(owner)
 
 
-def warn_if_unknown(store: Store, who: str) -> None:
+def warn_if_unknown(opened: Opened, who: str) -> None:
     """Warn about an unknown name: it may be a typo, or a user that a proxy will name later. What names nobody is refused."""
     from assay.core.access import LOCAL
-    from assay.store.access import grants, members
+    from assay.workspace.stored import check_grantee
 
-    grants.check_grantee(who)
+    check_grantee(who)
     kind, _, name = who.partition(":")
-    everybody = members.listing(store)
+    everybody = opened.people.listing()
     groups = {group for each in everybody for group in each.groups}
     known = groups if kind == "group" else {LOCAL.id, *(each.name for each in everybody)}
     if name not in known:

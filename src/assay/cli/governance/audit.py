@@ -63,11 +63,10 @@ def log(workspace: Workspace = None, json: Json = False) -> None:
     """List who was given or denied access, changes of accounts, groups and keys, and what was erased."""
     from assay.core.codec import to_json
     from assay.core.events.describe import describe
-    from assay.store.runs.records import workspace_log
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        found = workspace_log(opened.store)
+        found = opened.records.log()
     if json:
         print_json([{"at": at, "kind": type(event).__name__, **to_json(event)} for at, event in found])
         return

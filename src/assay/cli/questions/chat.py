@@ -259,7 +259,6 @@ def _remember(questions: Sequence[str]) -> None:
 
 def _run_command(conversation: Conversation, command: Command) -> None:
     from assay.cli.questions import chat_commands
-    from assay.store import threads
 
     match command.name:
         case "help":
@@ -282,9 +281,8 @@ def _run_command(conversation: Conversation, command: Command) -> None:
             conversation.thread, conversation.answered = "", None
             conversation.out(["The next question begins a thread."])
         case "title" if command.words and conversation.thread:
-            threads.rename(
-                conversation.opened.store, conversation.thread, conversation.opened.principal.id, command.words
-            )
+            opened = conversation.opened
+            opened.threads.rename(conversation.thread, opened.principal.id, command.words)
             conversation.out([f"This thread is now called: {command.words}"])
         case "open":
             conversation.out(["Which one? /threads lists them, /open ID opens one."])
@@ -302,10 +300,9 @@ def _run_command(conversation: Conversation, command: Command) -> None:
 
 def _sources(conversation: Conversation) -> list[str]:
     from assay.cli.questions import chat_commands
-    from assay.store.documents import READY
 
     opened, bases = conversation.opened, conversation.how.where.bases
-    ready = [entry for entry in opened.documents.listing(bases) if entry.standing == READY]
+    ready = [entry for entry in opened.documents.listing(bases) if entry.standing == "ready"]
     return chat_commands.sources(ready, {base.id: base.name for base in opened.scope(bases).bases})
 
 
@@ -378,10 +375,8 @@ def _list(opened: Opened, *, json: bool) -> None:
 
 
 def _forget(opened: Opened, thread: str, *, json: bool) -> None:
-    from assay.store import threads
-
-    found = threads.named(opened.store, whole(thread), opened.principal.id)
-    threads.forget(opened.store, found.id, opened.principal.id)
+    found = opened.threads.named(whole(thread), opened.principal.id)
+    opened.threads.forget(found.id, opened.principal.id)
     if json:
         print_json({"forgotten": found.id})
         return

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from assay.answer.render import Cited
     from assay.core.run import Run
     from assay.core.types import Evidence, Quote
-    from assay.store.documents import Entry
-    from assay.store.threads import Thread
+    from assay.workspace.stored import Entry, Thread
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "help": ("", "what can be typed here"),

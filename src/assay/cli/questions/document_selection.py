@@ -12,8 +12,8 @@ from assay.core.errors import UserError
 
 if TYPE_CHECKING:
     from assay.ingest.readiness import Readiness
-    from assay.store.documents import Entry
     from assay.workspace.facade import Workspace
+    from assay.workspace.stored import Entry
 
 SHOWN = 10  # unreadable files listed
 
@@ -74,6 +74,4 @@ def _why(entry: Entry) -> str:
 
 
 def _ready(entries: Sequence[Entry]) -> list[Entry]:
-    from assay.store import documents
-
-    return [entry for entry in entries if entry.standing == documents.READY]
+    return [entry for entry in entries if entry.standing == "ready"]

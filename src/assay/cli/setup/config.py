@@ -21,11 +21,10 @@ def agree(
     host: Annotated[str, typer.Argument(help="The machine, as the message names it.")], workspace: Workspace = None
 ) -> None:
     """Agree once that questions and the text of documents are sent to an endpoint on another machine."""
-    from assay.store import facts
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace, create=True) as opened:
-        facts.agree(opened.store, host)
+        opened.setup.agree(host)
     typer.echo(f"Agreed: text may be sent to {host}.")
 
 

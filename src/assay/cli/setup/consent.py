@@ -27,14 +27,13 @@ def explain(settings: Settings, hosts: Sequence[str]) -> None:
 def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
     """The hosts without consent in this workspace; nobody else can consent for its user."""
     from assay.core.errors import AssayError
-    from assay.store import facts
     from assay.workspace.facade import open_workspace
 
     if not hosts:
         return []
     try:
         with open_workspace(folder) as opened:
-            return [host for host in hosts if not facts.agreed(opened.store, host)]
+            return [host for host in hosts if not opened.setup.agreed(host)]
     except AssayError:  # missing or unreadable
         return list(hosts)
 
@@ -42,16 +41,15 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
 def settle(opened: Workspace, *, model: bool = True) -> None:
     """Ask for consent for new hosts. If not interactive, the workspace will refuse later."""
     from assay.models.factory import reached
-    from assay.store import facts
 
-    hosts = [host for host in reached(opened.settings, model=model) if not facts.agreed(opened.store, host)]
+    hosts = [host for host in reached(opened.settings, model=model) if not opened.setup.agreed(host)]
     if not hosts or not at_terminal():
         return
     explain(opened.settings, hosts)
     try:
         for host in hosts:
             if confirm(f"May it be sent to {host}?"):
-                facts.agree(opened.store, host)
+                opened.setup.agree(host)
     except KeyboardInterrupt:
         say("Stopped. Nothing was sent.")
         raise typer.Exit(130) from None

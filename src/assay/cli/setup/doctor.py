@@ -148,7 +148,7 @@ def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | N
     """Whether the search index can be reached and written to, the versions of its parts, and what it does not promise."""
     from assay.core.errors import AssayError
     from assay.index.factory import index_engine
-    from assay.store.blobs import SCHEME
+    from assay.workspace.stored import SCHEME
 
     if offline and SCHEME in settings.index:
         return None, f"{settings.index} was not tried: --offline"
@@ -164,7 +164,7 @@ def _index(settings: Settings, folder: Path, *, offline: bool) -> tuple[bool | N
 def _blobs(place: str, folder: Path, *, offline: bool) -> tuple[bool | None, str]:
     """Whether originals can be kept there, and what the place does not promise."""
     from assay.core.errors import AssayError
-    from assay.store.blobs import is_bucket, open_blobs
+    from assay.workspace.stored import is_bucket, open_blobs
 
     if offline and is_bucket(place):
         return None, f"{place} was not tried: --offline"
@@ -178,7 +178,7 @@ def _blobs(place: str, folder: Path, *, offline: bool) -> tuple[bool | None, str
 def _server(address: str) -> tuple[bool, str]:
     """Whether the database server can be used, and its version."""
     from assay.core.errors import AssayError
-    from assay.store.database import open_store
+    from assay.workspace.stored import open_store
 
     try:
         store = open_store(address, create=False)
@@ -197,7 +197,6 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
     import time
 
     from assay.models.factory import NO_MODEL
-    from assay.store import facts
     from assay.workspace.facade import open_workspace
 
     own = {"llm_model": NO_MODEL, "state": "", "index": "lance", "blobs": ""}  # in a place of its own
@@ -206,7 +205,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
         with open_workspace(folder / "workspace", create=True, **settings.model_dump() | own) as opened:
             for host in agreed:
-                facts.agree(opened.store, host)
+                opened.setup.agree(host)
             await opened.add([folder / "note.md"])
             runs = [run async for run, _ in opened.ask("How many litres does the kettle hold?")]
         answer = runs[-1].answer

@@ -19,11 +19,10 @@ def add(
     workspace: Workspace = None,
 ) -> None:
     """Make an API key and print it. It is kept as a digest only, so nobody can print it again."""
-    from assay.store.access import tokens
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        key = tokens.new_key(opened.store, whole(name), whole(label))
+        key = opened.people.new_key(whole(name), whole(label))
     say("Keep it: it is not shown again.")
     typer.echo(key)
 
@@ -33,11 +32,10 @@ def list_keys(
     name: Annotated[str, typer.Argument(help="Only this user's.")] = "", workspace: Workspace = None, json: Json = False
 ) -> None:
     """List the API keys: whose, what for, when made and when last used."""
-    from assay.store.access import tokens
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        found = tokens.listing(opened.store, whole(name))
+        found = opened.people.keys(whole(name))
     if json:
         print_json(found)
         return
@@ -50,9 +48,8 @@ def list_keys(
 @app.command()
 def remove(key: Annotated[str, typer.Argument(help="The key's id.")], workspace: Workspace = None) -> None:
     """Take an API key back. From the next request on it opens nothing."""
-    from assay.store.access import tokens
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        gone = tokens.revoke(opened.store, whole(key))
+        gone = opened.people.revoke_key(whole(key))
     say(f"Removed the key {gone.id} of {gone.who}.")

@@ -35,17 +35,16 @@ def add(
 ) -> None:
     """Add a person. Asks for a password, unless one comes on standard input."""
     from assay.core.access import LOCAL
-    from assay.store.access import members
     from assay.workspace.facade import open_workspace
 
     name, groups = whole(name), list(map(whole, group or ()))
     with open_workspace(workspace, create=True) as opened:
-        members.check_unused(opened.store, name)  # checked before a password is typed
+        opened.people.check_unused(name)  # checked before a password is typed
         password = None if no_password else _password(password_stdin)
-        members.add(opened.store, name, groups, admin=admin, password=password)
+        opened.people.add(name, groups, admin=admin, password=password)
         say(f"Added {name}.")
         if adopt and name != LOCAL.id:
-            count = members.transfer_ownership(opened.store, opened.context.cache, LOCAL.id, name)
+            count = opened.people.hand_over(LOCAL.id, name)
             say(f"Theirs now: {_bases(count)}, with all runs and threads.")
 
 
@@ -54,11 +53,10 @@ def list_users(workspace: Workspace = None, json: Json = False) -> None:
     """List the people with their groups and how many API keys each has."""
     from collections import Counter
 
-    from assay.store.access import members, tokens
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        keys = Counter(key.who for key in tokens.listing(opened.store))
+        keys = Counter(key.who for key in opened.people.keys())
         rows = [
             {
                 "name": member.name,
@@ -67,7 +65,7 @@ def list_users(workspace: Workspace = None, json: Json = False) -> None:
                 "keys": keys[member.name],
                 "created": member.created,
             }
-            for member in members.listing(opened.store)
+            for member in opened.people.listing()
         ]
     if json:
         print_json(rows)
@@ -92,19 +90,18 @@ def change(
     workspace: Workspace = None,
 ) -> None:
     """Change somebody's groups, password or rights. It holds from their next request on."""
-    from assay.store.access import members
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        member = members.known(opened.store, whole(name))
+        member = opened.people.known(whole(name))
         if group or leave:
             joined = (set(member.groups) | set(map(whole, group or ()))) - set(map(whole, leave or ()))
-            members.set_groups(opened.store, member.name, joined)
+            opened.people.set_groups(member.name, joined)
         if password or password_stdin:
-            members.set_password(opened.store, member.name, _password(password_stdin))
+            opened.people.set_password(member.name, _password(password_stdin))
             say(f"All sessions and API keys of {member.name} have ended.")
         if admin is not None:
-            members.set_admin(opened.store, member.name, admin)
+            opened.people.set_admin(member.name, admin)
 
 
 @app.command()
@@ -116,19 +113,19 @@ def remove(
 ) -> None:
     """Remove a person. Their keys and sessions end at once. What they own goes to somebody else, or stays under a name that
     nobody can have: give that name to this command to hand it over later."""
-    from assay.store.access import members
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import FORMER
 
     with open_workspace(workspace) as opened:
-        former = whole(name).startswith(members.FORMER)
-        leaving = whole(name) if former and give_to else members.known(opened.store, whole(name)).name
+        former = whole(name).startswith(FORMER)
+        leaving = whole(name) if former and give_to else opened.people.known(whole(name)).name
         heir = whole(give_to) and _heir(opened, whole(give_to), leaving)
         if former and heir:
-            count = members.transfer_ownership(opened.store, opened.context.cache, leaving, heir)
+            count = opened.people.hand_over(leaving, heir)
         else:
             if not yes:
                 typer.confirm(f"Remove {plain(leaving)!r}?", abort=True, err=True)
-            count, left = members.remove_member(opened.store, opened.context.cache, leaving, heir)
+            count, left = opened.people.remove(leaving, heir)
             if count and not heir:
                 say(
                     f"Left behind: {_bases(count)}, as {left}. `assay user remove {left} --give-to NAME` hands it over."
@@ -145,11 +142,10 @@ def _heir(opened: Opened, name: str, leaving: str) -> str:
     """The new owner: an existing member who stays, or the command-line user."""
     from assay.core.access import LOCAL
     from assay.core.errors import UserError
-    from assay.store.access import members
 
     if name == leaving:
         raise UserError(f"{name} is removed and can be given nothing. Name somebody else with --give-to.")
-    return name if name == LOCAL.id else members.known(opened.store, name).name
+    return name if name == LOCAL.id else opened.people.known(name).name
 
 
 def _password(from_stdin: bool) -> str:

@@ -25,15 +25,13 @@ app = typer.Typer(help="The workspace: where documents, index and runs are kept.
 def info(workspace: Workspace = None, json: Json = False) -> None:
     """Show where the workspace is, what is in it and how large it is."""
     from assay.models.factory import embedder_setting
-    from assay.store import embedding_cache
-    from assay.store.database import version_of
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
         entries = opened.documents.listing()
         facts = {
             "path": str(opened.path.absolute()),
-            "version": version_of(opened.store),
+            "version": opened.records.version(),
             "bases": [base.name for base in opened.scope().bases],
             "documents": sum(entry.standing == "ready" for entry in entries),
             "off": sum(entry.off for entry in entries),
@@ -41,7 +39,7 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
             "unfinished": sum(entry.state == "pending" for entry in entries),
             "passages": sum(entry.passages for entry in entries if entry.standing == "ready"),
             "embedder": embedder_setting(opened.settings),
-            "cached_vectors": embedding_cache.size(opened.context.cache),
+            "cached_vectors": opened.records.cached_vectors(),
             "bytes": {part: _size(opened.path / part) for part in ("state.db", "index", "originals", "cache.db")},
         }
     if json:
@@ -65,8 +63,8 @@ def delete(workspace: Workspace = None, yes: Yes = False) -> None:
     """Delete the workspace: index, kept originals, runs, caches and settings. Your own files are not touched."""
     from assay.core.errors import UserError
     from assay.core.settings import load_settings, secret
-    from assay.store.blobs import SCHEME
     from assay.workspace.facade import default_workspace, has_workspace
+    from assay.workspace.stored import SCHEME
 
     folder = (workspace or default_workspace()).expanduser()
     if not has_workspace(folder):

@@ -70,14 +70,12 @@ class Watched:
 
     def look_up(self) -> None:
         """Load titles and pages that are not known yet."""
-        from assay.store import documents
-
         if self.run is not None:
             unplaced = [each for each in self.run.evidence if each.key not in self.pages]
-            self.pages |= documents.quoted_pages(self.opened.store, unplaced, self.opened.scope())
+            self.pages |= self.opened.documents.quoted_pages(unplaced, self.opened.scope())
         new = {each.passage.doc_id for each in self.run.evidence} - self.titles.keys() if self.run else set()
         if new:
-            self.titles |= dict.fromkeys(new, "") | documents.titles(self.opened.store, new, self.opened.scope())
+            self.titles |= dict.fromkeys(new, "") | self.opened.documents.titles(new, self.opened.scope())
 
 
 def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None = None) -> Run:
@@ -106,9 +104,7 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
 
 
 def _active_seconds(opened: Workspace, run: Run | None) -> float:
-    from assay.store.runs import records
-
-    return records.active_seconds(opened.store, run.id) if run else 0.0
+    return opened.questions.active_seconds(run.id) if run else 0.0
 
 
 def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
@@ -206,7 +202,6 @@ def _live(watched: Watched) -> Iterator[See]:
 def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """Print the result and return the exit code."""
     from assay.core.errors import UserError
-    from assay.store.runs import visibility
 
     if run.answer is not None:
         if not show.json:
@@ -218,7 +213,9 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
             _remarks(opened, run)
         return typer.Exit(EXIT[run.answer.outcome])
     if run.withheld:
-        raise UserError(visibility.WITHHELD_ANSWER)
+        from assay.workspace.stored import WITHHELD_ANSWER
+
+        raise UserError(WITHHELD_ANSWER)
     if run.held is not None:
         return _print_awaiting_review(opened, run, show)
     if run.rejected is not None:
@@ -278,8 +275,7 @@ def _remarks(opened: Workspace, run: Run) -> None:
 def _loop_advice(opened: Workspace, run: Run) -> str:
     from assay.cli.view.route_advice import REMARK, never_needed_the_loop
     from assay.core.events import Route
-    from assay.store.runs.history import routes
 
     if run.asked.route is not None or run.route is Route.research:
         return ""
-    return REMARK if never_needed_the_loop(routes(opened.store, opened.principal.id)) else ""
+    return REMARK if never_needed_the_loop(opened.questions.routes(opened.principal.id)) else ""
