@@ -12,8 +12,7 @@ from doubles import ChatServer
 from terminal import NOTES, Typed, looked_up
 
 from assay.cli import doctor, options
-from assay.core.settings import load_settings
-from assay.core.settings_file import with_settings
+from assay.core.settings import load_settings, with_settings
 from assay.store import facts
 from assay.workspace.facade import Workspace, open_workspace
 

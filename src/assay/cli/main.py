@@ -1,4 +1,4 @@
-"""The command line: parse, open, follow, exit. No logic here; every command is one small file."""
+"""The command line: parse, open, follow, exit. No logic here; commands of one kind are in one file."""
 
 from __future__ import annotations
 

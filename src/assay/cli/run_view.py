@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from assay.answer import claim_details, compose, render
-from assay.answer.checking.model_rulings import Rulings
+from assay.answer.checking.judge import Rulings
 from assay.cli.options import line, one_of, plain, say
 from assay.core.events import OTHER_WORDS, Call, Checked, Checkpoint, Decided, Event, ModelReplied, ToolRan
 from assay.core.events.describe import LONGEST, NO_PAGES, call_in_words, count_of, format_money, understood_turn
@@ -113,7 +113,7 @@ def _search(calls: Sequence[Call], results: Sequence[ToolRan | None], kept: Coll
 
 
 def _named(calls: Sequence[Call]) -> str:
-    from assay.agent.toolbox.recall import recall
+    from assay.agent.toolbox.search import recall
 
     first = calls[0]
     if first.tool == recall.name:
