@@ -34,7 +34,7 @@ def list_keys(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        found = opened.people.keys(whole(name))
+        found = opened.people.list_keys(whole(name))
     if json:
         print_json(found)
         return

@@ -55,7 +55,7 @@ def list_users(workspace: Workspace = None, json: Json = False) -> None:
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        keys = Counter(key.who for key in opened.people.keys())
+        keys = Counter(key.who for key in opened.people.list_keys())
         rows = [
             {
                 "name": member.name,
