@@ -110,7 +110,7 @@ def test_a_score_of_nothing_is_never_evidence_however_low_the_cutoff():
 
 
 @given(st.lists(st.integers(1, 3000), max_size=40), st.integers(1, 8000), st.integers(1, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[int], window: int, together: int):
     found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
     groups = list(weigh.batches(found, window, BatchLimits(together=together)))
@@ -122,7 +122,7 @@ def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[i
 
 
 @given(st.lists(st.integers(1, 600), min_size=1, max_size=20), st.sampled_from((4096, 8192, 32768)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_passages_of_a_batch_are_shown_uncut(lengths: list[int], window: int):
     found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
     for group in weigh.batches(found, window, BatchLimits()):
@@ -382,7 +382,7 @@ STEPS = st.lists(st.tuples(IDS, QUESTIONS, st.just("q"), st.lists(IDS, max_size=
 
 
 @given(STEPS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_is_proposed_a_plan_is_a_dag_in_order(steps: list[Any]):
     seen: set[str] = set()
     for step in build_plan(proposed(*steps), "2026-05-04").steps:

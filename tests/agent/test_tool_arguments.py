@@ -105,7 +105,7 @@ def nearly(name: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional={each: values[of["type"]] | JSON for each, of in properties.items()})
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.long
 def test_whatever_a_model_writes_as_arguments_is_a_result_or_a_tool_error(plant: Library, data: st.DataObject):

@@ -411,7 +411,7 @@ WHOLE = st.fixed_dictionaries(
 
 
 @pytest.mark.long
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     REPLY,
     st.lists(st.lists(RULING, max_size=2), min_size=12, max_size=12),

@@ -291,7 +291,7 @@ TEXT = st.one_of(st.sampled_from([PUMP, OIL, COST, YARD, "The pump is sold."]), 
 
 @pytest.mark.long
 @given(st.lists(st.tuples(TEXT, st.lists(st.integers(-1, 6), max_size=4)), max_size=8), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(
     written: list[tuple[str, list[int]]], spares: bool
 ):
