@@ -17,11 +17,11 @@ from fastapi.routing import APIRoute
 from starlette.routing import Mount, Route
 
 import assay
-from assay.agent.steps.registry import Step
+from assay.agent.loop import Step
 from assay.answer import render
 from assay.answer.extracts import FOUND, PERHAPS
+from assay.cli.follow import EXIT
 from assay.cli.main import app
-from assay.cli.view.follow import EXIT
 from assay.core.events import KINDS
 from assay.core.settings import PREFIX, Settings
 from assay.ingest.parsed import Status

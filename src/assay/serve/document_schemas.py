@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from assay.core.access import Base, Principal
-from assay.core.account import Approach, Pipeline
 from assay.core.events import Stakes
+from assay.core.synthesis import Approach, Pipeline
 from assay.core.types import UPLOAD, Document, Hit, LeftOut
 from assay.ingest.parsed import PageBox
 from assay.serve.run_schemas import (

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, s
 from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
-from assay.language.clean import clean_text
+from assay.core.printable import clean_text
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.runs.records import note
@@ -68,8 +68,7 @@ def add(store: Store, thread: str, who: str, run: str) -> int:
 def listing(store: Store, who: str, limit: int = 50) -> list[Thread]:
     """A user's threads, most recently used first."""
     newest = _THREADS.order_by(threads.c.updated.desc(), threads.c.created.desc(), threads.c.id).limit(limit)
-    with store.read() as connection:
-        return [Thread(**row) for row in connection.execute(newest, {"person": who}).mappings()]
+    return [Thread(**row) for row in store.mappings(newest, {"person": who})]
 
 
 def page(store: Store, who: str, after: str = "", limit: int = 50, words: str = "") -> tuple[list[Thread], str]:

@@ -1,5 +1,6 @@
 """Decides what to search for next. Ready steps of the plan are searched as planned; for what is then still missing a
-model chooses tools. A call that repeats an earlier one, even in slightly different words, is skipped."""
+model chooses tools, and for claims that failed their check support is sought once. A call that repeats an earlier
+one is skipped."""
 
 from __future__ import annotations
 
@@ -7,34 +8,48 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from assay.agent import hop_ranking as rules
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
-from assay.agent.hops import leads as rules
-from assay.agent.hops.scoring import Lead
-from assay.agent.past_searches import build_calls, past_searches
-from assay.agent.steps.read_evidence import FIRST, is_split, joined_parts, second_question, second_search
+from assay.agent.hop_ranking import Lead
+from assay.agent.steps.read_evidence import (
+    FIRST,
+    build_calls,
+    is_split,
+    joined_parts,
+    past_searches,
+    second_question,
+    second_search,
+)
+from assay.agent.steps.route import FIRST_SEARCH
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.collection import parse as parse_catalogue
-from assay.agent.toolbox.follow import follow
-from assay.agent.toolbox.read_rest import read_rest
-from assay.agent.toolbox.read_rows import read_rows
-from assay.agent.toolbox.recall import recall
-from assay.agent.toolbox.search_all import search_all
+from assay.agent.toolbox.reading import read_rest, read_rows
+from assay.agent.toolbox.search import follow, recall, search_all
+from assay.answer import revise as revising
+from assay.answer.checking.judge import unchanged_evidence
 from assay.core.errors import ToolError
-from assay.core.events import RULES, Call, Decided, Event, Found, Route, StopReason
+from assay.core.events import (
+    RULES,
+    Call,
+    Decided,
+    Event,
+    Found,
+    Revised,
+    RevisionCause,
+    Route,
+    StopReason,
+)
 from assay.core.events.describe import format_call
 from assay.core.run import Run
-from assay.core.types import Document, Scalar
+from assay.core.types import Claim, Document, Scalar
 from assay.language.terms import content_terms, fold_case
 from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
 from assay.tables.lookup import look_up
 
-WIDE, WIDTH = (
-    50,
-    20,
-)  # passages: of the first search, also a sample of word frequencies; of other searches
+WIDTH = 20  # passages of searches after the first, which is also a sample of word frequencies
 SINGLE = (Route.lookup, Route.one_shot)  # routes with one search
 AT_ONCE = 6  # calls per round, at most
 MATCHES = 5  # score of evidence whose document belongs to a set
@@ -60,7 +75,9 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         run, [(name, checked(context.tools[name], given)) for name, given in choice.calls if name in context.tools]
     )
     if not calls and not run.calls:
-        calls = (Call("c1", "search", {"query": run.query, "k": WIDE}),)  # no answer without at least one search
+        calls = (
+            Call("c1", "search", {"query": run.query, "k": FIRST_SEARCH}),
+        )  # no answer without at least one search
         yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
@@ -82,7 +99,7 @@ def planned_calls(run: Run) -> tuple[Call, ...]:
     if not run.calls:
         wanted = wanted[:1] if run.route in SINGLE else [*wanted, {"query": run.query}]
     first = not any("query" in call.arguments and call.tool != recall.name for call in run.calls)
-    widths = [WIDE if first and place == 0 else WIDTH for place, _ in enumerate(wanted)]
+    widths = [FIRST_SEARCH if first and place == 0 else WIDTH for place, _ in enumerate(wanted)]
     calls, _ = _new(run, [("search", {**given, "k": k}) for given, k in zip(wanted, widths, strict=True)])
     return calls
 
@@ -285,3 +302,29 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     why = "; ".join(lead.reason for lead in leads) if leads else following.why
     calls = build_calls(run, leads)
     yield Decided(calls, why, stop=following.stop)
+
+
+async def compact(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    event = prompt_window.compaction_due(run, context.limits.room)
+    assert event is not None
+    yield event
+
+
+RECITED = "cited anew, since other evidence says it"
+
+
+async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """For failed claims: first look for other evidence of this run that they repeat, then search once for what the judge
+    names."""
+    standing = unchanged_evidence(run.evidence, context.document)
+    open_: list[tuple[int, Claim]] = []
+    for place, claim in run.unsupported:
+        if right := revising.correct_citations(claim, standing):
+            yield Revised(place, right, f"{RECITED}: {claim.why}", cause=RevisionCause.recited)
+        else:
+            open_.append((place, claim))
+    judgement = run.judgement
+    if open_ and judgement is not None:
+        call = Call(f"c{len(run.calls) + 1}", "search", {"query": judgement.gap[:300], "k": WIDTH})
+        calls = () if already_called(run, call) else (call,)
+        yield Decided(calls, "support of a claim is searched for", seeks=tuple(place for place, _ in open_))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
     Archive,
     attribute,
@@ -43,7 +44,6 @@ from assay.ingest.formats.html_hidden import hides_text
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
-from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -60,7 +60,7 @@ _LEFT_OUT = frozenset({"instrText", "delText", "rt", "pPr", "rPr", "tblPr", "tcP
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("docx", limits)
     with refuse_damaged("DOCX"):
-        archive = open_archive(data, limits, "DOCX")
+        archive = open_archive(data, limits)
         part = archive.linked("", "officeDocument") or "word/document.xml"
         root = archive.xml(part)
         body = child(root, "body")

@@ -1,0 +1,270 @@
+"""Is the evidence enough? A model, or rules, say what is missing; the search stops, with its reason, or is reopened
+once for what the judge of the draft found missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay.agent import prompt_window
+from assay.agent.context import Limits, RunContext
+from assay.agent.steps.decide import COMPUTED, computes, matching_unread
+from assay.agent.steps.read_evidence import answer_first_step
+from assay.agent.toolbox.documents import some
+from assay.core.events import (
+    ANSWER_NOW,
+    RULES,
+    Checkpoint,
+    Critiqued,
+    Decided,
+    Event,
+    Gathered,
+    Judged,
+    Mode,
+    Route,
+    Routed,
+    StepAnswered,
+    Stopped,
+    StopReason,
+)
+from assay.core.run import Run
+from assay.language.injection import is_suspicious
+from assay.language.terms import fold_case
+from assay.models.llm import Role
+from assay.models.meter import NoReply
+
+VALUES = 6  # things that one step may find
+
+Short = Annotated[str, Field(max_length=200)]
+
+
+class StepAnswer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    step: str
+    value: Short
+    key: str
+
+
+class Sufficiency(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    answers: list[StepAnswer] = Field(default_factory=list, max_length=12)
+    enough: bool
+    missing: list[Short] = Field(default_factory=list, max_length=6)
+    surprise: bool = False
+
+
+def sufficiency(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    return judge_by_model(run, context) if run.asked.has_model else judge_by_rule(run, context)
+
+
+async def judge_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Judge after each round. Without evidence no model is asked; a look-up without results becomes research, and one
+    with results is enough."""
+    strong = [each for each in run.evidence if each.score >= context.cutoff]
+    if not strong:
+        if run.route is Route.one_shot:
+            yield Judged(True, (run.question,), "one search found nothing")
+            return
+        if run.route is Route.lookup and run.asked.route is None and run.rounds:  # what was recalled is no look-up
+            routed = run.routed
+            assert routed is not None
+            yield Routed(
+                Route.research, "the look-up found nothing", routed.since, routed.until, routed.every, routed.readings
+            )
+        yield Judged(False, (run.question,), "nothing relevant was found")
+        return
+    if run.route in (Route.lookup, Route.one_shot):
+        searched = run.rounds > 0  # recalled results do not count as a search
+        yield Judged(
+            searched, (), "a look-up takes what one search finds" if searched else "nothing was searched for yet"
+        )
+        return
+    unread = matching_unread(run)
+    was_enough = run.judged is not None and run.judged.by != RULES and not run.judged.missing
+    read_in_vain = run.every and was_enough and not _new_evidence(run)
+    if run.every and (read_in_vain or len(run.plan.steps if run.plan else ()) < 2):
+        yield _judge_set(run, unread)
+        return
+    before = _before_judgement(run)
+    reply = await context.ask(
+        Role.judge,
+        "judge",
+        Sufficiency,
+        lambda room: _build_prompt(before, context, room),
+        schema=schema(before),
+        documents=sorted({each.passage.doc_id for each in run.evidence}),
+        max_tokens=400,
+    )
+    if isinstance(reply, NoReply):
+        yield Judged(False, (), reply.detail, fallback=(reply.why,))
+        return
+    judged, by = reply
+    for each in bindings(before, judged):
+        if each[0] not in run.bound:
+            yield StepAnswered(*each, by)
+    if judged.enough and unread:
+        yield replace(_judge_set(run, unread), by=by)
+        return
+    missing = tuple(each.strip() for each in judged.missing if each.strip() and not is_suspicious(each))
+    yield Judged(judged.enough, () if judged.enough else missing, "", by, judged.surprise)
+
+
+def _new_evidence(run: Run) -> bool:
+    """Whether anything was kept since the last judgement."""
+    for event in reversed(run.events):
+        if isinstance(event, Judged):
+            return False
+        if isinstance(event, Gathered) and event.evidence:
+            return True
+    return True
+
+
+def _judge_set(run: Run, unread: Sequence[str]) -> Judged:
+    """A whole set is complete when every document with evidence was read to its end, as far as that can be done."""
+    if unread:
+        return Judged(False, (), f"{some(len(unread), 'document')} that match are still to be read to the end")
+    examined = run.examined
+    partly = len(examined.partly) if examined else 0
+    why = f"{some(partly, 'document')} that match are too long to be read to the end"
+    return Judged(True, (), why if partly else "every document that matches was read to its end")
+
+
+def _before_judgement(run: Run) -> Run:
+    """The run without bindings from an interrupted judgement, so that the prompt is the same as before."""
+    events = run.events
+    while isinstance(events[-1], StepAnswered):
+        events = events[:-1]
+    return Run(run.id, events)
+
+
+def _build_prompt(run: Run, context: RunContext, room: int) -> Mapping[str, str]:
+    fixed = {"question": run.question, "steps": prompt_window.render_steps(run)}
+    rest = max(100, room - sum(prompt_window.estimate_tokens(each) for each in fixed.values()) - 40)
+    return fixed | {
+        "evidence": prompt_window.render_evidence(run, context.dated_titles(run), rest * 3 // 4),
+        "searched": prompt_window.render_searches(run, rest // 4),
+    }
+
+
+@cache
+def _form() -> str:
+    return json.dumps(Sufficiency.model_json_schema())
+
+
+def schema(run: Run) -> dict[str, Any]:
+    """The reply's JSON schema, restricted to existing steps and keys."""
+    made = json.loads(_form())
+    found = made["$defs"]["StepAnswer"]["properties"]
+    found["step"] = {"type": "string", "enum": [step.id for step in (run.plan.steps if run.plan else ())] or ["s1"]}
+    found["key"] = {"type": "string", "enum": [each.key for each in run.evidence]}
+    made["required"] = ["answers", "enough", "missing", "surprise"]
+    return made
+
+
+def bindings(run: Run, judged: Sufficiency) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The step answers that can be trusted: the step exists and is open, and each value occurs in the evidence it names.
+    A step that found several things has all of them."""
+    steps = {step.id for step in (run.plan.steps if run.plan else ())} - run.bound.keys()
+    known = {each.key: each for each in run.evidence}
+    good: dict[str, dict[str, str]] = {}  # step → values, each with its key
+    for each in judged.answers:
+        value, evidence = each.value.strip(), known.get(each.key)
+        if each.step not in steps or evidence is None or not value:
+            continue
+        if fold_case(value) in fold_case(evidence.passage.text) and not is_suspicious(value):
+            good.setdefault(each.step, {}).setdefault(value, each.key)
+    return [
+        (step, _join(list(values)[:VALUES]), tuple(dict.fromkeys(list(values.values())[:VALUES])))
+        for step, values in good.items()
+    ]
+
+
+def _join(values: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(values[:-1]), values[-1])))
+
+
+async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """What the first of two questions found. No rule says that the evidence is enough, or what it lacks."""
+    if computes(run):
+        yield Judged(False, (), COMPUTED["answer"])
+        return
+    if answered := await answer_first_step(run, context):
+        yield answered
+    yield Judged(False)
+
+
+async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """End the search; the reason is an event."""
+    judged = run.judged
+    if run.chose(Checkpoint.searches, ANSWER_NOW) or run.chose(Checkpoint.nothing, ANSWER_NOW):
+        yield Stopped(StopReason.person, "the person asked for an answer now")
+    elif cut := _cut_short(run):
+        yield cut
+    elif run.satisfied and judged is not None:
+        exhausted = run.every and not (run.examined and run.examined.partly)
+        yield Stopped(StopReason.exhausted if exhausted else StopReason.sufficient, judged.why)
+    elif limit := context.limits.reached(run):
+        yield limit
+    elif context.limits.barren(run) and not run.nothing_left:
+        yield Stopped(StopReason.nothing_new, "two rounds brought nothing new")
+    else:
+        yield Stopped(_reason(run), run.nothing_left)
+
+
+def _cut_short(run: Run) -> Stopped | None:
+    """The limit that kept a model from weighing all results, if any: sufficient evidence from half the results is not
+    sufficient."""
+    for event in run.current:
+        if isinstance(event, Gathered) and event.fallback:
+            left = "not everything that was found could be weighed"
+            return Stopped(StopReason(event.fallback[0].value), f"{event.why}; {left}" if event.why else left)
+    return None
+
+
+def _reason(run: Run) -> StopReason:
+    """Why nothing was left to try, according to the last decision."""
+    decided = next(event for event in reversed(run.current) if isinstance(event, Decided) and event.is_round)
+    return decided.stop or StopReason.nothing_new
+
+
+def reopen_due(run: Run, limits: Limits) -> bool:
+    """Whether something is missing that a search could find: once per run, if the limits allow it, and unless the person
+    asked for one search only."""
+    by_router = run.route is Route.lookup and run.asked.route is None
+    open_ = run.reopened is None and limits.reached(run) is None
+    if by_router and _found_nothing(run):
+        return open_
+    judgement = run.judgement
+    return (
+        judgement is not None
+        and bool(judgement.missing)
+        and bool(judgement.gap)
+        and run.asked.mode is not Mode.quick
+        and (run.route is Route.research or by_router)
+        and open_
+    )
+
+
+def _found_nothing(run: Run) -> bool:
+    """Whether the writer found no answer in what was looked up."""
+    draft = run.draft
+    return draft is not None and draft.by != RULES and not draft.blocks
+
+
+async def reopen(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    judgement, routed, draft = run.judgement, run.routed, run.draft
+    assert routed is not None and draft is not None
+    if routed.route is not Route.research:
+        yield replace(routed, route=Route.research, why="the look-up did not find everything", by=RULES)
+    if judgement is None:
+        missing = draft.missing or (run.question,)
+        yield Critiqued(False, missing[0][:300], by=draft.by, missing=missing)
+    else:
+        yield Critiqued(False, judgement.gap, by=judgement.by, missing=judgement.missing, beside=judgement.beside)
