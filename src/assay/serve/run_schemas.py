@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from assay.answer.extract_view import Stretch
+from assay.answer.extracts import Stretch
 from assay.core.errors import UserError
 from assay.core.events import Checkpoint, Eagerness, Failed, FeedbackKind, Mode, Paused, Route, SearchFilters, Stakes
 from assay.core.events.describe import Family
