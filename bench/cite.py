@@ -194,7 +194,7 @@ async def ours(judge: Callable[[str, Any], Any], asked: Sequence[str]) -> list[s
                 SourceFile(f"works:{name}", name, data=json.dumps({"title": name, "text": text}).encode())
                 for name, text in documents().items()
             ]
-            await opened.add_sources(files, reader=PlainTextReader())
+            await opened.documents.add_sources(files, reader=PlainTextReader())
             answers: list[str] = []
             for question in asked:
                 run = [run async for run, _ in opened.ask(question)][-1]

@@ -64,7 +64,7 @@ def by_trafilatura(page: bytes) -> str:
 
 
 def by_everything_visible(page: bytes) -> str:
-    from assay.ingest.formats.text_builder import TextBuilder
+    from assay.ingest.formats.text import TextBuilder
 
     out = TextBuilder("html", FileLimits())
     html.write_visible(html.decode_page(page), out)

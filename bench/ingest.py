@@ -107,10 +107,10 @@ async def measure(count: int, data: Sequence[Path], reference: str, most: int = 
         with open_workspace(Path(place) / "workspace", create=True) as opened:
             opened.embedder = timed
             began = time.perf_counter()
-            report = await opened.add_sources(find_sources([folder]))
+            report = await opened.documents.add_sources(find_sources([folder]))
             total = time.perf_counter() - began
             began = time.perf_counter()
-            await opened.add_sources(find_sources([folder]))
+            await opened.documents.add_sources(find_sources([folder]))
             again = time.perf_counter() - began
         began = time.perf_counter()
         for at in range(0, len(timed.texts), 512):
@@ -141,7 +141,7 @@ def add_alone(folder: Path, place: Path) -> dict[str, float]:
             opened.embedder.tokens("warm up")
             before = peak_megabytes()
             began = time.perf_counter()
-            report = await opened.add_sources(find_sources([folder]))
+            report = await opened.documents.add_sources(find_sources([folder]))
             await opened.search("anything at all", 10)
             seconds = time.perf_counter() - began
             parser = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

@@ -69,7 +69,7 @@ class Setting:
         return RunContext(
             self.tool_context(),
             Run.then,
-            self.opened.document,
+            self.opened.documents.get,
             limits=Limits(ROUNDS[mode]),
             hops=HOP_SETTINGS[mode],
             meter=meter(model),
@@ -116,9 +116,9 @@ async def gathered(given: argparse.Namespace, cache: Path) -> list[tuple[Setting
     for folder in folders(given.data):
         collection, rows = read(folder, given.questions, given.seed)
         opened = await open_collection(collection, cache, print)
-        ours = {entry.uri.removeprefix(SCHEME): entry.id for entry in opened.sources([BASE])}
+        ours = {entry.uri.removeprefix(SCHEME): entry.id for entry in opened.documents.listing([BASE])}
         texts = {item.id: (item.title, item.text) for item in collection.documents}
-        search_context = await opened.search_context(opened.scope([BASE]))
+        search_context = await opened.context.search_context(opened.scope([BASE]))
         for row in rows:
             wanted = [doc for doc, grade in collection.judgements[row["id"]].items() if grade > 0]
             gold = {ours[doc]: texts[doc] for doc in wanted}

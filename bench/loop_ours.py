@@ -19,8 +19,8 @@ from assay.core.types import Hit
 from assay.evaluate.plain_text import PlainTextReader
 from assay.ingest.sources import SourceFile
 from assay.store.runs import records
-from assay.workspace import ask, model_roles
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.services import ask, models
 
 
 class Flat:
@@ -43,10 +43,10 @@ async def filled(folder: Path, texts: Sequence[str], **flags: Any) -> tuple[Work
     opened.embedder = Flat()
     written = [json.dumps({"title": f"Valve log {n}", "text": each}).encode() for n, each in enumerate(texts)]
     files = [SourceFile(f"log:{n:03}", f"{n:03}", data=data) for n, data in enumerate(written)]
-    await opened.add_sources(files, reader=PlainTextReader())
+    await opened.documents.add_sources(files, reader=PlainTextReader())
     scope = opened.scope()
-    tool_context = ToolContext(await opened.search_context(scope), lambda: scope)
-    entries = sorted(opened.sources(), key=lambda entry: entry.uri)
+    tool_context = ToolContext(await opened.context.search_context(scope), lambda: scope)
+    entries = sorted(opened.documents.listing(), key=lambda entry: entry.uri)
     hits = [hit for entry in entries for hit in await tool_context.passages(entry.id)]
     assert len(hits) == len(texts), len(hits)
     return opened, [replace(hit, scores={"fused": 1 - place / 1000}) for place, hit in enumerate(hits)]
@@ -68,11 +68,11 @@ async def agent(
         return await search(context, query)
 
     tools = {"search": Tool("search", "Search.", search), "follow": Tool("follow", "Follow a name.", follow)}
-    roles = await model_roles.connect(opened.context)  # the endpoint is asked once what it can do
+    roles = await opened.models.connect()  # the endpoint is asked once what it can do
 
     async def run() -> Run:
-        asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=model_roles.role_models(roles))
-        run = opened.record(Run(records.begin(opened.store, opened.principal.id), ()), asked)
+        asked = Asked(question, opened.principal.id, "2026-01-01", Mode.balanced, seats=models.role_models(roles))
+        run = opened.questions.record(Run(records.begin(opened.store, opened.principal.id), ()), asked)
         context = replace(await ask.run_context_for(opened.context, run, roles), tools=tools)
         async for event in carry_on(run, context):
             run = run.then(event)

@@ -80,7 +80,7 @@ async def paper_qa_costs(
 
 
 async def _task(opened: Workspace, queries: Sequence[str], place: Path) -> dict[str, Any]:
-    documents = [opened.document(entry.id) for entry in opened.sources([BASE])]
+    documents = [opened.documents.get(entry.id) for entry in opened.documents.listing([BASE])]
     pieces = cut({each.id: f"{each.title} {each.text}" for each in documents if each})
     files = {name: str(place / f"{name}.npy") for name in ("vectors", "query_vectors")}
     np.save(files["vectors"], await opened.embedder.passages(pieces.texts))

@@ -112,7 +112,7 @@ def sample(collection: BeirCollection, queries: int, documents: int, seed: int) 
 async def measure_documents(collection: BeirCollection, peers: Peers, cache: Path) -> dict[str, dict[str, float]]:
     queries = list(collection.queries.items())
     with await open_collection(collection, cache) as opened:
-        ids = {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.sources([BASE])}
+        ids = {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.documents.listing([BASE])}
         context = await opened.context.search_context(opened.scope([BASE]))
         ours = [await rank_by_search(opened, context, words, ids) for _, words in queries]
     texts = {each.id: f"{each.title}\n\n{each.text}" for each in collection.documents}
@@ -135,9 +135,11 @@ async def measure_pages(folder: Path, names: Sequence[str], peers: Peers, cache:
     asked = questions_of(folder, names)
     words = [each.question for each in asked]
     with open_workspace(cache / f"pages-{len(names)}", create=True, state="") as opened:
-        await opened.add_sources(find_sources([folder / "pdfs" / f"{name}.pdf" for name in names]), page_set.BASE)
+        await opened.documents.add_sources(
+            find_sources([folder / "pdfs" / f"{name}.pdf" for name in names]), page_set.BASE
+        )
         ours = await page_set.rank_pages(opened, words)
-        read = [opened.document(entry.id) for entry in opened.sources([page_set.BASE])]
+        read = [opened.documents.get(entry.id) for entry in opened.documents.listing([page_set.BASE])]
     texts = {page: text for document in read if document for page, text in pages_of(document).items()}
     found = await peers.rank(cut(texts), words)
     shown = {

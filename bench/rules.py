@@ -76,16 +76,16 @@ def groups() -> list[Group]:
 
     titles = {
         "assay.ingest.metadata.fill.find_title_lines": nothing([]),
-        "assay.ingest.metadata.front_matter.find_title_line": nothing(""),
+        "assay.ingest.metadata.fill.find_title_line": nothing(""),
     }
     dates = {
-        "assay.ingest.metadata.document_date.find_document_date": nothing(None),
-        "assay.ingest.metadata.document_date.find_date_in_file_name": nothing(None),
+        "assay.ingest.metadata.dates.find_document_date": nothing(None),
+        "assay.ingest.metadata.dates.find_date_in_file_name": nothing(None),
     }
     authors = {
         "assay.ingest.metadata.fill.find_authors_below": nothing(((), 0)),
-        "assay.ingest.metadata.front_matter.find_byline": nothing(()),
-        "assay.ingest.metadata.front_matter.find_signing_organisation": nothing(((), 0)),
+        "assay.ingest.metadata.fill.find_byline": nothing(()),
+        "assay.ingest.metadata.fill.find_signing_organisation": nothing(((), 0)),
     }
     kept = ("true_kept", "false_passed", "partial_passed")
     return [
@@ -122,11 +122,9 @@ def groups() -> list[Group]:
             {"assay.language.quantities.numbers": nothing([]), "assay.language.quantities.figures": nothing([])},
             {"claims": kept, "conflicts": ("F1",), "extracts": ()},
         ),
-        Group(
-            "titles", ("ingest/metadata/fill.py", "ingest/metadata/front_matter.py"), titles, {"metadata": ("title",)}
-        ),
-        Group("dates of documents", ("ingest/metadata/document_date.py",), dates, {"metadata": ("date",)}),
-        Group("authors", ("ingest/metadata/authors.py",), authors, {"metadata": ("authors",)}),
+        Group("titles", ("ingest/metadata/fill.py", "ingest/metadata/fill.py"), titles, {"metadata": ("title",)}),
+        Group("dates of documents", ("ingest/metadata/dates.py",), dates, {"metadata": ("date",)}),
+        Group("authors", ("ingest/metadata/file_fields.py",), authors, {"metadata": ("authors",)}),
         Group(
             "fields of files",
             ("ingest/metadata/file_fields.py",),

@@ -47,7 +47,7 @@ async def both():
     reading = since(began)
     with tempfile.TemporaryDirectory() as place, open_workspace(Path(place) / "w", create=True) as opened:
         began = spent()
-        report = await opened.add_sources(find_sources([folder]), "default")
+        report = await opened.documents.add_sources(find_sources([folder]), "default")
         adding = since(began)
     return {"reading": reading, "adding": adding, "files": len(report.files), "passages": report.passages}
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from result_file import add_out, show, versions_of, write_result
 
-from assay.ingest.on_ray.cluster import ON_LOOPBACK
+from assay.ingest.ray_workers import ON_LOOPBACK
 from assay.ingest.sources import find_sources
 from assay.models.local.bundled import BundledEmbedder
 from assay.workspace.facade import open_workspace
@@ -67,7 +67,7 @@ async def measure(folder: Path, workers: int) -> dict[str, float]:
         open_workspace(Path(place) / "workspace", create=True, ingest_engine=engine) as opened,
     ):
         start = time.perf_counter() - began
-        report = await opened.add_sources(find_sources([folder]))
+        report = await opened.documents.add_sources(find_sources([folder]))
     return {
         "documents": report.readable,
         "passages": report.passages,

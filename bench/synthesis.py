@@ -27,7 +27,7 @@ from scripted import ChatServer, synthesis_model, text_of
 from assay.core.account import Pipeline
 from assay.models.cost import estimate_tokens
 from assay.workspace.facade import open_workspace
-from assay.workspace.synthesise import SynthesisRequest
+from assay.workspace.types import SynthesisRequest
 
 PLACES = "Arden Birch Calder Dover Eskdale Fulmar Garrow Helm Inver Jarrow Kelder Lomond Marsh Norton Orwell".split()
 METHODS = "settling filtering dosing stirring heating cooling pumping sifting drying mixing".split()
@@ -60,18 +60,18 @@ async def measured(folder: Path, url: str, pipeline: Pipeline) -> dict[str, Any]
         folder / "workspace", create=True, llm_base_url=url, llm_model="scripted", llm_api_key="k", llm_concurrency=4
     ) as opened:
         await opened.add([folder / "documents"])
-        documents = [entry.id for entry in opened.sources()]
+        documents = [entry.id for entry in opened.documents.listing()]
         wish = SynthesisRequest(pipeline)
-        forecast = await opened.plan_synthesis(documents, wish)
+        forecast = await opened.syntheses.plan(documents, wish)
         before, begun = _memory(), time.monotonic()
         run = None
-        async for each, _ in opened.synthesise(documents, wish):
+        async for each, _ in opened.syntheses.begin(documents, wish):
             run = each
         assert run is not None
         taken = time.monotonic() - begun
         if run.answer is None:
             raise SystemExit(f"the synthesis did not end: {run.events[-1]}")
-        account = opened.account(run.id)
+        account = opened.syntheses.account(run.id)
     return {
         "documents": len(documents),
         "questions": len(account.questions),

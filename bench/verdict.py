@@ -32,9 +32,9 @@ ONE_SHOT, LOOP = "one search", "the loop"
 
 async def answered(collection: BeirCollection, cache: Path) -> dict[str, list[Graded]]:
     with await open_collection(collection, cache, print) as opened:
-        own = {entry.uri.removeprefix(SCHEME): entry.id for entry in opened.sources([BASE])}
+        own = {entry.uri.removeprefix(SCHEME): entry.id for entry in opened.documents.listing([BASE])}
         texts = {item.id: (item.title, item.text) for item in collection.documents}
-        context = await opened.search_context(opened.scope([BASE]))
+        context = await opened.context.search_context(opened.scope([BASE]))
         setting = Setting(opened, replace(context, vectors={}))
         found: dict[str, list[Graded]] = {ONE_SHOT: [], LOOP: []}
         for query, words in collection.queries.items():

@@ -27,11 +27,11 @@ async def main(question: str) -> None:
 
 
 async def check(workspace: Workspace, quote: Quote) -> None:
-    document = workspace.document(quote.doc_id)
+    document = workspace.documents.get(quote.doc_id)
     assert document is not None
     assert document.text[quote.start : quote.end] == quote.text, "this would be a false quotation"
     page = document.page_at(quote.start)
-    boxes = await workspace.boxes(document.id, quote.start, quote.end)
+    boxes = await workspace.documents.boxes(document.id, quote.start, quote.end)
     print(f"“{' '.join(quote.text.split())}”")
     print(f"   {document.title}, characters {quote.start} to {quote.end}", end="")
     print(f", page {page}, boxes on it: {len(boxes)}" if page else "")

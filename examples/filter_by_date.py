@@ -19,7 +19,7 @@ async def main(since: str, until: str) -> None:
     where = SearchFilters(since=first_day(since, today), until=last_day(until, today))
     print(f"Documents dated {where.since} to {where.until}:")
     with open_workspace() as workspace:
-        dates = {entry.id: entry.date for entry in workspace.sources()}
+        dates = {entry.id: entry.date for entry in workspace.documents.listing()}
         for hit in await workspace.search("highest nitrate reading", k=5, where=where):
             print(f"{hit.rank}. {dates[hit.passage.doc_id]}  {hit.title}")
 

@@ -34,7 +34,7 @@ async def main(short: str) -> None:
     tools = tools_for(own=[abbreviation])
     print("The model is told:", json.dumps(schema_of(tools["abbreviation"]).parameters["properties"]))
     with open_workspace() as workspace:
-        context = ToolContext(await workspace.search_context(workspace.scope()), workspace.scope)
+        context = ToolContext(await workspace.context.search_context(workspace.scope()), workspace.scope)
         for arguments in ({"short": short}, {"short": short, "user": "somebody else"}):
             try:
                 result = await tools["abbreviation"](context, arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.core.types import Document
-from assay.ingest.formats.delimited import parse
+from assay.ingest.formats.plain import parse_delimited
 from assay.ingest.parsed import FileLimits
 
 FERRIES = b"""Ferry,Port,Built,Capacity (cars),Speed,Contract ends,Restaurant on board,Remark
@@ -15,5 +15,5 @@ Tern,Ostrey,2019,210,25 kn,2028-01-31,yes,New engines.
 
 
 def document(data: bytes = FERRIES, name: str = "ferries.csv", title: str = "Ferries of the sound") -> Document:
-    parsed = parse(data, name, FileLimits())
+    parsed = parse_delimited(data, name, FileLimits())
     return Document("d", "b", name, "", title, parsed.text, kind="csv", tables=tuple(parsed.tables))

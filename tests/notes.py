@@ -43,7 +43,7 @@ async def fill(folder: Path, texts: Mapping[str, str]) -> None:
     with open_workspace(folder, create=True) as opened:
         opened.embedder = WordEmbedder()
         files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in texts.items()]
-        await opened.add_sources(files, reader=Plain())
+        await opened.documents.add_sources(files, reader=Plain())
 
 
 def opened(folder: Path, server: ChatServer | None = None, **flags: Any) -> Workspace:

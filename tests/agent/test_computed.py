@@ -36,7 +36,7 @@ def test_a_table_is_looked_up_with_its_row_cited_and_the_run_replays_to_the_same
     assert said(run) == "It is Lowfen Haulage (Contract ends: 2025-10-31)."
     [shown] = run.answer.claims[0].carried_by
     assert "Lowfen Haulage" in shown.text and "Grayle" not in shown.text
-    replayed = asyncio.run(filled.replay(filled.run(run.id)))
+    replayed = asyncio.run(filled.questions.replay(filled.questions.run(run.id)))
     assert replayed.same, replayed.differences
 
 
@@ -48,12 +48,12 @@ def test_a_question_about_the_collection_is_answered_from_the_catalogue_and_cite
         name in said(run) for name in ("coagulant-delivery.eml", "suppliers.xlsx", "procurement-rules-2025.docx")
     )
     assert len(run.answer.claims[0].cites) == 3
-    assert asyncio.run(filled.replay(filled.run(run.id))).same
+    assert asyncio.run(filled.questions.replay(filled.questions.run(run.id))).same
 
 
 def test_the_catalogue_counts_only_what_the_person_may_read(filled: Workspace):
     before = said(ask(filled, "How many e-mails are there?"))
-    asyncio.run(filled.remove(["coagulant-delivery.eml"]))
+    asyncio.run(filled.documents.remove(["coagulant-delivery.eml"]))
     after = said(ask(filled, "How many e-mails are there?"))
     assert before.startswith("There are 2 documents") and after.startswith("There is 1 document")
     assert "coagulant" not in after

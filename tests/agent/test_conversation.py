@@ -28,9 +28,9 @@ from assay.core.events.upgrade import read_event
 from assay.core.run import Run
 from assay.core.types import Exchange, Outcome
 from assay.governance.replay import replay
-from assay.workspace.ask import run_context_for
 from assay.workspace.chat_history import history
 from assay.workspace.facade import Workspace
+from assay.workspace.services.ask import run_context_for
 from assay.workspace.types import AskOptions
 
 
@@ -53,7 +53,7 @@ async def turns(workspace: Workspace, *said: str) -> list[Run]:
 
 def told(workspace: Workspace, run: Run) -> str:
     assert run.answer is not None, run.kinds
-    return render.as_text(run.answer, render.citations(run.answer, run.evidence, workspace.document))
+    return render.as_text(run.answer, render.citations(run.answer, run.evidence, workspace.documents.get))
 
 
 def prompts(run: Run) -> list[str]:
@@ -162,7 +162,7 @@ async def test_passages_that_may_no_longer_be_read_are_not_worked_on(folder: Pat
     with ChatServer(model.answer) as server, opened(folder, server) as workspace:
         first = await turn(workspace, FIRST)
         gone = {each.passage.doc_id for each in first.evidence}
-        await workspace.remove([entry.uri for entry in workspace.sources() if entry.id in gone])
+        await workspace.documents.remove([entry.uri for entry in workspace.documents.listing() if entry.id in gone])
         run = await turn(workspace, "In German, please.", first.asked.thread)
         assert run.answer and not run.answer.claims and TALL not in told(workspace, run) and not searches(run)
 

@@ -87,7 +87,7 @@ class Plain:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("foreseen") / "workspace"
     with opened(place) as workspace:
-        asyncio.run(workspace.add_sources(sources(), reader=Plain()))
+        asyncio.run(workspace.documents.add_sources(sources(), reader=Plain()))
     return place
 
 
@@ -117,7 +117,7 @@ async def answered(workspace: Workspace) -> str:
 async def test_what_was_foreseen_is_kept_with_the_run_and_what_it_came_to_at_its_end(folder: Path):
     with opened(folder) as workspace:
         how = AskOptions(mode=Mode.quick, model=False)
-        before = workspace.forecast_question(how)
+        before = workspace.questions.forecast(how)
         steps = workspace.ask("How tall is tower 2?", how)
         run, _ = await anext(steps)
         kept = next(row for row in rows(workspace) if row.run == run.id)
@@ -125,7 +125,7 @@ async def test_what_was_foreseen_is_kept_with_the_run_and_what_it_came_to_at_its
         _ = [step async for step in steps]
         kept = next(row for row in rows(workspace) if row.run == run.id)
         assert kept.came["calls"] == 0 and 0 < kept.came["seconds"] < 60
-        after = workspace.forecast_question(how)
+        after = workspace.questions.forecast(how)
         assert after.foreseen.from_runs == before.foreseen.from_runs + 1
         assert set(after.errors) == {"seconds"}
 
@@ -134,12 +134,12 @@ async def test_what_others_asked_changes_nothing_in_a_forecast(folder: Path):
     with opened(folder) as workspace:
         how = AskOptions(mode=Mode.thorough, model=False)
         other = workspace.for_principal(Principal("somebody"))
-        before = other.forecast_question(how)
+        before = other.questions.forecast(how)
         expected = forecast.estimate_work(Amount(seconds=1.0), ())
         forecasts.add_forecast(
             workspace.store, "r-x", WorkKind.ask, "local", before.alike, expected, Amount(seconds=50.0)
         )
-        assert other.forecast_question(how) == before
+        assert other.questions.forecast(how) == before
 
 
 def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
@@ -148,7 +148,7 @@ def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
     ceilings["budget_run_seconds"] = 10_000
     model = {"llm_base_url": "http://127.0.0.1:9/v1", "llm_model": "m", "llm_prices": "m=1/4"}
     with opened(folder, **ceilings, **model) as workspace:
-        found = workspace.forecast_question(AskOptions())
+        found = workspace.questions.forecast(AskOptions())
         assert [(each.ceiling.setting, each.probably) for each in found.reached] == [
             ("budget_run_calls", True),
             ("budget_all_day_money", True),
@@ -163,14 +163,14 @@ def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
 def test_files_that_are_there_cost_nothing_and_new_ones_are_counted(folder: Path):
     with opened(folder) as workspace:
         new = SourceFile(uri="notes/new", name="new.txt", data=b"word " * 4_000)
-        found = workspace.forecast_files([*sources(), new], "default")
+        found = workspace.documents.forecast([*sources(), new], "default")
         assert found.foreseen.counts["files"] == 4 and found.foreseen.counts["new"] == 1
         assert 10 < found.foreseen.counts["passages"] < 30
-        assert workspace.forecast_files(sources(), "default").foreseen.seconds.high == 0
-        report = asyncio.run(workspace.add_sources([new], reader=Plain()))
-        workspace.record_added(found, report)
-        assert workspace.forecast_files([new], "default").foreseen.from_runs == 1
-        nowhere = workspace.forecast_files([new], "a base that is not there yet")
+        assert workspace.documents.forecast(sources(), "default").foreseen.seconds.high == 0
+        report = asyncio.run(workspace.documents.add_sources([new], reader=Plain()))
+        workspace.documents.record_added(found, report)
+        assert workspace.documents.forecast([new], "default").foreseen.from_runs == 1
+        nowhere = workspace.documents.forecast([new], "a base that is not there yet")
         assert nowhere.foreseen.counts["new"] == 1
 
 

@@ -92,7 +92,7 @@ async def test_what_another_reader_is_shown_is_on_disk(folder: Path, disk: Disk)
             connection.exec_driver_sql("UPDATE runs SET delivered = 7 WHERE id = ?", (run.id,))
         assert disk.rows("SELECT delivered FROM runs WHERE id = ?", run.id) == [(1,)]
         with opened(folder) as other:  # as a second process: it has flushed nothing itself
-            assert other.run(run.id).delivered
+            assert other.questions.run(run.id).delivered
         assert disk.rows("SELECT delivered FROM runs WHERE id = ?", run.id) == [(7,)]
 
 

@@ -15,8 +15,8 @@ from notes import opened
 from assay.core.events import RoleModel
 from assay.models.llm import Role
 from assay.store import facts
-from assay.workspace import model_roles
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.services import models
 
 
 class Endpoint:
@@ -60,7 +60,7 @@ def workspace(folder: Path) -> Iterator[Workspace]:
 
 async def role_models(workspace: Workspace, endpoint: Endpoint, **settings: Any) -> dict[str, RoleModel]:
     own = {"llm_base_url": endpoint.server.url, "llm_model": "scripted", "llm_api_key": "k"}
-    roles = await model_roles.connect(workspace.with_settings(**own | settings).context)
+    roles = await workspace.with_settings(**own | settings).models.connect()
     return {role.value: models[0].role_model for role, models in roles.items()}
 
 
@@ -122,7 +122,7 @@ async def test_a_result_for_another_prompt_is_out_of_date(workspace: Workspace, 
     endpoint = Endpoint(right)
     with endpoint.server:
         await role_models(workspace, endpoint)
-        monkeypatch.setattr(model_roles, "trial_form", lambda: "another")
+        monkeypatch.setattr(models, "trial_form", lambda: "another")
         await role_models(workspace, endpoint)
     assert endpoint.trials == 4
 
@@ -132,20 +132,20 @@ async def test_a_forecast_takes_what_was_measured_and_asks_nothing(workspace: Wo
     with endpoint.server:
         await role_models(workspace, endpoint)
         asked = workspace.with_settings(llm_base_url=endpoint.server.url, llm_model="scripted", llm_api_key="k")
-        known = {role_model.role: role_model for role_model in model_roles.known_role_models(asked.context)}
+        known = {role_model.role: role_model for role_model in asked.models.known_role_models()}
     assert known["check"].small and not known["write"].small and endpoint.trials == 1
-    assert "passes 100% of false ones" in asked.judge_summary()
-    assert asked.with_settings(llm_size="large").judge_summary() == ""
+    assert "passes 100% of false ones" in asked.models.judge_summary()
+    assert asked.with_settings(llm_size="large").models.judge_summary() == ""
 
 
 def test_without_a_model_nothing_is_said_about_a_judge(workspace: Workspace):
-    assert workspace.judge_summary() == ""
+    assert workspace.models.judge_summary() == ""
 
 
 async def test_no_script_has_to_foresee_the_trial(folder: Path):
     script = Script()
     with ChatServer(script.answer) as server, opened(folder, server) as workspace:
-        roles = await model_roles.connect(workspace.context)
+        roles = await workspace.models.connect()
     assert not roles[Role.check][0].role_model.small and not server.problems and not server.counts["check"]
 
 

@@ -28,8 +28,8 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Outcome, Plan, PlanStep, Quote, Shape, Verdict
 from assay.store import documents
-from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
+from assay.workspace.services.ask import run_context_for
 
 pytestmark = pytest.mark.long
 
@@ -133,7 +133,7 @@ def test_an_answer_cites_only_what_was_gathered_and_quotes_only_what_stands_ther
     assert run.answer.cited_keys <= {evidence.key for evidence in run.evidence}
     for claim in run.answer.claims:
         assert claim.quote is not None
-        document = filled.document(claim.quote.doc_id)
+        document = filled.documents.get(claim.quote.doc_id)
         assert document and document.text[claim.quote.start : claim.quote.end] == claim.quote.text
 
 
@@ -141,7 +141,7 @@ def test_a_question_about_last_year_is_not_limited_to_documents_of_last_year(fil
     run = asked("What did the monthly reports of last year say about nitrate?")
     run = asyncio.run(play(run, replace(context(filled))))
     assert run.where == run.asked.where and run.answer is not None and run.answer.since is None
-    dates = {filled.document(found.passage.doc_id).date for found in run.found}  # type: ignore[union-attr]
+    dates = {filled.documents.get(found.passage.doc_id).date for found in run.found}  # type: ignore[union-attr]
     assert any(date and not date.startswith("2025") for date in dates)
 
 
@@ -150,7 +150,7 @@ def test_a_run_from_before_keeps_the_dates_of_its_question(filled: Workspace):
     run = Run("r1", (before, Routed(Route.research, "no model", "2025-01-01", "2025-12-31")))
     assert (run.where.since, run.where.until, run.where.undated) == ("2025-01-01", "2025-12-31", True)
     run = asyncio.run(play(run, context(filled)))
-    dates = {filled.document(found.passage.doc_id).date for found in run.found}  # type: ignore[union-attr]
+    dates = {filled.documents.get(found.passage.doc_id).date for found in run.found}  # type: ignore[union-attr]
     assert dates and all(date is None or date.startswith("2025") for date in dates)
 
 
@@ -160,10 +160,10 @@ async def test_a_run_that_was_stopped_is_resumed_from_its_records(filled: Worksp
     for _ in range(6):
         run, _event = await anext(steps)
     await steps.aclose()
-    kinds = filled.run(run.id).kinds
+    kinds = filled.questions.run(run.id).kinds
     assert len(kinds) == 6 and "Answered" not in kinds
     run = [each async for each, _ in filled.resume(run.id)][-1]
-    assert run.answer is not None and filled.run(run.id).kinds[:6] == kinds
+    assert run.answer is not None and filled.questions.run(run.id).kinds[:6] == kinds
     whole = [each async for each, _ in filled.ask(QUESTION)][-1]
     assert whole.answer == run.answer
 

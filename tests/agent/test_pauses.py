@@ -61,8 +61,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.store.runs import records
-from assay.workspace.ask import resumption, run_context_for
-from assay.workspace.model_roles import connect
+from assay.workspace.services.ask import resumption, run_context_for
 
 TENDED = "Who tends the beacon?"
 NOTES = {
@@ -232,7 +231,7 @@ async def test_a_choice_is_refused_in_words_that_say_what_to_do(folder: Path):
         done = await resumed(workspace, run, "ANSWER NOW ")
         with pytest.raises(UserError, match="does not wait for a choice"):
             resumption(done, ANSWER_NOW, "", "local")
-        assert len(workspace.run(run.id).events) == len(done.events)
+        assert len(workspace.questions.run(run.id).events) == len(done.events)
 
 
 async def test_waiting_takes_nothing_from_the_seconds_that_a_run_may_take(folder: Path):
@@ -337,7 +336,7 @@ async def test_what_a_look_up_misses_is_researched_unless_the_person_asked_for_o
     lacks = model(route=lookup(), check=supported(missing=["the height"], search="height of the tower"))
     with ChatServer(lacks.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, TENDED, route=Route.lookup if by_person else None)
-        again = await workspace.replay(run)
+        again = await workspace.questions.replay(run)
     routes = [event.route for event in events(run, Routed)]
     assert routes == ([Route.lookup] if by_person else [Route.lookup, Route.research])
     assert ("height of the tower" in [call.arguments.get("query") for call in run.calls]) is not by_person
@@ -373,7 +372,7 @@ async def test_what_is_left_of_a_set_is_said(folder: Path):
         run = [await anext(steps) for _ in range(6)][-1][0]
         await steps.aclose()
         assert run.kinds[-1] == "Decided"
-        context = await run_context_for(workspace.context, run, await connect(workspace.context))
+        context = await run_context_for(workspace.context, run, await workspace.models.connect())
         run = await play(run, replace(context, tool_context=replace(context.tool_context, most=1)))
     examined = run.answer.examined if run.answer else None
     assert examined is not None and examined.left > 0

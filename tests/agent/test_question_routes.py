@@ -60,7 +60,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.language import dates
-from assay.workspace.ask import run_context_for
+from assay.workspace.services.ask import run_context_for
 
 TODAY = "2026-05-14"
 ALERT = "Recall alert: Carrow Valves, Dunmere Pumps and Ossett Seals delivered parts with brittle rubber."
@@ -147,7 +147,7 @@ async def test_a_look_up_whose_claims_fail_takes_six_requests_at_most(folder: Pa
 async def test_plain_rag_asks_only_the_writer_and_the_judge(folder: Path):
     with ChatServer(model().answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?", route=Route.one_shot)
-        replayed = await workspace.replay(run)
+        replayed = await workspace.questions.replay(run)
     assert run.answer is not None and run.answer.outcome is Outcome.answered and tools(run) == ["search"]
     assert server.counts["write"] == server.counts["check"] == 1
     assert not any(server.counts[role] for role in ("route", "plan", "weigh", "judge", "decide"))
@@ -167,7 +167,7 @@ async def test_a_look_up_whose_writer_finds_no_answer_is_researched(folder: Path
     script = model(route=lookup(), weigh=keeps(ALERT, LISTED), write=drafts)
     with ChatServer(script.answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?")
-        replayed = await workspace.replay(run)
+        replayed = await workspace.questions.replay(run)
     assert [event.route for event in events(run, Routed)] == [Route.lookup, Route.research]
     assert "what the alert says of the parts" in [call.arguments.get("query") for call in run.calls]
     assert run.answer is not None and run.answer.outcome is Outcome.answered
@@ -269,7 +269,7 @@ async def test_a_model_may_rerank_what_is_weighed(folder: Path):
     script = model(rerank=rerank, weigh=weigh)
     with ChatServer(script.answer) as server, opened(folder, server, reranker="llm") as workspace:
         run = await answered(workspace, "What did the alert say?", mode=Mode.quick)
-        replayed = await workspace.replay(run)
+        replayed = await workspace.questions.replay(run)
     assert server.counts["weigh"] == 2 and run.delivered and replayed.same and not replayed.differences
     assert "canteen" in seen[0]
 

@@ -37,8 +37,8 @@ from assay.core.types import Answer, Outcome, Usage
 from assay.governance.replay import load, replay, save
 from assay.models.llm import Prompt, Reply, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter
-from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace
+from assay.workspace.services.ask import run_context_for
 
 LEVELS = {
     "native tools": (),
@@ -127,7 +127,7 @@ def _quoted_before(run: Run, event: Any) -> set[str]:
 
 def _cited(run: Run, keys: tuple[str, ...], workspace: Workspace) -> list[Any]:
     found = {each.key: each.passage.doc_id for each in run.evidence}
-    return [workspace.document(found[key]) for key in keys]
+    return [workspace.documents.get(found[key]) for key in keys]
 
 
 @pytest.mark.long
@@ -185,7 +185,7 @@ async def _recorded(folder: Path, model: Script, question: str = QUESTION, **how
 async def test_the_events_replay_to_the_same_answer_with_no_server(folder: Path):
     run = await _recorded(folder, scripted(), mode=Mode.thorough)
     with opened(folder) as workspace:
-        again = workspace.run(run.id)
+        again = workspace.questions.run(run.id)
         assert again == run
         replayed = await replay(again, await run_context_for(workspace.context, again))
     assert replayed.differences == () and replayed.answer == run.answer
@@ -194,7 +194,7 @@ async def test_the_events_replay_to_the_same_answer_with_no_server(folder: Path)
 async def test_a_run_replays_from_a_file_with_no_workspace_at_all(folder: Path):
     run = await _recorded(folder, scripted(), mode=Mode.thorough)
     with opened(folder) as workspace:
-        saved = save(run, workspace.document)
+        saved = save(run, workspace.documents.get)
     shutil.rmtree(folder)
     loaded, context = load(saved)
     replayed = await replay(loaded, context, searchable=False)

@@ -103,7 +103,7 @@ def test_the_second_document_answers_for_what_the_first_one_names(filled: Worksp
     assert "The first alarm was raised at 03:12 by the turbidity sensor TS-114." in found.words
     assert [mark.text for mark in found.marks] == ["TS-114"]
     assert [event.value for event in run.events if isinstance(event, StepAnswered)] == ["TS-114"]
-    replayed = asyncio.run(filled.replay(filled.run(run.id)))
+    replayed = asyncio.run(filled.questions.replay(filled.questions.run(run.id)))
     assert replayed.same, replayed.differences
 
 

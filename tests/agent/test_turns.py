@@ -25,9 +25,9 @@ from assay.core.events import Decided, Rephrased, Route, SearchFilters
 from assay.core.run import Run
 from assay.core.types import Exchange
 from assay.governance.replay import replay
-from assay.workspace.ask import run_context_for
 from assay.workspace.chat_history import history
 from assay.workspace.facade import Workspace
+from assay.workspace.services.ask import run_context_for
 from assay.workspace.types import AskOptions
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
@@ -97,8 +97,8 @@ async def test_turns_are_kept_in_their_thread_and_know_what_came_before(folder: 
         assert second.rephrased and second.question == "Does it lean?" and second.query == f"Does it lean? {FIRST}"
         assert any(call.arguments["query"] == second.query for call in second.calls)
         assert second.asked.history[0].question == FIRST and "31 metres" in second.asked.history[0].answer
-        (listed,) = workspace.threads()
-        found, runs = workspace.thread(thread)
+        (listed,) = workspace.threads.listing()
+        found, runs = workspace.threads.get(thread)
         assert listed == found and found.turns == 2 and [run.id for run in runs] == [first.id, second.id]
         assert found.title == FIRST
 
@@ -156,9 +156,11 @@ async def test_access_that_was_taken_away_is_gone_for_earlier_evidence_too(folde
     with opened(folder) as workspace:
         first = await turned(workspace, FIRST)
         gone = {each.passage.doc_id for each in first.evidence}
-        await workspace.remove([next(entry.uri for entry in workspace.sources() if entry.id in gone)])
+        await workspace.documents.remove(
+            [next(entry.uri for entry in workspace.documents.listing() if entry.id in gone)]
+        )
         again = await turned(workspace, "Does it lean?", first.asked.thread)
-        left = {entry.id for entry in workspace.sources()}
+        left = {entry.id for entry in workspace.documents.listing()}
         assert {found.passage.doc_id for found in again.found} <= left
 
 
@@ -193,16 +195,16 @@ async def test_a_question_that_cannot_be_asked_leaves_no_thread_behind(folder: P
     with opened(folder) as workspace:
         with pytest.raises(UserError, match="no knowledge base"):
             [run async for run, _ in workspace.chat("Who?", how=AskOptions(where=SearchFilters(bases=("nowhere",))))]
-        assert workspace.threads() == []
+        assert workspace.threads.listing() == []
 
 
 async def test_a_thread_lives_on_when_a_turn_was_erased_with_its_document(folder: Path):
     with opened(folder) as workspace:
         first = await turned(workspace, FIRST)
         gone = {each.passage.doc_id for each in first.evidence}
-        await workspace.remove([entry.uri for entry in workspace.sources() if entry.id in gone])
+        await workspace.documents.remove([entry.uri for entry in workspace.documents.listing() if entry.id in gone])
         again = await turned(workspace, "How is orpiment ground in Dunmere?", first.asked.thread)
-        thread, _ = workspace.thread(first.asked.thread)
+        thread, _ = workspace.threads.get(first.asked.thread)
         assert again.delivered and thread.turns == 2
 
 

@@ -17,7 +17,7 @@ READER = Principal("reader")
 
 
 def seen(noted: Workspace) -> set[str]:
-    return {entry.name for entry in noted.for_principal(READER).sources()}
+    return {entry.name for entry in noted.for_principal(READER).documents.listing()}
 
 
 @pytest.mark.long

@@ -33,7 +33,7 @@ def test_a_run_carries_the_name(typed: Typed, people: Workspace):
     done = typed("--as", "user:editor", "ask", QUESTION, "--json")
     run = json.loads(done.out.splitlines()[-1])["run"]
     assert records.owner(people.store, run) == "editor"
-    assert people.for_principal(Principal("editor")).run(run).asked.who == "editor"
+    assert people.for_principal(Principal("editor")).questions.run(run).asked.who == "editor"
     assert run in typed("--as", "user:editor", "runs").out
     assert run not in typed("runs").out
     assert typed("trace", run).code == 2, "nobody else's run"

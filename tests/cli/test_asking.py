@@ -313,7 +313,7 @@ def test_a_trace_has_a_line_for_every_event(typed: Typed, noted: Workspace, mode
     run = run_in(typed("ask", QUESTION).err)
     done = typed("trace", run)
     lines = [line for line in done.out.splitlines() if not line.startswith(BELOW)]
-    events = noted.run(run).events
+    events = noted.questions.run(run).events
     assert len(lines) == len(events) + 1 and lines[-1] == "The record is whole."
     for line, event in zip(lines, events, strict=False):
         assert f"  {type(event).__name__} " in line and len(line.split(type(event).__name__, 1)[1].strip()) > 3

@@ -57,7 +57,7 @@ def thread_in(words: str) -> str:
 
 
 def asked_in(opened: Workspace) -> list[Asked]:
-    return [run.asked for run in opened.thread(opened.threads()[0].id)[1]]
+    return [run.asked for run in opened.threads.get(opened.threads.listing()[0].id)[1]]
 
 
 # --- one turn at a time ---------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def test_a_question_is_answered_like_ask_and_begins_a_thread_that_the_next_goes_
     second = typed("chat", NEXT, "--thread", thread[:6])
     assert second.code in (0, 3) and "works in *Dunmere*" in second.out and thread_in(second.err) == thread
     assert [each.question for each in asked_in(noted)] == [FIRST, NEXT]
-    assert len(noted.threads()) == 1 and noted.threads()[0].turns == 2
+    assert len(noted.threads.listing()) == 1 and noted.threads.listing()[0].turns == 2
 
 
 def test_what_the_documents_do_not_say_has_the_exit_code_of_ask(typed: Typed, noted: Workspace):
@@ -86,19 +86,19 @@ def test_json_is_one_event_per_line_and_names_the_thread(typed: Typed, noted: Wo
     done = typed("chat", FIRST, "--json")
     events = [json.loads(line) for line in done.out.splitlines()]
     assert [events[0]["event"], events[-1]["event"]] == ["Asked", "Answered"] and done.err == ""
-    assert events[0]["thread"] == noted.threads()[0].id
+    assert events[0]["thread"] == noted.threads.listing()[0].id
 
 
 def test_an_empty_question_is_no_dialogue(typed: Typed, noted: Workspace):
     done = typed("chat", "")
-    assert done.code == 2 and "The question is empty" in done.err and not noted.threads()
+    assert done.code == 2 and "The question is empty" in done.err and not noted.threads.listing()
 
 
 def test_an_unknown_thread_or_base_is_said_before_anything_is_asked(typed: Typed, noted: Workspace):
     for flags in (("--thread", "tnothing"), ("--base", "nothing")):
         done = typed("chat", FIRST, *flags)
         assert done.code == 2 and "There is no" in done.err, done
-    assert not noted.threads()
+    assert not noted.threads.listing()
 
 
 # --- a dialogue -----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_a_dialogue_answers_question_after_question_in_one_thread_and_says_how_t
     done = typed("chat", "--no-model", keys=f"{FIRST}\n\n{NEXT}\n/quit\nnever asked\n")
     assert done.code == 0 and MARKED in done.out and "Dunmere" in done.out, done
     assert [each.question for each in asked_in(noted)] == [FIRST, NEXT]
-    assert thread_in(done.err) == noted.threads()[0].id and "> " in done.err and "> " not in done.out
+    assert thread_in(done.err) == noted.threads.listing()[0].id and "> " in done.err and "> " not in done.out
 
 
 def test_whoever_is_gone_has_left(typed: Typed, noted: Workspace):
@@ -126,12 +126,12 @@ def test_ctrl_c_stops_the_answer_and_not_the_dialogue(typed: Typed, noted: Works
     model(looked_up(write=pressed))
     done = typed("chat", keys=f"{QUESTION}\n/why\n/threads\n")
     assert done.code == 0 and "Nothing that was done is lost: `assay resume r" in done.err, done
-    assert "There is no answer yet." in done.out and f"* {noted.threads()[0].id}" in done.out
+    assert "There is no answer yet." in done.out and f"* {noted.threads.listing()[0].id}" in done.out
     resumed = re.search(r"assay resume (r\w+)", done.err)
     assert resumed
     model(looked_up())
     assert typed("resume", resumed[1], "-q").out.startswith(ANSWER)
-    assert noted.thread(noted.threads()[0].id)[1][0].delivered
+    assert noted.threads.get(noted.threads.listing()[0].id)[1][0].delivered
 
 
 def test_what_is_wrong_with_a_line_does_not_end_the_dialogue(typed: Typed, noted: Workspace):
@@ -157,7 +157,7 @@ def test_a_thread_that_is_opened_again_is_shown_in_short_and_its_last_answer_can
     done = typed("chat", "--thread", thread, keys="/why\n")
     assert f"> {FIRST}\n  The lamp room {PAINT}" in done.err and f"The lamp room: “The lamp room {PAINT}" in done.out
     other = typed("chat", keys=f"/open {thread}\n{NEXT}\n")
-    assert f"{FIRST} (1 turn)" in other.out and noted.threads()[0].turns == 2
+    assert f"{FIRST} (1 turn)" in other.out and noted.threads.listing()[0].turns == 2
 
 
 # --- what may be typed ----------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ def test_mode_and_base_hold_for_the_questions_after_them(typed: Typed, noted: Wo
 def test_new_begins_a_thread_and_title_names_it(typed: Typed, noted: Workspace):
     done = typed("chat", keys=f"/title Early\n{FIRST}\n/new\n/why\n{NEXT}\n/title The paint\n/threads\n")
     assert "There is no thread yet" in done.out and "There is no answer yet." in done.out
-    assert sorted(each.title for each in noted.threads()) == sorted(["The paint", FIRST])
-    assert f"* {noted.threads()[0].id}" in done.out and done.out.rstrip().endswith(FIRST)
+    assert sorted(each.title for each in noted.threads.listing()) == sorted(["The paint", FIRST])
+    assert f"* {noted.threads.listing()[0].id}" in done.out and done.out.rstrip().endswith(FIRST)
 
 
 def test_sources_lists_what_can_be_searched(typed: Typed, noted: Workspace):
@@ -225,12 +225,12 @@ def test_json_from_a_pipe_is_events_and_nothing_else(piped, noted: Workspace):
 def test_threads_are_listed_and_forgotten_and_their_runs_stay(typed: Typed, noted: Workspace):
     assert typed("chat", "--list").out == "There are no threads yet.\n"
     thread = thread_in(typed("chat", FIRST).err)
-    run = noted.thread(thread)[1][0].id
+    run = noted.threads.get(thread)[1][0].id
     assert re.fullmatch(rf"{thread}  \S+ +1 turn  {re.escape(FIRST)}\n", typed("chat", "--list").out)
     listed = json.loads(typed("chat", "--list", "--json").out)
     assert [(each["thread"], each["turns"]) for each in listed] == [(thread, 1)]
     assert f"Forgotten: {FIRST}" in typed("chat", "--forget", thread[:5]).out
-    assert not noted.threads() and noted.run(run).delivered
+    assert not noted.threads.listing() and noted.questions.run(run).delivered
     assert typed("chat", "--forget", thread).code == 2
 
 
@@ -370,7 +370,7 @@ def test_high_stakes_have_each_answer_reviewed_and_nothing_of_it_is_shown(typed:
     model(looked_up(route=lookup(f"a {secret} look-up"), write=writes(f"Orpiment is {secret} [{{painted with}}].")))
     done = typed("chat", FIRST, "--stakes", "high")
     assert done.code == 5 and "The answer waits for a reviewer" in done.err and "passages weighed" in done.err, done
-    run = noted.thread(noted.threads()[0].id)[1][0]
+    run = noted.threads.get(noted.threads.listing()[0].id)[1][0]
     seen = [
         done,
         typed("chat", FIRST, "--stakes", "high", "--json"),

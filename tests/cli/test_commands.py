@@ -40,7 +40,7 @@ def test_search_can_be_limited(assay, filled):
     assert {Path(hit["path"]).name for hit in search("--source", "monthly-report")} <= {
         f"monthly-report-2025-0{month}.md" for month in (2, 3, 4)
     }
-    dates = {entry.uri: entry.date for entry in filled.sources()}
+    dates = {entry.uri: entry.date for entry in filled.documents.listing()}
     recent = search("--since", "2025-05")
     assert recent and all((dates[hit["path"]] or "") >= "2025" for hit in recent)
     assert not {hit["path"] for hit in recent} & {
@@ -57,7 +57,7 @@ def test_ask_answers_with_quotations_that_stand_in_their_files(assay, filled):
         claim["quote"]["text"] for block in answer["blocks"] for claim in block["claims"]
     )
     for cited in answer["citations"]:
-        document = filled.document(cited["document"])
+        document = filled.documents.get(cited["document"])
         assert document and document.text[cited["start"] : cited["end"]] == cited["quote"]
 
 

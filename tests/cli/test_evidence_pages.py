@@ -32,10 +32,10 @@ def test_the_page_of_a_quotation_is_told_on_the_command_line_and_in_the_stream(t
     done = typed("ask", QUESTION)
     assert "1,120" in done.out
     assert "weighed as evidence: page" in done.err
-    run = report.run(json.loads(typed("runs", "--json").out)[0]["run"])
+    run = report.questions.run(json.loads(typed("runs", "--json").out)[0]["run"])
     gathered = next(event for event in run.events if isinstance(event, Gathered) and event.evidence)
     frame = json.loads(build_frame(report, 1, "", gathered, {}).body)
-    source = report.document(gathered.evidence[0].quote.doc_id)
+    source = report.documents.get(gathered.evidence[0].quote.doc_id)
     assert source is not None
     assert frame["pages"] == {each.key: source.page_at(each.quote.start) for each in gathered.evidence}
     assert pages_in_words(gathered.evidence, frame["pages"]) in frame["line"]
@@ -43,8 +43,8 @@ def test_the_page_of_a_quotation_is_told_on_the_command_line_and_in_the_stream(t
 
 
 def test_a_quotation_after_the_turn_of_the_page_has_its_own_page(report: Workspace):
-    (entry,) = report.sources()
-    source = report.document(entry.id)
+    (entry,) = report.documents.listing()
+    source = report.documents.get(entry.id)
     assert source is not None
     start = source.text.index("The customer desk")
     passage = Passage("p1", entry.id, source.text, 0, len(source.text), page=1)

@@ -20,7 +20,7 @@ def test_a_question_is_forecast_and_not_asked(typed: Typed, noted: Workspace):
 
 def test_files_are_forecast_and_not_added(typed: Typed, noted: Workspace, tmp_path: Path):
     (tmp_path / "new.txt").write_text("A new note. " * 500)
-    before = len(noted.sources())
+    before = len(noted.documents.listing())
     done = typed("add", tmp_path / "new.txt", "--forecast")
     assert done.code == 0 and "1 new file; about " in done.out
-    assert len(noted.sources()) == before
+    assert len(noted.documents.listing()) == before

@@ -18,7 +18,7 @@ def titles(typed: Typed, *limits: str) -> set[str]:
 def test_documents_are_switched_off_and_on_by_name(typed: Typed, noted: Workspace):
     everything = titles(typed)
     assert FIRST in everything
-    assert typed("off", FIRST).out == f"Off: {noted.sources()[0].uri}\n"
+    assert typed("off", FIRST).out == f"Off: {noted.documents.listing()[0].uri}\n"
     assert titles(typed) == everything - {FIRST}
     states = {row["path"].rpartition("/")[2]: row["state"] for row in json.loads(typed("sources", "--json").out)}
     assert states[FIRST] == "off" and {states[name] for name in OTHERS} == {"ready"}

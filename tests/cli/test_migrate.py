@@ -67,16 +67,16 @@ def test_originals_move_and_are_read_backed_up_and_erased_there(
     noted: Workspace, typed: Typed, tmp_path: Path, place: Callable[[Path], str]
 ):
     to, own = place(tmp_path), noted.path / "originals"
-    first, *others = noted.sources()
-    document = noted.document(first.id)
+    first, *others = noted.documents.listing()
+    document = noted.documents.get(first.id)
     assert document is not None
-    before = noted.original(document)
+    before = noted.documents.original(document)
     moved = json.loads(typed("migrate", "--blobs", to, "--json").out)
     assert moved == {"to": to, "originals": len(others) + 1}
     assert before and not [path for path in own.rglob("*") if path.is_file()]
     assert typed("migrate", "--blobs", to).code == 2
     with open_workspace(noted.path) as opened:
-        assert opened.original(document) == before
+        assert opened.documents.original(document) == before
         blobs = opened.context.blobs
     (line,) = [each for each in json.loads(typed("doctor", "--json").out) if each["check"] == "blobs"]
     assert line["ok"] is True and to in line["found"]
@@ -86,6 +86,6 @@ def test_originals_move_and_are_read_backed_up_and_erased_there(
     again = tmp_path / "again"
     assert typed("restore", tmp_path / "all.tar.gz", "--workspace", again).code == 0
     with open_workspace(again) as restored:
-        assert restored.settings.blobs == "" and restored.original(document) == before
+        assert restored.settings.blobs == "" and restored.documents.original(document) == before
     assert typed("migrate", "--blobs", "folder").code == 0
     assert len([path for path in own.rglob("*") if path.is_file()]) == len(others) and not list(blobs.digests())

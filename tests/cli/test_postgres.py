@@ -71,9 +71,9 @@ async def test_a_run_its_record_a_backup_and_an_erasure_work_on_a_server(tmp_pat
         run = await asked(workspace)
         assert not verify(workspace.store, None).faults
         assert {fact.kind for fact in facts(workspace.store)} >= {"Asked", "Answered"}
-        assert workspace.backup(tmp_path / "all.tar.gz") > 1000
+        assert workspace.records.backup(tmp_path / "all.tar.gz") > 1000
         scope = workspace.scope()
-        await workspace.erase(workspace.named("note.md", scope), scope)
+        await workspace.records.erase(workspace.documents.named("note.md", scope), scope)
         with workspace.store.read() as connection:
             left = [body for (body,) in connection.execute(select(schema.payloads.c.body))]
         assert not [body for body in left if "Dunmere" in body]

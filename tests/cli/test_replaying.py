@@ -37,7 +37,7 @@ def test_an_answer_is_made_again_without_a_model_and_without_an_index(
     assert "byte for byte the same. No model was asked." in done.err and "Taken as recorded" in done.err
     told = json.loads(typed("replay", run, "--json").out)
     with noted.store.write() as connection:  # somebody makes the record say that another answer was delivered
-        last = payloads.c.seq == len(noted.run(run).events) - 1
+        last = payloads.c.seq == len(noted.questions.run(run).events) - 1
         forged = func.replace(payloads.c.body, "orpiment", "ochre")
         connection.execute(update(payloads).where(payloads.c.run == run, last).values(body=forged))
     lied = typed("replay", run)
@@ -48,7 +48,7 @@ def test_an_answer_is_made_again_without_a_model_and_without_an_index(
 def test_a_run_goes_on_from_a_step_with_another_model_and_what_changed_is_shown(typed: Typed, noted: Workspace, model):
     model(looked_up())
     run = run_in(typed("ask", QUESTION).err)
-    place = noted.run(run).kinds.index("Drafted")
+    place = noted.questions.run(run).kinds.index("Drafted")
     done = typed("replay", run, "--from", str(place), "--model", "another")
     assert done.code == 0 and done.out.startswith(ANSWER)
     new = run_in(done.err)

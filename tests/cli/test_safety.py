@@ -21,7 +21,7 @@ from assay.evaluate import beir
 from assay.store import facts
 from assay.store.blobs import UPLOADS
 from assay.workspace.facade import Workspace, open_workspace
-from assay.workspace.model_connection import KEY_FILE
+from assay.workspace.services.setup import KEY_FILE
 
 
 def one_line(done: Done, code: int = 2) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from assay.cli.documents.search import passage_lines
 from assay.core.types import Document, Passage
-from assay.ingest.formats import delimited
+from assay.ingest.formats import plain
 from assay.ingest.parsed import FileLimits
 
 
 def sheet() -> Document:
-    read = delimited.parse(b"River,Length,Remark\nAsh,1233,floods in spring\nBourne,85,\n", "rivers.csv", FileLimits())
+    read = plain.parse_delimited(
+        b"River,Length,Remark\nAsh,1233,floods in spring\nBourne,85,\n", "rivers.csv", FileLimits()
+    )
     return Document("d", "b", "rivers.csv", "", "Rivers", read.text, tables=read.tables)
 
 

@@ -59,12 +59,12 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Whatever is planned is large."""
-    from assay.workspace import synthesise as synthesising
+    from assay.workspace.services.syntheses import Syntheses
 
     async def plan(*_: object) -> SynthesisForecast:
         return SynthesisForecast(3, 30, 30, 1_000, 2_000_000, 100_000, 3.5, 4_000.0)
 
-    monkeypatch.setattr(synthesising, "plan", plan)
+    monkeypatch.setattr(Syntheses, "plan", plan)
     yield
 
 
@@ -142,7 +142,7 @@ def test_files_that_are_named_are_added_and_only_they_are_read(typed: Typed, not
         (tmp_path / f"{name}.md").write_text(f"# {name}\n\nThe {name} pump is cleaned every week.", encoding="utf-8")
     done = typed("synthesise", "second.md", "first.md", "--json", "--out", "here")
     brief = json.loads(done.out.splitlines()[0])["brief"]
-    titles = {entry.id: entry.name for entry in noted.sources()}
+    titles = {entry.id: entry.name for entry in noted.documents.listing()}
     assert [titles[doc] for doc in brief["documents"]] == ["second.md", "first.md"] and len(titles) == 5
 
 
@@ -156,7 +156,7 @@ def test_a_file_with_the_content_of_a_known_document_stands_for_it(typed: Typed,
     twin.write_text((notes / "lamp.md").read_text(encoding="utf-8"), encoding="utf-8")
     done = typed("synthesise", twin, notes / "works.md", twin, "--json", "--out", "here")
     chosen = json.loads(done.out.splitlines()[0])["brief"]["documents"]
-    titles = {entry.id: entry.title for entry in noted.sources()}
+    titles = {entry.id: entry.title for entry in noted.documents.listing()}
     assert [titles[doc] for doc in chosen] == ["The lamp room", "The works"]
 
 
@@ -365,7 +365,7 @@ def test_a_synthesis_that_was_killed_is_carried_on_to_the_same_account(notes: Pa
     time.sleep(0.1)
     with open_workspace(tmp_path / "workspace") as opened:
         run = only_run(opened)
-        assert not opened.run(run).delivered
+        assert not opened.questions.run(run).delivered
     out = tmp_path / "here"
     done = forked.run(
         [sys.executable, "-m", "assay.cli.main", "resume", run, "-q", "--out", out], env=environment, text=True
@@ -448,7 +448,7 @@ def test_the_program_still_starts_without_what_a_synthesis_needs():
 
 def test_the_choices_of_the_flags_are_those_of_the_values():
     from assay.core import account
-    from assay.workspace import synthesise as synthesising
+    from assay.workspace.services import syntheses as synthesising
 
     assert list(synthesise.PipelineOption) == list(account.Pipeline) and list(synthesise.ApproachOption) == list(
         account.Approach

@@ -109,7 +109,7 @@ def test_who_becomes_one_of_several_takes_along_what_they_had(typed: Typed, note
     assert done.code == 0 and "1 knowledge base, " in done.err
     assert noted.scope().bases == ()
     (base,) = noted.for_principal(Principal("editor")).scope().bases
-    assert base.name == "default" and len(noted.for_principal(Principal("editor")).sources()) == 3
+    assert base.name == "default" and len(noted.for_principal(Principal("editor")).documents.listing()) == 3
     assert typed("base", "share", "default", "--owner", "editor", "--with", "user:local").code == 0
     assert [each.id for each in noted.scope().bases] == [base.id]
 

@@ -73,5 +73,5 @@ if __name__ == "__main__":
 
     with open_workspace(workspace, create=True) as opened:
         opened.embedder = WordEmbedder()
-        asyncio.run(opened.add_sources(find_sources([Path(folder)]), say=say_or_die, reader=Plain()))
+        asyncio.run(opened.documents.add_sources(find_sources([Path(folder)]), say=say_or_die, reader=Plain()))
     print(f"finished {reports}", flush=True)

@@ -36,8 +36,8 @@ def hasty(workspace: Workspace) -> Workspace:
 def begun(what: str, workspace: Workspace) -> AsyncIterator[tuple[Run, Event]]:
     if what == "ask":
         return workspace.ask(QUESTION, mode=Mode.thorough)
-    documents = [entry.id for entry in sorted(workspace.sources(), key=lambda entry: entry.title)]
-    return workspace.synthesise(documents, SynthesisRequest(questions=1, audiences=("plain",), reranker="none"))
+    documents = [entry.id for entry in sorted(workspace.documents.listing(), key=lambda entry: entry.title)]
+    return workspace.syntheses.begin(documents, SynthesisRequest(questions=1, audiences=("plain",), reranker="none"))
 
 
 def die_at_reply(number: int) -> None:

@@ -104,7 +104,7 @@ async def follow(steps: AsyncIterator[tuple[Run, Any]]) -> str:
 
 def approved(workspace: Workspace, run: str) -> AsyncIterator[tuple[Run, Any]]:
     """What waits is approved, and the run goes on."""
-    bench = workspace.reviews()
+    bench = workspace.reviews
     bench.decide(run, Decision.approve, bench.sheet(run).seal)
     return bench.resume(run)
 
@@ -115,9 +115,9 @@ async def do(what: str, workspace: Workspace, folder: Path) -> None:
     elif what == "review":
         await follow(approved(workspace, await follow(begun("ask", workspace))))
     elif what == "add":
-        await workspace.add_sources(find_sources([folder]), say=say, reader=Plain())
+        await workspace.documents.add_sources(find_sources([folder]), say=say, reader=Plain())
     else:
-        gone = await workspace.remove(["lamp"])
+        gone = await workspace.documents.remove(["lamp"])
         tell("erased", *(entry.id for entry in gone))
 
 

@@ -55,7 +55,7 @@ def test_kill_9_at_events_and_replies_of_a_run_changes_nothing_in_its_answer(tmp
     folder = tmp_path / "workspace"
     with opened(folder, server, "whole") as workspace:
         files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
-        asyncio.run(workspace.add_sources(files, reader=Plain()))
+        asyncio.run(workspace.documents.add_sources(files, reader=Plain()))
     command = [sys.executable, CHILD, folder, server.url, "ask"]
     parent = forked.Process(command, stdin=forked.PIPE, stdout=forked.PIPE, text=True)
     try:
@@ -90,7 +90,7 @@ async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer) 
             word, run_id = parent.stdout.readline().split()
             start(trial + 1)
             asked_before = requests(server, "again")
-            before = workspace.run(run_id)
+            before = workspace.questions.run(run_id)
             run = before if before.delivered else [each async for each, _ in workspace.resume(run_id)][-1]
             assert run.events[: len(before.events)] == before.events
             assert without_price(run.answer) == without_price(whole.answer), before.kinds

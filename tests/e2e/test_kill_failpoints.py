@@ -32,7 +32,6 @@ from assay.store.runs import budgets, records, reviews
 from assay.store.schema import payloads, runs, spending
 from assay.store.schema import records as recorded
 from assay.store.schema import reviews as reviewed
-from assay.workspace import model_roles
 from assay.workspace.facade import Workspace, open_workspace
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))  # `make soak` dies everywhere
@@ -69,7 +68,7 @@ class Scene:
         self.place, self.server, self.what = place, server, what
         asyncio.run(filled(place / "first", notes))
         with self.opened(place / "first") as workspace:
-            asyncio.run(model_roles.connect(workspace.context))  # what the endpoint can do is known
+            asyncio.run(workspace.models.connect())  # what the endpoint can do is known
 
     def opened(self, folder: Path, key: str = "again") -> Workspace:
         settings: dict[str, Any] = {"llm_base_url": self.server.url, "llm_model": "scripted", "llm_api_key": key}
@@ -141,7 +140,7 @@ def begun_here(workspace: Workspace, death: Death) -> Run | None:
         known = list(connection.scalars(select(runs.c.id)))
     assert not run or run in known, death.at
     try:
-        found = workspace.run(known[0]) if known else None
+        found = workspace.questions.run(known[0]) if known else None
     except Missing:  # its name was taken, and nothing asked
         found = None
     assert len(found.events if found else ()) >= told, f"{death.at}: what somebody was told of is gone"
@@ -218,11 +217,11 @@ def test_a_synthesis_goes_on_to_the_same_account_wherever_it_was_killed(scene: C
     at = scene("synthesise")
     expected = whole(at)
     with at.opened(at.place / "whole") as workspace:
-        account = timeless(workspace.account(expected.id))
+        account = timeless(workspace.syntheses.account(expected.id))
     for death in at.deaths(3):
         if (run := looked_at(at, death, len(expected.consulted))) is not None:
             with at.opened(death.folder) as workspace:
-                assert timeless(workspace.account(run.id)) == account, death.at
+                assert timeless(workspace.syntheses.account(run.id)) == account, death.at
 
 
 def timeless(account: Account) -> Account:
@@ -237,7 +236,7 @@ def test_what_was_said_to_be_added_is_there_once_wherever_an_add_was_killed(scen
         folder, done = death.folder.with_name("notes"), {line[5:] for line in death.said if line.startswith("done ")}
         with at.opened(death.folder) as workspace:
             check(workspace, done)
-            asyncio.run(workspace.add_sources(find_sources([folder]), reader=Plain()))
+            asyncio.run(workspace.documents.add_sources(find_sources([folder]), reader=Plain()))
             check(workspace, {str(file) for file in folder.iterdir()})
 
 
@@ -247,9 +246,9 @@ def test_an_erased_document_is_gone_wherever_its_erasing_was_killed(scene: Calla
     assert traces(at.place / "first", words), "there must be something to find"
     for death in at.deaths(6):
         with at.opened(death.folder) as workspace:
-            if any(entry.title == "lamp" for entry in workspace.sources()):
+            if any(entry.title == "lamp" for entry in workspace.documents.listing()):
                 assert not any(line.startswith("erased") for line in death.said), death.at
-                asyncio.run(workspace.remove(["lamp"]))
+                asyncio.run(workspace.documents.remove(["lamp"]))
         with at.opened(death.folder):
             pass  # whatever is left to do is done when it is opened
         assert not traces(death.folder, words), death.at

@@ -64,7 +64,7 @@ def test_kill_9_at_events_and_replies_of_a_synthesis_changes_nothing_in_its_acco
 async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer) -> None:
     with opened(folder, server, "whole") as workspace:
         whole = [run async for run, _ in begun("synthesise", workspace)][-1]
-        account = workspace.account(whole.id)
+        account = workspace.syntheses.account(whole.id)
     replies = len(whole.consulted)
     assert replies == requests(server, "whole") > 6
     assert parent.stdout.readline().strip() == "ready"
@@ -86,10 +86,10 @@ async def _killed_and_carried_on(parent: Any, folder: Path, server: ChatServer) 
             word, run_id = parent.stdout.readline().split()
             start(trial + 1)
             asked_before = requests(server, "again")
-            before = workspace.run(run_id)
+            before = workspace.questions.run(run_id)
             run = before if before.delivered else [each async for each, _ in workspace.resume(run_id)][-1]
             assert run.events[: len(before.events)] == before.events
-            assert timeless(workspace.account(run_id)) == timeless(account), before.kinds
+            assert timeless(workspace.syntheses.account(run_id)) == timeless(account), before.kinds
             assert not list(records.faults(workspace.store, run_id))
             first, again = requests(server, f"asked-{trial}"), requests(server, "again") - asked_before
             assert again == replies - len(before.consulted), before.kinds  # what is recorded is not asked again

@@ -51,7 +51,7 @@ def team(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environm
     with open_workspace(folder) as opened, patch.object(members, "COST", 2**10):  # time is not what is tested
         members.add(opened.store, "editor", admin=True, password=PASSWORD)
         members.add(opened.store, "reader", password=PASSWORD)
-        members.transfer_ownership(opened.store, opened.cache, LOCAL.id, "editor")
+        members.transfer_ownership(opened.store, opened.context.cache, LOCAL.id, "editor")
         grants.share(opened.store, grants.every_base(opened.store)[0], "user:reader")
         keys = {name: tokens.new_key(opened.store, name) for name in ("editor", "reader")}
     with desk(folder, None, model, ServeOptions(auth="keys"), review_four_eyes=True) as served:

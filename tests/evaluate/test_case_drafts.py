@@ -47,7 +47,7 @@ def ask(opened: Workspace, **more: object) -> Run:
 
 def test_an_approved_answer_becomes_a_case_and_a_rejected_one_waits_for_its_answer(opened: Workspace):
     approved, rejected = (ask(opened, stakes=Stakes.high).id for _ in range(2))
-    service = opened.reviews()
+    service = opened.reviews
     service.decide(approved, Decision.approve, service.sheet(approved).seal)
     service.decide(rejected, Decision.reject, service.sheet(rejected).seal, note="It was measured again.")
     right, wrong = case_drafts.from_reviews(opened)
@@ -63,7 +63,7 @@ def test_feedback_becomes_one_case_for_each_answer_and_an_objection_outweighs_pr
         (doubted, FeedbackKind.wrong),
         (doubted, FeedbackKind.helpful),
     ):
-        opened.give_feedback(run, kind, words="It is 30." if kind is FeedbackKind.wrong else "")
+        opened.questions.give_feedback(run, kind, words="It is 30." if kind is FeedbackKind.wrong else "")
     right, wrong = case_drafts.from_feedback(opened)
     assert right.grade is True and right.points and right.documents == ("tower.md",)
     assert wrong.grade is False and wrong.note == "It is 30." and not wrong.is_complete

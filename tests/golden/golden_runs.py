@@ -163,14 +163,14 @@ def observed(folder: Path, run: str, who: str) -> Json:
     if not who:
         return seen  # the chain of the whole workspace is nobody's to look into
     with opened(folder, who=who) as workspace:
-        now = workspace.run(run)
+        now = workspace.questions.run(run)
         seen["delivered"], seen["answer"] = now.delivered, spelled(now.answer)
         seen["events"] = [short(as_first_version(to_json(event))) for event in now.events]
         if now.asked.brief is not None and now.delivered:
-            account = as_first_version(to_json(workspace.account(run)))
+            account = as_first_version(to_json(workspace.syntheses.account(run)))
             seen["account"] = {name: short(part) for name, part in account.items()}
         if now.answer is not None:
-            made = asyncio.run(workspace.replay(now))
+            made = asyncio.run(workspace.questions.replay(now))
             seen["replayed"] = {
                 "same": made.same,
                 "differences": list(made.differences),
@@ -195,7 +195,9 @@ def observed(folder: Path, run: str, who: str) -> Json:
 def listed(folder: Path) -> Json:
     """What `assay runs`, `assay review` and `assay sources` list, and the conversations."""
     with opened(folder) as workspace:
-        threads = [[each.title, [run.id for run in workspace.thread(each.id)[1]]] for each in workspace.threads()]
+        threads = [
+            [each.title, [run.id for run in workspace.threads.get(each.id)[1]]] for each in workspace.threads.listing()
+        ]
     return {
         "threads": threads,
         "runs": json.loads(typed(folder, "runs", "--json", "--limit", "100")["out"]),
@@ -264,8 +266,8 @@ async def _finish(folder: Path, run: str, how: Mapping[str, str], answer: Callab
         server = stack.enter_context(ChatServer(answer, window=WINDOW)) if answer else None
         workspace = stack.enter_context(opened(folder, server))
         if how.get("decide"):
-            reviews = workspace.reviews()
+            reviews = workspace.reviews
             reviews.decide(run, Decision(how["decide"]), reviews.sheet(run).seal)
         async for _ in workspace.resume(run, how.get("choice", ""), how.get("words", "")):
             pass
-        return workspace.run(run)
+        return workspace.questions.run(run)

@@ -173,7 +173,7 @@ def test_a_run_is_finished_with_an_index_that_is_built_again(tmp_path: Path):
     folder = unpacked("unfinished", tmp_path)
     shutil.rmtree(folder / WORKSPACE / "index")
     with opened(folder) as workspace:
-        asyncio.run(workspace.reindex())
+        asyncio.run(workspace.documents.reindex())
     done = finish(folder, expected("unfinished")["runs"][label]["run"], {}, None)
     before, after = (json.loads(each["answer"]) for each in (expected("unfinished")["finish"][label], done))
     first, now = (each["blocks"][0]["claims"][0]["quote"]["text"] for each in (before, after))

@@ -52,7 +52,7 @@ from assay.core.types import Answer, Outcome, Shape
 from assay.store.access import grants
 from assay.store.runs import records
 from assay.workspace.facade import Workspace
-from assay.workspace.rerun import copied_events, first_of_step
+from assay.workspace.services.questions import copied_events, first_of_step
 
 PAINT = "The lamp room at Carrow Point is painted with orpiment."
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
@@ -92,7 +92,7 @@ async def asked(workspace: Workspace, question: str = QUESTION, **how: Any) -> R
 
 
 async def branched(workspace: Workspace, run: Run, place: int, model: str = "") -> Run:
-    return [run async for run, _ in workspace.branch(run, place, model)][-1]
+    return [run async for run, _ in workspace.questions.branch(run, place, model)][-1]
 
 
 def spelled(answer: Answer | None) -> str:
@@ -113,7 +113,7 @@ async def test_an_answer_is_made_again_with_no_model_and_no_index(folder: Path, 
     shutil.rmtree(folder / "index")
     model.close()
     with opened(folder) as workspace:
-        again = await workspace.replay(workspace.run(run.id))
+        again = await workspace.questions.replay(workspace.questions.run(run.id))
     assert again.same and spelled(again.answer) == spelled(run.answer) and not again.differences
     assert again.taken > 0, "what compares vectors cannot be made again without them"
     assert run.answer is not None and run.answer.claims
@@ -122,7 +122,7 @@ async def test_an_answer_is_made_again_with_no_model_and_no_index(folder: Path, 
 async def test_where_the_index_is_there_every_step_is_made_again(folder: Path):
     with opened(folder) as workspace:
         run = await asked(workspace)
-        again = await workspace.replay(run)
+        again = await workspace.questions.replay(run)
     assert again.same and not again.differences and again.taken == 0
 
 
@@ -135,7 +135,7 @@ async def test_without_an_index_a_forged_verdict_is_still_found(folder: Path):
         assert isinstance(event, Checked)
         lied = replace(event, claim=replace(event.claim, why="on a whim"))
         forged = Run(run.id, (*run.events[:place], lied, *run.events[place + 1 :]))
-        again = await workspace.replay(forged)
+        again = await workspace.questions.replay(forged)
     assert any(f"record {place}: Checked" in each for each in again.differences)
 
 
@@ -144,17 +144,17 @@ async def test_an_answer_that_was_forged_is_not_the_one_that_is_made_again(folde
         run = await asked(workspace)
         shutil.rmtree(folder / "index")
         forged = Answered(replace(run.answer, gaps=("nothing",)))  # type: ignore[type-var]
-        again = await workspace.replay(Run(run.id, (*run.events[:-1], forged)))
+        again = await workspace.questions.replay(Run(run.id, (*run.events[:-1], forged)))
     assert not again.same and spelled(again.answer) == spelled(run.answer)
 
 
 async def test_a_synthesis_is_made_again_without_an_index(folder: Path):
     with ChatServer(synthesis_model()) as server, opened(folder, server) as workspace:
-        chosen = [entry.id for entry in workspace.sources()]
-        run = [run async for run, _ in workspace.synthesise(chosen)][-1]
+        chosen = [entry.id for entry in workspace.documents.listing()]
+        run = [run async for run, _ in workspace.syntheses.begin(chosen)][-1]
     shutil.rmtree(folder / "index")
     with opened(folder) as workspace:
-        again = await workspace.replay(workspace.run(run.id))
+        again = await workspace.questions.replay(workspace.questions.run(run.id))
     assert again.same and not again.differences
     assert 0 < again.taken < len(run.events)
 
@@ -163,10 +163,10 @@ async def test_a_reply_to_a_prompt_in_other_words_is_used_and_told(folder: Path,
     """As it is after an update that changed how a prompt is worded."""
     with opened(folder, model) as workspace:
         run = await asked(workspace)
-        assert (await workspace.replay(run)).reworded == 0
+        assert (await workspace.questions.replay(run)).reworded == 0
         halves = prompts.halves
         monkeypatch.setattr(prompts, "halves", lambda name, values: (f"Please. {halves(name, values)[0]}", "…"))
-        again = await workspace.replay(run)
+        again = await workspace.questions.replay(run)
     assert again.same and not again.differences
     assert again.reworded == sum(isinstance(event, ModelReplied) for event in run.events)
 
@@ -183,14 +183,14 @@ async def test_in_which_order_arguments_were_named_changes_nothing_after_a_resta
         run = await asked(workspace)
         made = [call for call in run.calls if "type" in call.arguments]
         assert made and list(made[0].arguments) == sorted(made[0].arguments)
-        assert (await workspace.replay(workspace.run(run.id))).reworded == 0
+        assert (await workspace.questions.replay(workspace.questions.run(run.id))).reworded == 0
 
 
 async def test_a_run_without_an_answer_cannot_be_made_again(folder: Path):
     with opened(folder) as workspace:
         run = await asked(workspace)
         with pytest.raises(UserError, match="has no answer yet"):
-            await workspace.replay(Run(run.id, run.events[:-1]))
+            await workspace.questions.replay(Run(run.id, run.events[:-1]))
 
 
 # --- begun anew from a step -----------------------------------------------------------------------------------------
@@ -306,8 +306,8 @@ async def test_what_a_branch_may_read_is_as_of_now(folder: Path):
         run = await asked(workspace)
         base = workspace.scope().bases[0]
         grants.embedder_of(workspace.store, base)
-        await workspace.remove(["tower"])
-        kept = workspace.run(run.id)
+        await workspace.documents.remove(["tower"])
+        kept = workspace.questions.run(run.id)
         new = await branched(workspace, kept, 3)
     assert "31 metres" not in dumps([to_json(event) for event in new.events[1:]])
 
@@ -316,7 +316,7 @@ async def test_a_branch_that_was_stopped_goes_on_with_its_own_model(folder: Path
     with opened(folder, model) as workspace:
         run = await asked(workspace)
         first = first_of_step(run, place_of(run, Drafted))
-        steps = workspace.branch(run, first, "another")
+        steps = workspace.questions.branch(run, first, "another")
         async for new, _ in steps:
             if len(new.events) == first:
                 break  # all that was taken over is on record, and nothing was asked yet
@@ -328,7 +328,7 @@ async def test_a_branch_that_was_stopped_goes_on_with_its_own_model(folder: Path
 
 def test_only_a_model_of_the_endpoint_can_be_named_by_anybody(folder: Path, model: ChatServer):
     with opened(folder, model) as workspace:
-        assert workspace.check_model_name(" llama3:8b ") == "llama3:8b"
-        assert workspace.check_model_name("none") == "none" and workspace.check_model_name("") == ""
+        assert workspace.models.check_name(" llama3:8b ") == "llama3:8b"
+        assert workspace.models.check_name("none") == "none" and workspace.models.check_name("") == ""
         with pytest.raises(UserError, match="a provider's model"):
-            workspace.check_model_name("openai:gpt-5")
+            workspace.models.check_name("openai:gpt-5")

@@ -46,7 +46,7 @@ VECTORS = [
 
 
 def made(opened: Workspace, run: str) -> bytes:
-    return export_bundle(opened.store, opened.path, opened.settings, opened.run(run), opened.scope())
+    return export_bundle(opened.store, opened.path, opened.settings, opened.questions.run(run), opened.scope())
 
 
 def opened_up(data: bytes) -> dict[str, bytes]:

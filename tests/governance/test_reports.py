@@ -211,7 +211,7 @@ async def test_reports_are_computed_from_the_records_of_real_runs(tmp_path: Path
         assert column(build_report(store, ReportKind.runs, since="2001", until=store.now()[:10]), "runs") == [2]
         account = dict(build_run_account(store, runs[0]).rows)
         assert account["question"] == "How tall is the tower?" and account["record"] == "whole"
-        new = [run async for run, _ in workspace.branch(runs[0], len(runs[0].events) - 1)][-1]
+        new = [run async for run, _ in workspace.questions.branch(runs[0], len(runs[0].events) - 1)][-1]
         assert next(figures(store_figures.facts_of_run(store, new.id))).calls == 0, "those were the other run's"
         assert dict(build_run_account(store, new).rows)["goes on from"].startswith(runs[0].id)
 

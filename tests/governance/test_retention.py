@@ -42,8 +42,8 @@ def test_what_is_old_enough_is_erased_and_the_chain_stays_whole(opened: Workspac
     found = verify(opened.store, context.witness_file)
     assert found.whole and found.erased == count and found.records == count + len(kept.events) + 1
     with pytest.raises(Missing, match="erased"):
-        opened.run(run)
-    assert opened.run(kept.id).answer == kept.answer
+        opened.questions.run(run)
+    assert opened.questions.run(kept.id).answer == kept.answer
     assert list(records.faults(opened.store, run)) == []
 
 

@@ -23,7 +23,7 @@ from assay.store.access import grants, members
 from assay.store.runs import records, reviews
 from assay.store.schema import documents
 from assay.workspace.facade import Workspace
-from assay.workspace.review import ReviewService
+from assay.workspace.services.reviews import Reviews
 
 TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 NOTES = {
@@ -55,15 +55,15 @@ def team(folder: Path, model: ChatServer | None = None, **flags: Any) -> Iterato
         yield seen
 
 
-def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> ReviewService:
-    return workspace.for_principal(who).reviews(admin=admin, principal_of=lambda run, asker: Principal(asker))
+def bench(workspace: Workspace, who: Principal = REVIEWER, *, admin: bool = False) -> Reviews:
+    return workspace.for_principal(who).reviews.acting(admin=admin, principal_of=lambda run, asker: Principal(asker))
 
 
 async def asked(workspace: Workspace, **how: Any) -> Run:
     return [run async for run, _ in workspace.ask(QUESTION, **how)][-1]
 
 
-async def carried(tool_context: ReviewService, run: str) -> Run:
+async def carried(tool_context: Reviews, run: str) -> Run:
     return [now async for now, _ in tool_context.resume(run)][-1]
 
 
@@ -111,8 +111,8 @@ async def test_an_account_is_held_edited_checked_again_with_its_translations_and
     from assay.workspace.types import SynthesisRequest
 
     with ChatServer(synthesis_model()) as served, team(stocked, served) as mine:
-        documents = [entry.id for entry in mine.sources()]
-        steps = mine.synthesise(documents, SynthesisRequest(audiences=("plain",)))
+        documents = [entry.id for entry in mine.documents.listing()]
+        steps = mine.syntheses.begin(documents, SynthesisRequest(audiences=("plain",)))
         run = [run async for run, _ in steps][-1]
         assert run.held and not run.delivered
         first = bench(mine).sheet(run.id)
@@ -185,7 +185,7 @@ async def test_a_rejected_answer_is_never_delivered_and_whoever_asked_is_told_wh
         with pytest.raises(UserError, match="Say why"):
             tool_context.decide(run.id, Decision.reject, seal)
         tool_context.decide(run.id, Decision.reject, seal, "It is out of date.")
-        found = mine.run(run.id)
+        found = mine.questions.run(run.id)
         assert found.rejected and found.rejected.note == "It is out of date."
         assert [each async for each in mine.resume(run.id)] == []
         with pytest.raises(UserError, match="rejected in review"):
@@ -200,14 +200,14 @@ async def test_a_person_may_say_that_much_depends_on_the_answer(stocked: Path):
 
 async def test_answers_from_a_marked_knowledge_base_wait_and_only_its_owner_marks_it(stocked: Path):
     with opened(stocked) as whole:
-        whole.mark_for_review("default", on=True)
+        whole.reviews.mark_base("default", on=True)
         with pytest.raises(UserError, match="not yours to change"):
-            whole.for_principal(ASKER).mark_for_review("default", on=False)
+            whole.for_principal(ASKER).reviews.mark_base("default", on=False)
         try:
             run = await asked(whole)
             assert run.held and run.held.reasons == ("it draws on a knowledge base whose answers are reviewed",)
         finally:
-            whole.mark_for_review("default", on=False)
+            whole.reviews.mark_base("default", on=False)
         assert (await asked(whole)).delivered
         with pytest.raises(Exception, match="no reviewer has approved"):
             records.append(whole.store, run.id, len(run.events), Answered(run.held.answer))
@@ -286,22 +286,22 @@ async def test_access_taken_away_between_looking_and_deciding_is_noticed_in_the_
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        tool_context, seen = bench(mine), ReviewService._draft
+        tool_context, seen = bench(mine), Reviews._draft
 
-        def looked(tool_context: ReviewService, review: reviews.Review) -> Any:
+        def looked(tool_context: Reviews, review: reviews.Review) -> Any:
             found = seen(tool_context, review)
             with mine.store.write() as connection:  # at that very moment
                 connection.exec_driver_sql("DELETE FROM grants WHERE name = 'user:reviewer'")
             return found
 
-        monkeypatch.setattr(ReviewService, "_draft", looked)
+        monkeypatch.setattr(Reviews, "_draft", looked)
         try:
             with pytest.raises(Missing):
                 tool_context.decide(run.id, Decision.approve, run.held.seal)
         finally:
             with opened(stocked) as whole:
                 grants.share(whole.store, whole.scope().bases[0], "user:reviewer")
-        assert mine.run(run.id).held is not None
+        assert mine.questions.run(run.id).held is not None
 
 
 @pytest.mark.parametrize("since", ["then", "now"])
@@ -331,13 +331,13 @@ async def test_without_named_reviewers_administrators_review_and_at_a_terminal_w
         with pytest.raises(Missing):
             bench(mine, REVIEWER).sheet(run.id)
         whole = mine.for_principal(LOCAL)
-        assert whole.reviews().sheet(run.id)
+        assert whole.reviews.sheet(run.id)
         members.add(mine.store, "editor")
         try:
             with pytest.raises(Missing):
-                whole.reviews().sheet(run.id)
+                whole.reviews.sheet(run.id)
         finally:
-            members.remove_member(mine.store, mine.cache, "editor")
+            members.remove_member(mine.store, mine.context.cache, "editor")
 
 
 async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stocked: Path):
@@ -345,13 +345,13 @@ async def test_whoever_takes_over_the_runs_of_somebody_is_the_one_who_asked(stoc
 
     with team(stocked, review_four_eyes=True, reviewers="user:second, user:reviewer") as mine:
         run = await asked(mine)
-        members.transfer_ownership(mine.store, mine.cache, "asker", "second")
+        members.transfer_ownership(mine.store, mine.context.cache, "asker", "second")
         try:
             with pytest.raises(UserError, match="somebody else has to look"):
                 bench(mine, SECOND).decide(run.id, Decision.approve, run.held.seal)  # pyright: ignore
             assert bench(mine).sheet(run.id).line.may_decide
         finally:
-            members.transfer_ownership(mine.store, mine.cache, "second", "asker")
+            members.transfer_ownership(mine.store, mine.context.cache, "second", "asker")
             with opened(stocked) as whole:
                 grants.share(whole.store, whole.scope().bases[0], "user:second")
 
@@ -386,18 +386,18 @@ async def test_of_two_reviewers_at_once_one_decides(stocked: Path, monkeypatch: 
     with team(stocked) as mine:
         run = await asked(mine)
         assert run.held
-        first, second, seen = bench(mine), bench(mine, SECOND), ReviewService._draft
+        first, second, seen = bench(mine), bench(mine, SECOND), Reviews._draft
 
-        def meanwhile(tool_context: ReviewService, review: reviews.Review) -> Any:
+        def meanwhile(tool_context: Reviews, review: reviews.Review) -> Any:
             found = seen(tool_context, review)
             if tool_context is second:
                 first.decide(run.id, Decision.approve, review.seal)
             return found
 
-        monkeypatch.setattr(ReviewService, "_draft", meanwhile)
+        monkeypatch.setattr(Reviews, "_draft", meanwhile)
         with pytest.raises(UserError, match="waits for a reviewer any more"):
             second.decide(run.id, Decision.reject, run.held.seal, "No.")
-        assert [each.by for each in mine.run(run.id).reviews] == ["reviewer"]
+        assert [each.by for each in mine.questions.run(run.id).reviews] == ["reviewer"]
 
 
 async def test_an_approval_that_has_lapsed_delivers_nothing_and_the_answer_waits_under_another_seal(stocked: Path):
@@ -424,9 +424,9 @@ async def test_a_process_that_dies_between_approval_and_delivery_leaves_a_run_th
         assert (run.id, "asker") in reviews.undelivered(mine.store)
     with team(stocked) as mine:  # another process
         assert (await carried(bench(mine), run.id)).delivered
-        told = mine.run(run.id)
+        told = mine.questions.run(run.id)
         assert [each async for each in mine.resume(run.id)] == []
-        assert mine.run(run.id) == told and sum(isinstance(each, Answered) for each in told.events) == 1
+        assert mine.questions.run(run.id) == told and sum(isinstance(each, Answered) for each in told.events) == 1
         assert (run.id, "asker") not in reviews.undelivered(mine.store)
 
 
@@ -462,7 +462,7 @@ async def test_an_edit_that_makes_no_sense_is_said(stocked: Path, decision: Deci
         run = await asked(mine)
         with pytest.raises(UserError, match=says):
             bench(mine).decide(run.id, decision, run.held.seal, edits=edits)  # pyright: ignore
-        assert mine.run(run.id).held
+        assert mine.questions.run(run.id).held
 
 
 async def test_decisions_are_kept_with_what_was_asked_and_what_would_have_been_said(stocked: Path):

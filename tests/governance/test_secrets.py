@@ -57,9 +57,9 @@ def test_an_endpoint_that_repeats_its_headers_leaves_no_key_in_any_record(opened
 
 def test_a_tool_or_an_error_that_repeats_a_key_leaves_none_in_any_record(opened: Workspace):
     at = door(opened, "http://127.0.0.1:9/v1")
-    run = at.record(Run(records.begin(at.store, "local"), ()), Asked("Why?", "local", "2026-01-01"))
-    run = at.record(run, ToolRan("c1", (), note=f"The key is {KEY}.", error=f"{KEY} was refused"))
-    run = at.record(run, Failed("ModelError", f"The proxy said {KEY}."))
+    run = at.questions.record(Run(records.begin(at.store, "local"), ()), Asked("Why?", "local", "2026-01-01"))
+    run = at.questions.record(run, ToolRan("c1", (), note=f"The key is {KEY}.", error=f"{KEY} was refused"))
+    run = at.questions.record(run, Failed("ModelError", f"The proxy said {KEY}."))
     assert KEY not in str(run.events) and "The key is …." in str(run.events)
     assert KEY not in recorded(at)
 

@@ -30,7 +30,7 @@ from assay.store.runs.visibility import ERASED
 from assay.store.schema import facts
 from assay.store.schema import reviews as waiting
 from assay.workspace.facade import Workspace
-from assay.workspace.review import ReviewService
+from assay.workspace.services.reviews import Reviews
 
 UNSIGNED = lambda _: ("", "")  # noqa: E731 - nothing was sealed before
 
@@ -66,8 +66,10 @@ def team(folder: Path, **flags: Any) -> Iterator[Workspace]:
         yield whole.for_principal(ASKER)
 
 
-def bench(workspace: Workspace) -> ReviewService:
-    return workspace.for_principal(REVIEWER).reviews(admin=False, principal_of=lambda run, asker: Principal(asker))
+def bench(workspace: Workspace) -> Reviews:
+    return workspace.for_principal(REVIEWER).reviews.acting(
+        admin=False, principal_of=lambda run, asker: Principal(asker)
+    )
 
 
 async def asked(workspace: Workspace) -> Run:
@@ -89,7 +91,7 @@ def states(workspace: Workspace, run: str) -> list[str]:
 
 async def erase(workspace: Workspace, name: str) -> None:
     owner = workspace.for_principal(LOCAL)
-    await owner.erase([each for each in owner.sources() if each.name == name], owner.scope())
+    await owner.records.erase([each for each in owner.documents.listing() if each.name == name], owner.scope())
 
 
 async def test_an_answer_that_waits_and_loses_a_document_waits_no_more_and_its_run_goes_on_without_it(folder: Path):
@@ -113,8 +115,8 @@ async def test_an_answer_that_waits_when_access_is_taken_away_is_held_anew_when_
     with team(folder) as seen:
         run = await asked(seen)
         owner = seen.for_principal(LOCAL)
-        (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
-        await owner.share_document(survey, "user:asker", False)
+        (survey,) = (each.id for each in owner.documents.listing() if each.name == "survey.txt")
+        await owner.people.share_document(survey, "user:asker", False)
         again = [now async for now, _ in seen.resume(run.id)][-1]
         assert again.held is not None and states(seen, run.id) == ["superseded", "waiting"]
         sheet = bench(seen).sheet(run.id)
@@ -130,10 +132,10 @@ async def test_a_follow_up_that_was_stopped_goes_on_without_what_was_taken_away_
         steps = seen.chat("And does the tower at Carrow Point lean?", first.asked.thread)
         run = await stopped_after(steps, ToolRan)
         owner = seen.for_principal(LOCAL)
-        (survey,) = (each.id for each in owner.sources() if each.name == "survey.txt")
-        await owner.share_document(survey, "user:asker", False)
+        (survey,) = (each.id for each in owner.documents.listing() if each.name == "survey.txt")
+        await owner.people.share_document(survey, "user:asker", False)
         done = [now async for now, _ in seen.resume(run)][-1]
-        assert done.answer is not None and seen.run(run).answer == done.answer
+        assert done.answer is not None and seen.questions.run(run).answer == done.answer
         assert [event.since for event in done.events if isinstance(event, Narrowed)] == [0]
 
 
@@ -160,9 +162,9 @@ async def test_what_a_reviewer_has_or_has_rejected_is_not_to_be_had_by_beginning
         place = held.kinds.index("AwaitingReview")
         bench(seen).decide(held.id, Decision.reject, held.held.seal, "not like this")
     with team(folder, review_always=False) as seen:
-        again = [now async for now, _ in seen.branch(seen.run(held.id), place)][-1]
+        again = [now async for now, _ in seen.questions.branch(seen.questions.run(held.id), place)][-1]
         assert again.held is not None and again.answer is None
-        assert seen.may_need_review(again.id)
+        assert seen.reviews.may_be_needed(again.id)
 
 
 async def test_what_a_person_decided_as_a_reviewer_is_under_no_name_when_they_are_erased(folder: Path):
@@ -174,7 +176,7 @@ async def test_what_a_person_decided_as_a_reviewer_is_under_no_name_when_they_ar
                 "INSERT INTO forecasts (run, kind, who, alike, foreseen, at) VALUES ('x', 'ask', 'reviewer', '', '{}', '')"
             )
             connection.exec_driver_sql("INSERT INTO members VALUES ('reviewer', '[]', 0, '', '')")
-        await seen.for_principal(LOCAL).erase_person("reviewer")
+        await seen.for_principal(LOCAL).records.erase_person("reviewer")
         with seen.store.read() as connection:
             rows = connection.exec_driver_sql("SELECT by, note, state FROM reviews").all()
             whose = connection.exec_driver_sql("SELECT who FROM forecasts WHERE run = 'x'").scalar()

@@ -26,7 +26,6 @@ from assay.serve.mcp_tools import ToolAccess
 from assay.serve.mcp_tools import ToolError as MCPError
 from assay.store.access import grants, offers
 from assay.store.runs import history
-from assay.workspace import share
 from assay.workspace.types import AskOptions
 
 LEFT_OUT = re.compile(
@@ -112,23 +111,23 @@ class Attack:
         some: list[Callable[[], Any]] = [
             lambda: seen.search(self.random.choice([QUESTION, word]), 20),
             lambda: seen.search(QUESTION, 20, SearchFilters(sources=(word,))),
-            lambda: [to_json(each) for each in seen.sources()],
-            lambda: seen.named(word, seen.scope()),
-            lambda: seen.document(document),
-            lambda: seen.original(Document(document, "", "", "0" * 64, "", "")),
-            lambda: seen.run(run),
-            lambda: seen.account(run),
-            lambda: seen.thread(thread),
+            lambda: [to_json(each) for each in seen.documents.listing()],
+            lambda: seen.documents.named(word, seen.scope()),
+            lambda: seen.documents.get(document),
+            lambda: seen.documents.original(Document(document, "", "", "0" * 64, "", "")),
+            lambda: seen.questions.run(run),
+            lambda: seen.syntheses.account(run),
+            lambda: seen.threads.get(thread),
             lambda: history.history(seen.store, "reader", seen.scope(), 50),
-            lambda: seen.document_access(document),
-            lambda: seen.base_access(name),
+            lambda: seen.people.document_access(document),
+            lambda: seen.people.base_access(name),
         ]
         await self.told("a function", self.random.choice(some), f"{word} {document} {run} {thread} {name}")
 
     async def tool(self) -> None:
         """What a model that obeys the attacker can call, with whatever arguments."""
         seen = self.made.as_(READER)
-        search_context = await seen.search_context(seen.scope())
+        search_context = await seen.context.search_context(seen.scope())
         tool_context = ToolContext(search_context, seen.scope, today="2026-03-01")
         name = self.random.choice(sorted(TOOLS))
         tool = TOOLS[name]
@@ -186,7 +185,7 @@ class Attack:
         self.made.set_access(document, name, may)
         if self.random.random() < 0.05:
             for base in self.made.as_(EDITOR).scope().bases:
-                await share.update_index(self.made.as_(EDITOR).context, base)
+                await self.made.as_(EDITOR).people.update_index(base)
 
     def held(self, what: str, told: str, given: str) -> None:
         """Nothing of what may not be read is in it, but for what the attacker has brought along."""

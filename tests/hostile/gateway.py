@@ -66,7 +66,7 @@ def prompts_of(server: ChatServer, role: str) -> list[str]:
 def told(run: Run, opened: Workspace) -> str:
     """The answer as a person reads it."""
     assert run.answer is not None
-    return as_text(run.answer, citations(run.answer, run.evidence, opened.document))
+    return as_text(run.answer, citations(run.answer, run.evidence, opened.documents.get))
 
 
 def searching(*queries: str) -> list[ScriptedCalls]:

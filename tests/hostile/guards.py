@@ -440,8 +440,8 @@ GUARDS = (
     ),
     Guard(
         "four eyes",
-        "workspace/review.py",
-        "return four_eyes and review.who == self.context.principal.id and review.state is not ReviewState.delivered",
+        "workspace/services/reviews.py",
+        "return four_eyes and review.who == self.principal.id and review.state is not ReviewState.delivered",
         "return False",
         f"{REVIEWING}::test_with_four_eyes_whoever_asked_decides_nothing_whether_it_was_set_then_or_is_set_now",
     ),
@@ -496,7 +496,7 @@ GUARDS = (
     ),
     Guard(
         "a restriction holds before the file is read",
-        "workspace/documents.py",
+        "workspace/services/documents.py",
         "    if only_for:\n",
         "    if False:\n",
         f"{RESTRICTED}::test_only_for_restricts_a_file_before_anybody_could_have_read_it",
@@ -617,21 +617,21 @@ GUARDS = (
     ),
     Guard(
         "system calls that are not listed are refused to a parser",
-        "ingest/sandbox/seccomp.py",
+        "ingest/sandbox/restrictions.py",
         "return [*steps, (RETURN, 0, 0, REFUSE)]",
         "return [*steps, (RETURN, 0, 0, ALLOW)]",
         f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
     ),
     Guard(
         "a parser opens no file in a way that changes it",
-        "ingest/sandbox/seccomp.py",
-        "os.O_CREAT | os.O_TRUNC | 0o20000000",
-        "os.O_CREAT",
+        "ingest/sandbox/restrictions.py",
+        "NOT_READING = WRITES | 0o20000000",
+        "NOT_READING = os.O_CREAT",
         f"{SANDBOX}::test_the_filter_allows_what_is_listed_and_nothing_else",
     ),
     Guard(
         "a parser signals and limits itself alone",
-        "ingest/sandbox/seccomp.py",
+        "ingest/sandbox/restrictions.py",
         "return _with_argument(call, place, allowed, REFUSE)",
         "return _with_argument(call, place, allowed, ALLOW)",
         f"{SANDBOX}::test_whatever_a_parser_that_was_taken_over_tries_is_refused",
@@ -652,14 +652,14 @@ GUARDS = (
     ),
     Guard(
         "a parser has no capabilities",
-        "ingest/sandbox/privileges.py",
+        "ingest/sandbox/restrictions.py",
         "    libc.capset(head, (ctypes.c_uint32 * 6)())",
         "    _ = head",
         f"{SANDBOX}::test_it_has_no_capabilities_and_a_user_namespace_of_its_own",
     ),
     Guard(
         "the OCR program reads no file but its libraries",
-        "ingest/sandbox/launch.py",
+        "ingest/sandbox/restrictions.py",
         "restrict_files(libc, readable, programs=True)",
         "pass",
         "tests/ingest/test_ocr.py::test_a_program_that_was_taken_over_reads_and_writes_nothing",
@@ -687,7 +687,7 @@ GUARDS = (
     ),
     Guard(
         "a missing guard is said",
-        "workspace/documents.py",
+        "workspace/services/documents.py",
         "(*report.warnings, *describe_missing(workers.missing_guards))",
         "report.warnings",
         f"{SANDBOX}::test_where_guards_are_missing_adding_says_so_once",
@@ -750,7 +750,7 @@ GUARDS = (
     ),
     Guard(
         "so many cells of a file are read and no more",
-        "ingest/formats/ooxml/xlsx.py",
+        "ingest/formats/xlsx.py",
         "if cells > out.limits.cells or out.limits.late:",
         "if False:",
         f"{PARTIAL}::test_of_a_table_with_too_many_cells_the_first_ones_are_read",
@@ -771,14 +771,14 @@ GUARDS = (
     ),
     Guard(
         "nothing is sent to a model's machine before somebody agrees to it",
-        "workspace/model_connection.py",
-        "if host not in agreed and not facts.agreed(context.store, host):",
+        "workspace/services/setup.py",
+        "if host not in agreed and not facts.agreed(self.store, host):",
         "if False:",
         f"{SETUP}::test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name",
     ),
     Guard(
         "a key stays with the address that it was given for",
-        "workspace/model_connection.py",
+        "workspace/services/setup.py",
         'else settings.llm_api_key if same else SecretStr("")',
         "else settings.llm_api_key",
         f"{SETUP}::test_a_key_never_follows_to_another_address",
@@ -793,8 +793,8 @@ GUARDS = (
     Guard(
         "only an administrator changes settings",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    change = server.workspace.change_settings\n",
-        "    change = server.workspace.change_settings\n",
+        "    require_administrator(who)\n    changed = await asyncio.to_thread(server.workspace.setup.change,",
+        "    changed = await asyncio.to_thread(server.workspace.setup.change,",
         "tests/serve/test_settings_routes.py::test_only_an_administrator_sees_and_changes_settings",
     ),
     Guard(
@@ -813,9 +813,9 @@ GUARDS = (
     ),
     Guard(
         "a shared thread is read with what its reader may read",
-        "workspace/shared_threads.py",
-        "    scope = context.scope()\n    texts",
-        "    scope = grants.scope_of(context.store, type(context.principal)(found.who))\n    texts",
+        "workspace/services/threads.py",
+        "        scope = self.context.scope()\n        texts",
+        "        scope = grants.scope_of(self.store, type(self.principal)(found.who))\n        texts",
         f"{FEEDBACK}::test_a_shared_thread_is_read_as_far_as_its_documents_may_be_read",
     ),
     Guard(

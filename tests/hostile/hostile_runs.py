@@ -22,7 +22,7 @@ from assay.models.capability import Capability
 from assay.store import facts
 from assay.store.runs import records
 from assay.workspace.facade import Workspace, open_workspace
-from assay.workspace.model_roles import PROBE
+from assay.workspace.services.models import PROBE
 from assay.workspace.types import AskOptions
 
 ABLE = Capability(tools=True, schema=True, json=True, window=8192)
@@ -133,7 +133,7 @@ def typed_end(ended: Ended) -> list[str]:
 
 def kept(ended: Ended, opened: Workspace) -> list[str]:
     """What was shown is what is on disk, to the last event; its chain is whole; each event can be read back."""
-    stored = opened.run(ended.run.id)
+    stored = opened.questions.run(ended.run.id)
     wrong = list(records.faults(opened.store, ended.run.id))
     wrong += [] if stored == ended.run else ["the record is not the run"]
     wrong += [
@@ -153,7 +153,7 @@ def sound(run: Run, opened: Workspace) -> list[str]:
     answer = run.answer
     if answer is None:
         return ["there is no answer"]
-    wrong = faults_of_answer(answer, run, opened.document)
+    wrong = faults_of_answer(answer, run, opened.documents.get)
     if strange := answer.cited_keys - {each.key for each in run.evidence}:
         wrong.append(f"it cites {sorted(strange)}, which is no evidence of this run")
     passed = {event.claim for event in of(run, Checked) if event.claim.verdict is Verdict.supported}
@@ -162,7 +162,7 @@ def sound(run: Run, opened: Workspace) -> list[str]:
     wrong += [f"evidence {each.key} was never found" for each in run.evidence if each.passage.id not in found]
     for claim in (*answer.claims, *answer.near):
         if quote := claim.quote:
-            source = opened.document(quote.doc_id)
+            source = opened.documents.get(quote.doc_id)
             if source is None or source.text[quote.start : quote.end] != quote.text:
                 wrong.append(f"“{quote.text}” does not stand in its document")
     return wrong

@@ -84,10 +84,10 @@ async def test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing
     grants.share(store, base, "user:reader")
     assert (await made.ask("DELETE", "/api/people/reader", "editor")).status_code == 204
     members.add(store, "reader")
-    assert made.as_(again).scope().bases == () and made.as_(again).sources() == []
+    assert made.as_(again).scope().bases == () and made.as_(again).documents.listing() == []
     assert records.listing(store, "reader") == [] and threads.listing(store, "reader") == []
     with pytest.raises(Missing):
-        made.as_(again).run(run)
+        made.as_(again).questions.run(run)
     with pytest.raises(Missing):
         threads.named(store, thread.id, "reader")
     (former,) = members.former_names(store, "reader")
@@ -99,8 +99,8 @@ async def test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing
 async def test_who_left_can_still_be_erased_by_the_name_they_had(made: World):
     store = made.workspace.store
     await asked(made.as_(READER))
-    members.remove_member(store, made.workspace.cache, "reader")
-    await made.workspace.erase_person("reader", with_documents=True)
+    members.remove_member(store, made.workspace.context.cache, "reader")
+    await made.workspace.records.erase_person("reader", with_documents=True)
     assert members.former_names(store, "reader") == []
     log = [event for _, event in records.workspace_log(store)]
     assert not any(isinstance(event, AccountChanged) and "reader" in f"{event.name} {event.detail}" for event in log)

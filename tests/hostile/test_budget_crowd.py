@@ -27,8 +27,8 @@ from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
 from assay.store.runs import budgets
 from assay.store.schema import spending
-from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.services.ask import run_context_for
 
 SOAK = bool(os.environ.get("ASSAY_SOAK"))
 RUNS = 200 if SOAK else 12  # whole ones, with a model
@@ -120,7 +120,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, endpoint: ChatServer) -> Pa
     place = tmp_path_factory.mktemp("crowd") / "workspace"
     with opened(place, endpoint) as workspace:
         files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in NOTES.items()]
-        asyncio.run(workspace.add_sources(files, reader=Plain()))
+        asyncio.run(workspace.documents.add_sources(files, reader=Plain()))
     return place
 
 

@@ -52,7 +52,7 @@ def opened(folder: Path) -> Workspace:
 
 def add(workspace: Workspace, **notes: str) -> Any:
     files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in notes.items()]
-    return asyncio.run(workspace.add_sources(files, reader=Plain()))
+    return asyncio.run(workspace.documents.add_sources(files, reader=Plain()))
 
 
 def asked(workspace: Workspace) -> Run:
@@ -99,7 +99,7 @@ def test_on_a_full_disk_every_command_says_so_reading_goes_on_and_nothing_is_los
         with pytest.raises(UserError, match="The disk is full"):
             add(workspace, long="word " * 40_000)
         assert len(asyncio.run(workspace.search("tower"))) == 4
-        cut = next(line for line in workspace_runs(workspace) if workspace.run(line).answer is None)
+        cut = next(line for line in workspace_runs(workspace) if workspace.questions.run(line).answer is None)
     with opened(folder) as workspace:  # there is space again
         assert verify(workspace.store, None).faults == ()
         steps = workspace.resume(cut)
@@ -109,7 +109,7 @@ def test_on_a_full_disk_every_command_says_so_reading_goes_on_and_nothing_is_los
 
         assert asyncio.run(last()).answer is not None
         assert add(workspace, long="word " * 40_000).readable == 1
-        assert len(workspace.sources()) == 5
+        assert len(workspace.documents.listing()) == 5
 
 
 def workspace_runs(workspace: Workspace) -> list[str]:
@@ -154,7 +154,7 @@ def test_a_backup_that_does_not_fit_leaves_nothing_and_is_one_line(
 
     monkeypatch.setattr(backup, "create_private", lambda path: Small(path, "xb"))
     with opened(folder) as workspace, pytest.raises(OSError) as caught:
-        workspace.backup(tmp_path / "all.tar.gz")
+        workspace.records.backup(tmp_path / "all.tar.gz")
     assert [path.name for path in tmp_path.iterdir()] == ["workspace"]
     with pytest.raises(SystemExit):
         commands._fail_for(caught.value)
@@ -179,7 +179,7 @@ def test_a_damaged_state_is_named_or_does_no_harm_and_never_breaks_down(folder: 
     try:
         with opened(folder) as workspace:
             assert asked(workspace).answer is not None
-            assert len(workspace.sources()) <= 4
+            assert len(workspace.documents.listing()) <= 4
     except (AssayError, BaseExceptionGroup) as error:
         assert "\n" not in str(error) and len(str(error)) < 400
 
@@ -194,7 +194,7 @@ def test_a_log_that_was_cut_off_costs_what_came_last_and_nothing_before(filled: 
     log = second / "state.db-wal"
     log.write_bytes(log.read_bytes()[: int(share * log.stat().st_size) + 13])
     with opened(second) as workspace:
-        assert len(workspace.sources()) == 4
+        assert len(workspace.documents.listing()) == 4
         assert [fault.what for fault in verify(workspace.store, None).faults] == []
         assert asked(workspace).answer is not None
 
@@ -212,11 +212,11 @@ def test_a_cache_that_is_damaged_is_made_again(folder: Path, rubbish: bytes | No
 def test_without_the_original_files_everything_but_their_bytes_is_there(folder: Path, tmp_path: Path):
     shutil.rmtree(folder / "originals")
     with opened(folder) as workspace:
-        document = workspace.document(workspace.sources()[0].id)
-        assert document is not None and workspace.original(document) is None
+        document = workspace.documents.get(workspace.documents.listing()[0].id)
+        assert document is not None and workspace.documents.original(document) is None
         assert asked(workspace).answer is not None
-        assert workspace.backup(tmp_path / "all.tar.gz")
-        assert len(asyncio.run(workspace.remove([document.uri]))) == 1
+        assert workspace.records.backup(tmp_path / "all.tar.gz")
+        assert len(asyncio.run(workspace.documents.remove([document.uri]))) == 1
 
 
 @pytest.mark.long
@@ -232,10 +232,10 @@ def test_an_index_with_a_damaged_file_is_named_with_its_remedy_or_answers_and_is
             asked(workspace)
         except StoreError as error:
             assert "assay reindex" in str(error)
-        asyncio.run(workspace.reindex())
+        asyncio.run(workspace.documents.reindex())
         run = asked(workspace)
         assert run.answer is not None and run.answer.claims
-        assert len(workspace.sources()) == 4
+        assert len(workspace.documents.listing()) == 4
 
 
 def packed(*members: tuple[tarfile.TarInfo, bytes]) -> Callable[[Path], Path]:

@@ -15,7 +15,7 @@ import pytest
 from assay.core.errors import UserError
 from assay.ingest.formats import archive
 from assay.ingest.formats.detect import read
-from assay.ingest.formats.html_depth import limit_depth
+from assay.ingest.formats.html_text import limit_depth
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status, Unreadable
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import find_sources

@@ -21,8 +21,8 @@ from assay.ingest.sources import SourceFile
 from assay.store import erasure
 from assay.store.access import grants, tokens
 from assay.store.runs import records
-from assay.workspace import erase
 from assay.workspace.facade import Workspace
+from assay.workspace.services import records as erasing
 from assay.workspace.types import AskOptions, ErasureReport
 
 MARK = "zqsecret"
@@ -79,8 +79,8 @@ def secrets(made: World) -> list[str]:
 
 async def erase_secrets(made: World) -> ErasureReport:
     seen = made.as_(EDITOR)
-    entries = [entry for entry in seen.sources() if entry.id in secrets(made)]
-    return await seen.erase(entries, seen.scope())
+    entries = [entry for entry in seen.documents.listing() if entry.id in secrets(made)]
+    return await seen.records.erase(entries, seen.scope())
 
 
 @pytest.mark.long
@@ -97,25 +97,25 @@ async def test_an_erased_document_is_in_no_file_and_every_chain_verifies(made: W
     assert not [path for path in (folder / "originals").rglob("*") if path.name in digests]
     whole(made.workspace)
     for run in runs[:2]:
-        assert made.as_(EDITOR if run == runs[0] else READER).run(run).withheld
+        assert made.as_(EDITOR if run == runs[0] else READER).questions.run(run).withheld
     assert not (folder / "state-version-4.bak").exists()
     with pytest.raises(Missing, match="was erased"):  # a follow-up is given the answer before it with its question
-        made.as_(READER).run(runs[-1])
+        made.as_(READER).questions.run(runs[-1])
     again = await asked(made.as_(READER))
-    assert made.as_(READER).run(again).answer is not None
+    assert made.as_(READER).questions.run(again).answer is not None
     assert left(folder, MARK) == []
 
 
 async def test_what_others_have_of_the_same_bytes_stays(made: World):
     words = SECRET["letter-{}.txt"].format("zqsecret1x")
     theirs = made.as_(READER)
-    await theirs.add_sources(
+    await theirs.documents.add_sources(
         [SourceFile(uri="notes/copy.txt", name="copy.txt", data=words.encode())], "own", reader=Plain()
     )
     await erase_secrets(made)
-    (copy,) = [entry for entry in theirs.sources(["own"]) if entry.name == "copy.txt"]
-    document = theirs.document(copy.id)
-    assert document is not None and document.text == words and theirs.original(document) == words.encode()
+    (copy,) = [entry for entry in theirs.documents.listing(["own"]) if entry.name == "copy.txt"]
+    document = theirs.documents.get(copy.id)
+    assert document is not None and document.text == words and theirs.documents.original(document) == words.encode()
 
 
 @pytest.mark.long
@@ -123,12 +123,12 @@ async def test_removing_a_document_a_base_or_over_http_erases_as_much(made: Worl
     folder = made.workspace.path
     first, second = secrets(made)
     await used(made)
-    await made.as_(EDITOR).remove([first])
+    await made.as_(EDITOR).documents.remove([first])
     assert left(folder, "zqsecret0x") == []
     told = await made.ask("POST", f"/api/documents/{second}/erase", "editor")
     assert told.status_code == 200 and told.json()["records"] >= 0 and told.json()["backups"] == []
     assert left(folder, "zqsecret0x", "zqsecret1x") == []
-    await made.as_(EDITOR).delete_base("private")
+    await made.as_(EDITOR).records.erase_base("private")
     assert left(folder, "zqprivate", *WORDS) == []
     whole(made.workspace)
 
@@ -148,12 +148,12 @@ async def test_an_erasure_that_was_cut_off_is_finished_when_the_workspace_is_nex
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(erase, at, killed)
+        patched.setattr(erasing if at == "flush" else erasing.Records, at, killed)
         with pytest.raises(KeyboardInterrupt):
             await erase_secrets(made)
     assert left(made.workspace.path, MARK), "it was cut off before the end"
     made.workspace.store.engine.dispose()
-    made.workspace.cache.dispose()
+    made.workspace.context.cache.dispose()
     with opened(made.workspace.path) as again:
         assert not erasure.is_unfinished(again.store)
         again.store.engine.dispose()
@@ -169,8 +169,8 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
     tokens.new_key(made.workspace.store, "reader", "zqlabel")
     assert left(folder, "zqquestion", "zqlabel", "zqown")
     with pytest.raises(UserError, match="owns documents"):
-        await made.workspace.erase_person("reader")
-    gone = await made.workspace.erase_person("reader", with_documents=True)
+        await made.workspace.records.erase_person("reader")
+    gone = await made.workspace.records.erase_person("reader", with_documents=True)
     assert gone.whole and gone.records
     assert left(folder, "zqquestion", "zqlabel", "zqown") == []
     whole(made.workspace)
@@ -179,7 +179,7 @@ async def test_what_is_left_of_a_person_has_no_words_and_no_name(made: World):
         assert not state.execute(f"SELECT 1 FROM {table} WHERE {column} = 'reader'").fetchall(), table
     assert not state.execute("SELECT 1 FROM members WHERE name = 'reader'").fetchall()
     with pytest.raises(Missing):
-        await made.workspace.erase_person("reader")
+        await made.workspace.records.erase_person("reader")
     assert (await made.ask("GET", "/api/me")).status_code == 401
 
 
@@ -196,7 +196,7 @@ async def test_words_that_come_back_after_their_document_was_erased_are_never_wr
     records.append(store, run, 4, replace(late, text="This was asked without it."))
     other = records.begin(store, "reader")
     records.append(store, other, 0, replace(late, text="zqsecret1x, by somebody who had it at hand", documents=(gone,)))
-    assert erase.flush(store.engine) and left(made.workspace.path, MARK) == []
+    assert erasing.flush(store.engine) and left(made.workspace.path, MARK) == []
     whole(made.workspace)
-    kinds = [type(event).__name__ for event in made.as_(READER).run(run).events]
+    kinds = [type(event).__name__ for event in made.as_(READER).questions.run(run).events]
     assert kinds == ["Asked", "Withheld", "Withheld", "Narrowed", "ModelReplied"]

@@ -86,8 +86,8 @@ async def test_what_is_erased_rightly_after_it_was_signed_verifies_at_once_and_l
     run = await asked(made.as_(EDITOR))
     seal(audit)
     base = next(base for base in made.as_(EDITOR).scope().bases if base.name == "shared")
-    entries = made.as_(EDITOR).sources(["shared"])
-    await made.as_(EDITOR).erase(entries[:1], made.as_(EDITOR).scope([base.name]))
+    entries = made.as_(EDITOR).documents.listing(["shared"])
+    await made.as_(EDITOR).records.erase(entries[:1], made.as_(EDITOR).scope([base.name]))
     found = verify(made.workspace.store, audit.witness_file)
     assert found.whole and found.erased and found.since
     seal(audit)
@@ -105,7 +105,7 @@ async def test_a_run_that_is_listed_as_somebody_elses_is_a_fault_unless_it_was_h
     with store.write() as connection:
         connection.exec_driver_sql("UPDATE runs SET who = 'reader' WHERE id = ?", (run,))
     assert verify(store, None).whole
-    members.transfer_ownership(store, made.workspace.cache, "reader", "editor")
+    members.transfer_ownership(store, made.workspace.context.cache, "reader", "editor")
     assert verify(store, None).whole and not list(records.faults(store, run))
 
 

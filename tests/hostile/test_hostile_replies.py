@@ -81,7 +81,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workspace
         other = opened.for_principal(Principal("other"))
         other.embedder = opened.embedder
         asyncio.run(other.add([folder / "theirs"], base="theirs"))
-        (entry,) = other.sources()
+        (entry,) = other.documents.listing()
         yield opened, entry.id
 
 
@@ -282,7 +282,7 @@ class Spy:
 async def test_an_index_is_never_asked_for_more_than_the_person_may_read(shared: tuple[Workspace, str]):
     opened, _ = shared
     scope = opened.scope()
-    search_context = await opened.search_context(scope)
+    search_context = await opened.context.search_context(scope)
     spies = {base: Spy(index) for base, index in search_context.indexes.items()}
     assert await retrieve(replace(search_context, indexes=spies), "Varn dam", 3, scope)
     asked_for = [where for spy in spies.values() for where in spy.asked]

@@ -262,7 +262,7 @@ async def test_a_document_reaches_the_route_and_the_first_plan_with_its_name_alo
     before = [each for each in server.requests if role_of(each)[0] in ("route", "plan")][:2]
     assert [role_of(each)[0] for each in before] == ["route", "plan"]
     assert not any(passages_in(text_of(each)) for each in before)
-    bodies = [document.text for entry in poisoned.sources() if (document := poisoned.document(entry.id))]
+    bodies = [document.text for entry in poisoned.documents.listing() if (document := poisoned.documents.get(entry.id))]
     assert bodies and not any(
         line in text_of(each) for each in before for body in bodies for line in body.splitlines() if line
     )

@@ -218,9 +218,9 @@ async def test_in_every_prompt_whatever_nobody_vouches_for_stands_between_marks(
                         turn = [run async for run, _ in workspace.chat(said, thread, AskOptions(mode=Mode.quick))][-1]
                         thread = turn.asked.thread
                 else:
-                    documents = [entry.id for entry in workspace.sources()]
+                    documents = [entry.id for entry in workspace.documents.listing()]
                     wish = SynthesisRequest(reranker="none", questions=3, audiences=("plain",), today="2026-01-02")
-                    _ = [each async for each in workspace.synthesise(documents, wish)]
+                    _ = [each async for each in workspace.syntheses.begin(documents, wish)]
             assert not loose(server.requests), "\n".join(loose(server.requests))
             assert any(SIGN in text_of(each) for each in server.requests)
             seen |= {role_of(each)[1] or role_of(each)[0] for each in server.requests} - {""}

@@ -39,7 +39,7 @@ def everything() -> list[Used]:
 
 def test_every_pattern_is_looked_at(everything: list[Used]):
     assert len(everything) > 300
-    assert {"assay.language.sentences._END", "assay.ingest.metadata.document_date.LABELLED"} <= {
+    assert {"assay.language.sentences._END", "assay.ingest.metadata.dates.LABELLED"} <= {
         used.where for used in everything
     }
 

@@ -26,7 +26,7 @@ def _quick() -> Iterator[None]:
 
 
 def seen(workspace: Workspace, who: str) -> set[str]:
-    return {entry.name for entry in workspace.for_principal(Principal(who)).sources()}
+    return {entry.name for entry in workspace.for_principal(Principal(who)).documents.listing()}
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ async def archive(tmp_path: Path) -> tuple[Path, str, str]:
         key = tokens.new_key(workspace.store, "reader")
         session, _ = tokens.begin_session(workspace.store, "reader", 3600)
         grants.share(workspace.store, workspace.scope().bases[0], "user:reader")
-        (secret,) = workspace.named("secret.txt", workspace.scope())
-        await workspace.share_document(secret.id, "user:reader", False)
-        workspace.backup(tmp_path / "all.tar.gz")
+        (secret,) = workspace.documents.named("secret.txt", workspace.scope())
+        await workspace.people.share_document(secret.id, "user:reader", False)
+        workspace.records.backup(tmp_path / "all.tar.gz")
         members.set_password(workspace.store, "reader", "another one, later")
     return tmp_path / "all.tar.gz", key, session
 

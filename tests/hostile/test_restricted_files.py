@@ -37,11 +37,11 @@ def opened(tmp_path: Path) -> Iterator[Workspace]:
 
 
 async def sync(opened: Workspace, files: Path) -> None:
-    await opened.sync(files)
+    await opened.documents.sync(files)
 
 
 def seen(opened: Workspace, who: Principal = READER) -> set[str]:
-    return {entry.name for entry in opened.for_principal(who).sources()}
+    return {entry.name for entry in opened.for_principal(who).documents.listing()}
 
 
 async def found(opened: Workspace, words: str, who: Principal = READER) -> bool:
@@ -53,8 +53,8 @@ async def restricted(opened: Workspace, files: Path) -> None:
     await sync(opened, files)
     base = opened.scope().named(DEFAULT_BASE)
     grants.share(opened.store, base, "user:reader")
-    (secret,) = opened.named("secret.txt", opened.scope())
-    await opened.share_document(secret.id, "user:reader", False)
+    (secret,) = opened.documents.named("secret.txt", opened.scope())
+    await opened.people.share_document(secret.id, "user:reader", False)
     assert seen(opened) == {"open.txt"}
 
 
@@ -64,10 +64,10 @@ async def test_a_restricted_file_that_was_missing_at_one_sync_is_still_restricte
     await restricted(opened, files)
     (files / "secret.txt").unlink()
     await sync(opened, files)
-    assert {entry.name for entry in opened.sources()} == {"open.txt"}
+    assert {entry.name for entry in opened.documents.listing()} == {"open.txt"}
     (files / "secret.txt").write_text(SECRET)
     await sync(opened, files)
-    assert {entry.name for entry in opened.sources()} == {"open.txt", "secret.txt"}
+    assert {entry.name for entry in opened.documents.listing()} == {"open.txt", "secret.txt"}
     assert seen(opened) == {"open.txt"} and not await found(opened, "eleven crowns")
     assert await found(opened, "eleven crowns", LOCAL)
 
@@ -78,13 +78,13 @@ async def test_a_restricted_file_that_comes_back_under_another_name_is_still_res
     (files / "secret.txt").unlink()
     await sync(opened, files)
     (files / "copy.txt").write_text(SECRET)
-    report, _ = await opened.sync(files)
+    report, _ = await opened.documents.sync(files)
     assert seen(opened) == {"open.txt"} and not await found(opened, "eleven crowns")
     assert await found(opened, "eleven crowns", LOCAL)
     (told,) = [each.why for each in report.files if each.path.endswith("copy.txt")]
     assert "Only those on its access list may read it" in told
-    (copy,) = opened.named("copy.txt", opened.scope())
-    await opened.reset_document_access(copy.id)
+    (copy,) = opened.documents.named("copy.txt", opened.scope())
+    await opened.people.reset_document_access(copy.id)
     assert seen(opened) == {"open.txt", "copy.txt"}, "the owner decides"
     (files / "copy.txt").write_text(SECRET + "More.\n")
     await sync(opened, files)
@@ -113,10 +113,10 @@ async def test_a_file_that_is_renamed_over_a_restricted_one_takes_over_its_list_
     await restricted(opened, files)
     (files / "open.txt").rename(files / "secret.txt")
     await sync(opened, files)
-    assert {entry.name for entry in opened.sources()} == {"secret.txt"} and seen(opened) == set()
+    assert {entry.name for entry in opened.documents.listing()} == {"secret.txt"} and seen(opened) == set()
     (files / "secret.txt").write_text(SECRET + "And paid monthly.\n")
     await sync(opened, files)
-    assert {entry.name for entry in opened.sources()} == {"secret.txt"}
+    assert {entry.name for entry in opened.documents.listing()} == {"secret.txt"}
     assert seen(opened) == set() and not await found(opened, "eleven crowns")
 
 
@@ -125,11 +125,11 @@ async def test_a_restricted_file_keeps_its_list_wherever_it_is_moved_and_its_old
 ):
     await restricted(opened, files)
     (files / "secret.txt").rename(files / "harmless.txt")
-    report, _ = await opened.sync(files)
+    report, _ = await opened.documents.sync(files)
     assert any("Only those on its access list" in file.why for file in report.files)
     assert seen(opened) == {"open.txt"} and not await found(opened, "eleven crowns")
-    (moved,) = opened.named("harmless.txt", opened.scope())
-    await opened.share_document(moved.id, "user:reader", True)
+    (moved,) = opened.documents.named("harmless.txt", opened.scope())
+    await opened.people.share_document(moved.id, "user:reader", True)
     (files / "secret.txt").write_text("Another secret of the keeper.\n")
     await sync(opened, files)
     assert seen(opened) == {"open.txt", "harmless.txt"}, "two lists: the one at the old place was not widened"
@@ -141,14 +141,14 @@ async def test_of_two_restricted_files_the_one_that_is_moved_over_the_other_is_r
     await restricted(opened, files)
     base = opened.scope().named(DEFAULT_BASE)
     grants.share(opened.store, base, "user:friend")
-    (secret,) = opened.named("secret.txt", opened.scope())
-    (other,) = opened.named("open.txt", opened.scope())
-    await opened.share_document(secret.id, "user:friend", True)
-    await opened.share_document(other.id, "user:friend", False)
+    (secret,) = opened.documents.named("secret.txt", opened.scope())
+    (other,) = opened.documents.named("open.txt", opened.scope())
+    await opened.people.share_document(secret.id, "user:friend", True)
+    await opened.people.share_document(other.id, "user:friend", False)
     assert seen(opened) == {"open.txt"} and seen(opened, FRIEND) == {"secret.txt"}
     (files / "secret.txt").rename(files / "open.txt")
     await sync(opened, files)
-    assert {entry.name for entry in opened.sources()} == {"open.txt"}
+    assert {entry.name for entry in opened.documents.listing()} == {"open.txt"}
     assert seen(opened) == set() and seen(opened, FRIEND) == set()
 
 
@@ -162,7 +162,7 @@ async def test_only_for_restricts_a_file_before_anybody_could_have_read_it(opene
             assert document_access.label_at(opened.store, base, str((files / name).resolve())) != base.id
             return await super().read(data, name)
 
-    await opened.add_sources(find_sources([files / "secret.txt"]), only_for=["user:friend"], reader=Looking())
+    await opened.documents.add_sources(find_sources([files / "secret.txt"]), only_for=["user:friend"], reader=Looking())
     await opened.add([files / "open.txt"])
     assert seen(opened) == {"open.txt"} and seen(opened, FRIEND) == {"secret.txt"}
     (files / "secret.txt").write_text("A new version.\n")
@@ -185,7 +185,7 @@ async def test_who_restricts_a_copy_of_what_others_may_read_is_told_that_it_chan
 
 async def test_a_deleted_base_leaves_no_list_behind(opened: Workspace, files: Path):
     await restricted(opened, files)
-    await opened.delete_base(DEFAULT_BASE)
+    await opened.records.erase_base(DEFAULT_BASE)
     with opened.store.read() as connection:
         assert not connection.exec_driver_sql("SELECT * FROM lists").all()
         assert not connection.exec_driver_sql("SELECT * FROM grants").all()

@@ -49,7 +49,7 @@ async def test_iteration_cap_without_enough_evidence_gives_the_best_answer_marke
     assert run.answer and run.answer.claims and run.answer.outcome is Outcome.partial
     assert run.answer.stopped == StopReason.rounds
     assert "Incomplete evidence" in told(run, filled)
-    stored = filled.run(run.id)  # what a reviewer finds
+    stored = filled.questions.run(run.id)  # what a reviewer finds
     assert stored.answer and stored.answer.outcome is Outcome.partial and stored.judged and stored.judged.missing
 
 

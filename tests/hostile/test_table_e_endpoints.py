@@ -36,9 +36,9 @@ from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.store.database import Store
 from assay.store.runs import budgets
-from assay.workspace import ask
 from assay.workspace.context import WorkspaceContext
 from assay.workspace.facade import Workspace
+from assay.workspace.services import ask
 
 # --- endpoints and processes ----------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ async def begun(opened: Workspace, question: str, length: int, monkeypatch: pyte
         patched.setattr(ask, "record", until_it_dies)
         patched.setattr(Store, "one_transaction", flushed_and_dies)
         await asked(opened, question)
-    return opened.run(on_disk[0])
+    return opened.questions.run(on_disk[0])
 
 
 ASKING = """
@@ -204,7 +204,7 @@ def test_a_process_killed_with_a_call_in_flight_is_resumed_and_the_call_is_repea
             child.kill()
             printed, _ = child.communicate()
         assert server.fault_count, "it never came to write"
-        run = filled.run(printed.split()[-1])
+        run = filled.questions.run(printed.split()[-1])
         assert run.answer is None and run.evidence and not run.failed
         before, server.fault = server.counts.copy(), None
         again = asyncio.run(resumed(place, run))

@@ -20,7 +20,7 @@ from assay.serve.frames import EventFrame, stored_frames
 from assay.serve.live import ActiveRun
 from assay.store.access import grants, members, offers
 from assay.store.runs import history, records
-from assay.workspace import erase, share
+from assay.workspace.services.records import flush
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def take(made: World, *words: str) -> None:
 def shown(made: World, run: str) -> str:
     """Everything that a run says to its person, as text."""
     seen = made.as_(READER)
-    return dumps([to_json(event) for event in seen.run(run).events])
+    return dumps([to_json(event) for event in seen.questions.run(run).events])
 
 
 async def everywhere(made: World, run: str, thread: str = "") -> str:
@@ -69,7 +69,7 @@ async def test_an_old_run_shows_nothing_from_the_first_mention_on_of_a_document_
     take(made, "secret")
     told = await everywhere(made, run)
     assert not [mark for mark in marks(made, "secret") if mark in told]
-    now = made.as_(READER).run(run)
+    now = made.as_(READER).questions.run(run)
     assert now.delivered and now.answer is None and now.withheld
     whole = (await made.ask("GET", f"/api/runs/{run}")).json()
     assert whole["state"] == "delivered" and whole["answer"] is None and "withheld" in whole["withheld"]
@@ -99,20 +99,20 @@ async def test_a_follow_up_knows_nothing_of_an_earlier_answer_that_is_withheld(m
     for question in (QUESTION, "And who keeps it?"):
         async for run, _ in seen.chat(question, thread, _by_rule()):
             thread = run.asked.thread
-    second = seen.thread(thread)[1][-1]
+    second = seen.threads.get(thread)[1][-1]
     told_of = second.asked.history[0]
-    first = seen.run(told_of.run)
+    first = seen.questions.run(told_of.run)
     unsaid = {found.passage.doc_id for found in first.found} - set(told_of.documents)
     assert told_of.answer and unsaid, "it was found in the first turn, and is not cited there"
     for document in unsaid:
         if "own" not in made.marks[document]:
             made.set_access(document, "user:reader", False)
-    assert seen.run(second.id).asked.history[0].answer == "(withheld)"
-    assert all(isinstance(event, Withheld) for event in seen.run(second.id).events[1:])
+    assert seen.questions.run(second.id).asked.history[0].answer == "(withheld)"
+    assert all(isinstance(event, Withheld) for event in seen.questions.run(second.id).events[1:])
     take(made, "secret")
     told = await everywhere(made, second.id, thread)
     assert not [mark for mark in marks(made, "secret") if mark in told]
-    now = seen.run(second.id)
+    now = seen.questions.run(second.id)
     assert now.asked.history[0].answer == "(withheld)" and not now.asked.history[0].documents
     async for run, _ in seen.chat("Since when?", thread, _by_rule()):
         assert not [mark for mark in marks(made, "secret") if mark in dumps(to_json(run.asked))]
@@ -149,7 +149,7 @@ async def test_a_run_under_way_goes_on_without_what_is_taken_away_whenever_that_
         if not lost:
             break
         # What a step had begun with may still be put on record; the person sees none of it, and nothing after the next step.
-        now = made.as_(READER).run(run)
+        now = made.as_(READER).questions.run(run)
         assert not [mark for mark in secret if mark in await everywhere(made, run)], place
         assert now.delivered, place
         if any(isinstance(event, Narrowed) for event in now.events):
@@ -169,15 +169,15 @@ async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_r
     gone = next(document for document, mark in made.marks.items() if mark == "zqsecret0x")
 
     async def lose() -> None:
-        await seen.erase(seen.named(gone, seen.scope()), seen.scope(["shared"]))
+        await seen.records.erase(seen.documents.named(gone, seen.scope()), seen.scope(["shared"]))
 
     run, _, lost = await carried(made, 6, lose)
     assert lost
-    now = made.as_(READER).run(run)
+    now = made.as_(READER).questions.run(run)
     assert now.answer is not None and [event for event in now.events if isinstance(event, Narrowed)]
     assert isinstance(now.events[-1], Answered)
     assert list(records.faults(made.workspace.store, run)) == []
-    erase.flush(made.workspace.store.engine)
+    flush(made.workspace.store.engine)
     for path in made.workspace.path.rglob("*"):
         assert not path.is_file() or b"zqsecret0x" not in path.read_bytes(), path
 
@@ -185,7 +185,7 @@ async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_r
 async def test_what_is_at_hand_for_a_watcher_is_held_against_what_they_may_read(made: World):
     run = await asked(made.as_(READER))
     live, seen, secret = made.server.live, made.as_(READER), marks(made, "secret")
-    own = ActiveRun(run, "reader", seen.run(run))  # as if it were under way, with its events in memory
+    own = ActiveRun(run, "reader", seen.questions.run(run))  # as if it were under way, with its events in memory
     own.frames.extend(stored_frames(seen, run, -1))
     assert any(mark in frame.body for frame in own.frames for mark in secret)
     live._under[run] = own
@@ -217,7 +217,7 @@ async def test_an_index_that_has_not_heard_of_a_change_hides_and_never_shows(mad
     assert secret not in await found(READER)
     assert await found(guest) == set(), "it was given, and the index does not know yet"
     for base in made.as_(EDITOR).scope().bases:
-        assert await share.update_index(made.as_(EDITOR).context, base)
+        assert await made.as_(EDITOR).people.update_index(base)
     assert await found(guest) == {secret} and secret not in await found(READER)
 
 
@@ -231,8 +231,8 @@ async def test_a_run_of_somebody_who_was_removed_stops(made: World):
                 await asyncio.sleep(0.005)
 
     run = await made.server.live.begin(made.as_(READER), slowly())
-    _, former = members.remove_member(made.workspace.store, made.workspace.cache, "reader")
+    _, former = members.remove_member(made.workspace.store, made.workspace.context.cache, "reader")
     gate.set()
     await made.rest()
-    last = made.workspace.for_principal(Principal(former)).run(run.id).events[-1]
+    last = made.workspace.for_principal(Principal(former)).questions.run(run.id).events[-1]
     assert isinstance(last, Failed) and last.error == "removed"

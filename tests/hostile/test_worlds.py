@@ -71,7 +71,7 @@ class Other:
     async def empties(self, seen: Any) -> None:
         own = [base for base in seen.scope().bases if base.owner == seen.principal.id and base.name not in KEPT]
         if own:
-            await seen.delete_base(self.random.choice(own).name)
+            await seen.records.erase_base(self.random.choice(own).name)
 
 
 KEPT = ("shared", "private")

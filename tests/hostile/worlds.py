@@ -92,8 +92,8 @@ class World:
         files = [SourceFile(uri=f"notes/{name}", name=name, data=words.encode()) for name, words in marked.items()]
         self.clock.seconds += 1
         seen = self.as_(who)
-        await seen.add_sources(files, base, reader=Plain())
-        found = {entry.name: entry.id for entry in seen.sources([base])}
+        await seen.documents.add_sources(files, base, reader=Plain())
+        found = {entry.name: entry.id for entry in seen.documents.listing([base])}
         made = {found[name.format(mark)]: mark for name, _, mark in _marked(texts, tag)}
         self.marks |= made
         return list(made)

@@ -63,7 +63,7 @@ async def test_a_search_reads_the_text_of_what_it_returns_and_no_other(tmp_path:
     files = [SourceFile(f"{n}.txt", f"{n}.txt", data=f"Valve {n} opens in the morning.".encode()) for n in range(40)]
     with open_workspace(tmp_path / "w", create=True) as workspace:
         workspace.embedder = WordEmbedder()
-        await workspace.add_sources(files)
+        await workspace.documents.add_sources(files)
         found = await workspace.search("valve 7 opens", 3)
         assert len(found) == len(read) == 3
         assert {each.passage.text.encode() for each in found} == {payload.split(b"\n", 2)[2] for payload in read}

@@ -53,7 +53,7 @@ def files(**changed: str) -> list[SourceFile]:
 async def opened(tmp_path: Path) -> Workspace:
     made = open_workspace(tmp_path / "workspace", create=True)
     made.embedder = WordEmbedder()
-    await made.add_sources(files(), reader=Dated())
+    await made.documents.add_sources(files(), reader=Dated())
     return made
 
 
@@ -64,7 +64,7 @@ def _closed(opened: Workspace) -> Iterator[None]:
 
 
 def entry(opened: Workspace, name: str) -> Entry:
-    return next(each for each in opened.sources() if each.name == name and each.state != "unreadable")
+    return next(each for each in opened.documents.listing() if each.name == name and each.state != "unreadable")
 
 
 async def found(opened: Workspace, where: SearchFilters | None = None, who: Principal | None = None) -> set[str]:
@@ -74,7 +74,7 @@ async def found(opened: Workspace, where: SearchFilters | None = None, who: Prin
 
 async def share_all_but_the_lamp(opened: Workspace) -> None:
     grants.share(opened.store, opened.scope().named(DEFAULT_BASE), "user:reader")
-    await opened.share_document(entry(opened, "lamp.txt").id, "user:reader", False)
+    await opened.people.share_document(entry(opened, "lamp.txt").id, "user:reader", False)
 
 
 # --- off and on -----------------------------------------------------------------------------------------------------
@@ -82,16 +82,16 @@ async def share_all_but_the_lamp(opened: Workspace) -> None:
 
 async def test_a_document_that_is_off_is_not_found_and_comes_back_when_it_is_on(opened: Workspace):
     lamp = entry(opened, "lamp.txt").id
-    opened.mark_document(lamp, off=True)
+    opened.documents.mark(lamp, off=True)
     assert await found(opened) == {"keeper.txt", "boat.txt"}
-    assert entry(opened, "lamp.txt").standing == "off" and opened.is_off(lamp)
-    opened.mark_document(lamp, off=False)
+    assert entry(opened, "lamp.txt").standing == "off" and opened.documents.is_off(lamp)
+    opened.documents.mark(lamp, off=False)
     assert await found(opened) == set(TEXTS)
 
 
 async def test_a_document_that_is_off_is_not_listed_to_the_agent_and_not_quoted(opened: Workspace):
     lamp = entry(opened, "lamp.txt").id
-    opened.mark_document(lamp, off=True)
+    opened.documents.mark(lamp, off=True)
     scope = opened.scope()
     assert lamp not in {each.id for each in documents.listing(opened.store, scope)}
     assert not documents.entries(opened.store, [lamp], scope) and not documents.titles(opened.store, [lamp], scope)
@@ -100,23 +100,23 @@ async def test_a_document_that_is_off_is_not_listed_to_the_agent_and_not_quoted(
     run = [run async for run, _ in opened.ask("What is painted red at Carrow Point?", how)][-1]
     assert lamp not in {each.passage.doc_id for each in run.found} and lamp not in str(run.answer)
     with pytest.raises(UserError):
-        _ = [run async for run, _ in opened.synthesise([lamp], SynthesisRequest(model=False))]
+        _ = [run async for run, _ in opened.syntheses.begin([lamp], SynthesisRequest(model=False))]
 
 
 async def test_old_answers_still_show_what_they_cite_of_a_document_that_is_off(opened: Workspace):
     run = [run async for run, _ in opened.ask("What is painted red at Carrow Point?", AskOptions(model=False))][-1]
-    opened.mark_document(entry(opened, "lamp.txt").id, off=True)
-    assert opened.run(run.id).answer == run.answer and opened.run(run.id).evidence
+    opened.documents.mark(entry(opened, "lamp.txt").id, off=True)
+    assert opened.questions.run(run.id).answer == run.answer and opened.questions.run(run.id).evidence
 
 
 async def test_a_document_stays_off_and_tagged_when_its_file_is_added_again_changed_or_not(opened: Workspace):
     lamp = entry(opened, "lamp.txt").id
-    opened.mark_document(lamp, off=True, tags=["red"])
-    same = await opened.add_sources(files(), reader=Dated())
+    opened.documents.mark(lamp, off=True, tags=["red"])
+    same = await opened.documents.add_sources(files(), reader=Dated())
     report = next(each for each in same.files if "lamp" in each.path)
     assert report.outcome == "unchanged" and "switched off" in report.why
     assert entry(opened, "lamp.txt").id == lamp and entry(opened, "lamp.txt").off
-    other = await opened.add_sources(files(lamp="The lamp room of Carrow Point is white."), reader=Dated())
+    other = await opened.documents.add_sources(files(lamp="The lamp room of Carrow Point is white."), reader=Dated())
     assert "switched off" in next(each for each in other.files if "lamp" in each.path).why
     after = entry(opened, "lamp.txt")
     assert after.id != lamp and after.off and after.tags == ("red",)
@@ -124,15 +124,15 @@ async def test_a_document_stays_off_and_tagged_when_its_file_is_added_again_chan
 
 
 async def test_a_document_stays_off_when_its_base_is_indexed_anew(opened: Workspace):
-    opened.mark_document(entry(opened, "lamp.txt").id, off=True)
-    await opened.reindex()
+    opened.documents.mark(entry(opened, "lamp.txt").id, off=True)
+    await opened.documents.reindex()
     assert await found(opened) == {"keeper.txt", "boat.txt"}
-    opened.mark_document(entry(opened, "lamp.txt").id, off=False)
+    opened.documents.mark(entry(opened, "lamp.txt").id, off=False)
     assert await found(opened) == set(TEXTS)
 
 
 async def test_counts_tell_documents_that_are_off_apart(opened: Workspace):
-    opened.mark_document(entry(opened, "lamp.txt").id, off=True)
+    opened.documents.mark(entry(opened, "lamp.txt").id, off=True)
     (counted,) = document_list.counts(opened.store, opened.scope()).values()
     assert (counted.ready, counted.off, counted.passages) == (2, 1, 2)
     ready, off = (document_list.page(opened.store, opened.scope(), (state,)) for state in ("ready", "off"))
@@ -142,20 +142,20 @@ async def test_counts_tell_documents_that_are_off_apart(opened: Workspace):
 
 async def test_switching_one_document_off_and_another_on_changes_the_state_of_the_search(opened: Workspace):
     lamp, boat = entry(opened, "lamp.txt").id, entry(opened, "boat.txt").id
-    opened.mark_document(boat, off=True)
+    opened.documents.mark(boat, off=True)
     before = documents.state_of(opened.store, opened.scope())
-    opened.mark_document(boat, off=False)
-    opened.mark_document(lamp, off=True)
+    opened.documents.mark(boat, off=False)
+    opened.documents.mark(lamp, off=True)
     assert documents.state_of(opened.store, opened.scope()) != before
 
 
 async def test_a_switch_is_recorded_once_and_erased_with_its_document(opened: Workspace):
     lamp = entry(opened, "lamp.txt").id
-    opened.mark_document(lamp, off=True, tags=["Red"])
-    opened.mark_document(lamp, off=True)
+    opened.documents.mark(lamp, off=True, tags=["Red"])
+    opened.documents.mark(lamp, off=True)
     noted = [event for _, event in records.workspace_log(opened.store) if isinstance(event, DocumentMarked)]
     assert noted == [DocumentMarked(lamp, "local", True, ("Red",))]
-    await opened.remove([lamp])
+    await opened.documents.remove([lamp])
     assert not [event for _, event in records.workspace_log(opened.store) if isinstance(event, DocumentMarked)]
 
 
@@ -164,8 +164,8 @@ async def test_only_who_may_change_a_document_switches_or_tags_it(opened: Worksp
     reader = opened.for_principal(READER)
     for name in TEXTS:
         with pytest.raises(Missing):
-            reader.mark_document(entry(opened, name).id, off=True)
-    assert not any(each.off for each in opened.sources())
+            reader.documents.mark(entry(opened, name).id, off=True)
+    assert not any(each.off for each in opened.documents.listing())
 
 
 async def test_a_workspace_from_before_has_no_tags_and_everything_is_on(opened: Workspace):
@@ -175,8 +175,8 @@ async def test_a_workspace_from_before_has_no_tags_and_everything_is_on(opened: 
     with open_workspace(opened.path) as again:
         again.embedder = WordEmbedder()
         assert await found(again) == set(TEXTS)
-        assert {(each.off, each.tags) for each in again.sources()} == {(False, ())}
-        again.mark_document(entry(again, "lamp.txt").id, off=True, tags=["red"])
+        assert {(each.off, each.tags) for each in again.documents.listing()} == {(False, ())}
+        again.documents.mark(entry(again, "lamp.txt").id, off=True, tags=["red"])
         assert entry(again, "lamp.txt").standing == "off"
 
 
@@ -185,14 +185,14 @@ async def test_a_workspace_from_before_has_no_tags_and_everything_is_on(opened: 
 
 async def test_tags_are_set_added_and_removed_ignoring_case_and_found_at_once(opened: Workspace):
     lamp = entry(opened, "lamp.txt").id
-    opened.mark_document(lamp, tags=["Red, to check", "red"])
+    opened.documents.mark(lamp, tags=["Red, to check", "red"])
     assert entry(opened, "lamp.txt").tags == ("Red", "to check")
     assert await found(opened, SearchFilters(meta={"tag": "TO CHECK"})) == {"lamp.txt"}
-    opened.mark_document(lamp, add=["new"], remove=["RED"])
+    opened.documents.mark(lamp, add=["new"], remove=["RED"])
     assert entry(opened, "lamp.txt").tags == ("new", "to check")
     assert await found(opened, SearchFilters(meta={"tag": "red"})) == set()
     with pytest.raises(UserError):
-        opened.mark_document(lamp, tags=["x" * 101])
+        opened.documents.mark(lamp, tags=["x" * 101])
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ async def test_a_question_is_limited_by_metadata_too(opened: Workspace):
 
 
 async def test_tags_find_documents_in_the_list(opened: Workspace):
-    opened.mark_document(entry(opened, "lamp.txt").id, tags=["Überholt"])
+    opened.documents.mark(entry(opened, "lamp.txt").id, tags=["Überholt"])
     page = document_list.page(opened.store, opened.scope(), words="Überholt")
     assert [each.name for each in page.entries] == ["lamp.txt"]
 
@@ -229,29 +229,29 @@ async def test_tags_find_documents_in_the_list(opened: Workspace):
 
 async def test_a_period_counts_as_a_date_and_undated_documents_are_counted(opened: Workspace):
     since = SearchFilters(since="2018-01-01", until="2018-12-31")
-    assert await found(opened, since) == {"boat.txt"} and opened.left_out(since) == LeftOut(2, 1)
+    assert await found(opened, since) == {"boat.txt"} and opened.documents.left_out(since) == LeftOut(2, 1)
     too = SearchFilters(since="2018-01-01", until="2018-12-31", undated=True)
-    assert await found(opened, too) == {"boat.txt", "lamp.txt"} and opened.left_out(too) == LeftOut(1, 0)
+    assert await found(opened, too) == {"boat.txt", "lamp.txt"} and opened.documents.left_out(too) == LeftOut(1, 0)
 
 
 async def test_documents_that_somebody_may_not_read_or_that_are_off_are_never_counted(opened: Workspace):
     await share_all_but_the_lamp(opened)
     since = SearchFilters(since="2024-01-01")
-    assert opened.left_out(since) == LeftOut(2, 1)
+    assert opened.documents.left_out(since) == LeftOut(2, 1)
     reader = opened.for_principal(READER)
-    assert reader.left_out(since) == LeftOut(1, 0)  # the lamp is undated, and hidden
+    assert reader.documents.left_out(since) == LeftOut(1, 0)  # the lamp is undated, and hidden
     assert await found(opened, since, READER) == {"keeper.txt"}
     run = [run async for run, _ in reader.ask("Who is paid?", AskOptions(model=False, where=since))][-1]
     assert run.asked.left_out == LeftOut(1, 0)
-    opened.mark_document(entry(opened, "boat.txt").id, off=True)
-    assert reader.left_out(since) == LeftOut(0, 0) and opened.left_out(since) == LeftOut(1, 1)
+    opened.documents.mark(entry(opened, "boat.txt").id, off=True)
+    assert reader.documents.left_out(since) == LeftOut(0, 0) and opened.documents.left_out(since) == LeftOut(1, 1)
 
 
 async def test_tags_of_a_hidden_document_are_neither_listed_nor_matched(opened: Workspace):
     await share_all_but_the_lamp(opened)
-    opened.mark_document(entry(opened, "lamp.txt").id, tags=["payroll"])
+    opened.documents.mark(entry(opened, "lamp.txt").id, tags=["payroll"])
     reader = opened.for_principal(READER)
-    assert not any(each.tags for each in reader.sources())
+    assert not any(each.tags for each in reader.documents.listing())
     assert not document_list.page(reader.store, reader.scope(), words="payroll").total
     assert await found(opened, SearchFilters(meta={"tag": "payroll"}), READER) == set()
-    assert reader.left_out(SearchFilters(meta={"tag": "payroll"})) == LeftOut(2, 0)
+    assert reader.documents.left_out(SearchFilters(meta={"tag": "payroll"})) == LeftOut(2, 0)

@@ -200,11 +200,11 @@ async def test_names_are_looked_up_again_when_documents_change(tmp_path: Path):
         for number, name in enumerate(("harbour", "orchard", "quarry", "harbour_2")):
             (tmp_path / f"{name}.txt").write_text(f"Text number {number} about fees.", encoding="utf-8")
         files = find_sources([tmp_path / f"{name}.txt" for name in ("harbour", "orchard", "quarry")])
-        await opened.add_sources(files, "b")
+        await opened.documents.add_sources(files, "b")
         scope = opened.scope(["b"])
-        assert len(_shelf(await opened.search_context(scope), scope).names.documents) == 3
-        await opened.add_sources(find_sources([tmp_path / "harbour_2.txt"]), "b")
-        assert len(_shelf(await opened.search_context(scope), scope).names.documents) == 4
+        assert len(_shelf(await opened.context.search_context(scope), scope).names.documents) == 3
+        await opened.documents.add_sources(find_sources([tmp_path / "harbour_2.txt"]), "b")
+        assert len(_shelf(await opened.context.search_context(scope), scope).names.documents) == 4
         first = await opened.search("What does Harbour say about fees?")
         assert Path(str(first[0].fields["source"])).stem.startswith("harbour")
 
@@ -220,6 +220,6 @@ async def test_a_word_of_the_owners_name_does_not_hide_the_passage_that_answers(
             "reservoirs.html",
         )
         others = ("board-minutes-2025-06-17.txt", "brown-water-lock-lane.eml", "capital-programme-2025-2028.pptx")
-        await opened.add_sources(find_sources([corpus / name for name in (*names, *others)]))
+        await opened.documents.add_sources(find_sources([corpus / name for name in (*names, *others)]))
         found = await opened.search("households received notice to boil April 2025")
         assert any("boil" in hit.passage.text and "households" in hit.passage.text for hit in found[:3])

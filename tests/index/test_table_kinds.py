@@ -123,7 +123,7 @@ async def test_a_ratio_is_searched_for_in_the_table_of_its_operands(tmp_path: Pa
         text = f"# {firm} Company\n\n{talk}\n\n## Consolidated balance sheets\n\n{BALANCE.format(len(firm))}\n## More\n\n{talk}"
         (tmp_path / f"{firm.lower()}_2021.md").write_text(text, "utf-8")
     with open_workspace(tmp_path / "w", create=True, embedder="gte-small") as opened:
-        await opened.add_sources(find_sources([tmp_path]))
+        await opened.documents.add_sources(find_sources([tmp_path]))
         [first, *_] = await opened.search("Has the quick ratio of Orchard Company improved in 2021?")
         assert "Total current liabilities" in first.passage.text
         assert Path(str(first.fields["source"])).stem == "orchard_2021"

@@ -32,15 +32,15 @@ async def test_a_workspace_of_a_former_embedder_opens_and_search_says_what_to_do
         runs = [run async for run, _ in made.ask("How many litres does the kettle hold?")]
         with_former_vectors(made)
     with open_workspace(tmp_path / "w") as opened:
-        (entry,) = opened.sources()
-        found = opened.document(entry.id)
+        (entry,) = opened.documents.listing()
+        found = opened.documents.get(entry.id)
         assert found is not None and found.text.strip() == kettle.read_text()
-        assert opened.run(runs[-1].id).answer == runs[-1].answer
+        assert opened.questions.run(runs[-1].id).answer == runs[-1].answer
         with pytest.raises(UserError, match="assay reindex --base default"):
             await opened.search("kettle")
         with pytest.raises(UserError, match="assay reindex --base default"):
             [step async for step in opened.ask("How many litres does the kettle hold?")]
-        await opened.reindex()
+        await opened.documents.reindex()
         assert (await opened.search("how much water does the kettle hold"))[0].passage.text == kettle.read_text()
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from assay.core.tables import check_tables, table_rows
 from assay.core.types import Table
-from assay.ingest.formats import delimited, html, plain
-from assay.ingest.formats.ooxml import docx, pptx, xlsx
+from assay.ingest.formats import docx, html, plain, pptx, xlsx
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.language.units import find_units
 from assay.tables.build import caption_above
@@ -141,7 +140,7 @@ def test_a_slide_says_that_only_its_first_row_is_the_header():
 
 
 def test_a_csv_file_has_one_table():
-    parsed = delimited.parse(b"Name;Age;Town\nAnn;31;Bonn\nBob;;Oslo\n", "people.csv", LIMITS)
+    parsed = plain.parse_delimited(b"Name;Age;Town\nAnn;31;Bonn\nBob;;Oslo\n", "people.csv", LIMITS)
     assert shown(parsed) == [("Ann", "31", "Bonn"), ("Bob", "", "Oslo")]
     assert parsed.tables[0].columns == ("Name", "Age", "Town")
 
@@ -202,7 +201,7 @@ def test_a_table_inside_a_mail_keeps_its_offsets():
 
 def test_a_long_sheet_of_words_keeps_its_header():
     lines = ["name,town"] + [f"person {chr(97 + n % 26)},town {chr(97 + n % 7)}" for n in range(2500)]
-    parsed = delimited.parse("\n".join(lines).encode(), "a.csv", LIMITS)
+    parsed = plain.parse_delimited("\n".join(lines).encode(), "a.csv", LIMITS)
     (table,) = checked(parsed)
     rows = table_rows(table, parsed.text)
     assert len(rows) == 2500 and table.columns == ("name", "town")
@@ -212,7 +211,7 @@ def test_a_long_sheet_of_words_keeps_its_header():
 def test_a_large_sheet_is_read_in_seconds_and_its_offsets_are_a_fraction_of_the_text():
     lines = ["id,name,town,level"] + [f"{n},person {n},town {n % 50},{n % 97}.5" for n in range(20_000)]
     begun = time.perf_counter()
-    parsed = delimited.parse("\n".join(lines).encode(), "a.csv", LIMITS)
+    parsed = plain.parse_delimited("\n".join(lines).encode(), "a.csv", LIMITS)
     assert time.perf_counter() - begun < 5
     assert sum(len(table.layout) for table in parsed.tables) < 0.15 * len(parsed.text)
 

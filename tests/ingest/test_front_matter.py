@@ -7,7 +7,7 @@ import pytest
 from assay.core.types import Section
 from assay.ingest.formats.detect import read
 from assay.ingest.metadata import file_fields
-from assay.ingest.metadata.document_date import find_date_in_file_name
+from assay.ingest.metadata.dates import find_date_in_file_name
 from assay.ingest.metadata.fill import fill_metadata
 from assay.ingest.parsed import FileLimits, Parsed
 

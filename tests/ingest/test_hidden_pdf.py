@@ -8,8 +8,7 @@ import pytest
 from raw_pdf import raw_pdf, stream, words
 
 from assay.core.types import HIDDEN
-from assay.ingest.hidden import describe_hidden
-from assay.ingest.parsed import FileLimits, Parsed
+from assay.ingest.parsed import FileLimits, Parsed, describe_hidden
 from assay.ingest.pdf import unseen
 from assay.ingest.pdf.reader import parse
 

@@ -13,9 +13,8 @@ from assay.core.identity import (
     searched_identity,
     title_by_identity,
 )
-from assay.ingest.metadata.document_date import find_date_in_file_name, find_document_date
-from assay.ingest.metadata.fill import fill_metadata
-from assay.ingest.metadata.front_matter import find_title_line
+from assay.ingest.metadata.dates import find_date_in_file_name, find_document_date
+from assay.ingest.metadata.fill import fill_metadata, find_title_line
 from assay.ingest.parsed import Parsed
 
 COVER = """UNITED STATES

@@ -11,8 +11,8 @@ from reportlab.lib.units import cm
 from reportlab.pdfgen.canvas import Canvas
 
 from assay.core.types import Section
-from assay.ingest.metadata.authors import is_name
-from assay.ingest.metadata.document_date import find_date, find_document_date
+from assay.ingest.metadata.dates import find_date, find_document_date
+from assay.ingest.metadata.file_fields import is_name
 from assay.ingest.metadata.fill import fill_metadata, find_abstract
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.ingest.pdf.reader import parse

@@ -14,7 +14,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.pdf import ocr
-from assay.ingest.pdf.reader import page_image
+from assay.ingest.pdf.reader import OpenPdf
 from assay.ingest.sandbox.runner import Sandbox, missing_guards
 
 TABLE = """level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext
@@ -34,7 +34,7 @@ def scan(pages: int = 1, words: str = "Evidence before writing") -> bytes:
     canvas.setFont("Helvetica", 28)
     canvas.drawString(80, 700, words)
     canvas.save()
-    picture = page_image(drawn.getvalue(), 1, 2.0)
+    picture = OpenPdf().page_image(drawn.getvalue(), 1, 2.0)
     out = io.BytesIO()
     canvas = Canvas(out, pagesize=A4)
     for _ in range(pages):

@@ -8,10 +8,10 @@ from datetime import date, datetime
 
 import pytest
 
-from assay.ingest.formats import delimited
-from assay.ingest.formats.ooxml import docx as docx_parser
-from assay.ingest.formats.ooxml import pptx as pptx_parser
-from assay.ingest.formats.ooxml import xlsx as xlsx_parser
+from assay.ingest.formats import docx as docx_parser
+from assay.ingest.formats import plain
+from assay.ingest.formats import pptx as pptx_parser
+from assay.ingest.formats import xlsx as xlsx_parser
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -386,19 +386,20 @@ def test_a_million_painted_blank_cells_cost_little():
 def test_the_separator_of_a_csv_is_found(separator):
     rows = [["River", "Note", "km"], ["Rhine", "long, and; wide", "1233"], ["Maas", "a | b", "925"]]
     data = "\n".join(separator.join(f'"{cell}"' for cell in row) for row in rows).encode()
-    assert delimited.parse(data, "a.csv", FileLimits()).text == (
+    assert plain.parse_delimited(data, "a.csv", FileLimits()).text == (
         "River: Rhine; Note: long, and; wide; km: 1233\nRiver: Maas; Note: a | b; km: 925"
     )
 
 
 def test_a_csv_in_an_older_encoding_or_with_one_column_is_read():
     assert (
-        delimited.parse("Stadt;Höhe\nKöln;37\n".encode("cp1252"), "a.csv", FileLimits()).text == "Stadt: Köln; Höhe: 37"
+        plain.parse_delimited("Stadt;Höhe\nKöln;37\n".encode("cp1252"), "a.csv", FileLimits()).text
+        == "Stadt: Köln; Höhe: 37"
     )
-    assert delimited.parse(b"Rhine\nMaas\n", "a.csv", FileLimits()).text == "Rhine\nMaas"
+    assert plain.parse_delimited(b"Rhine\nMaas\n", "a.csv", FileLimits()).text == "Rhine\nMaas"
 
 
 def test_every_row_of_a_long_csv_carries_its_names():
     data = "id,name\n" + "".join(f"{n},river {n}\n" for n in range(5000))
-    text = delimited.parse(data.encode(), "a.csv", FileLimits()).text
+    text = plain.parse_delimited(data.encode(), "a.csv", FileLimits()).text
     assert text.endswith("id: 4999; name: river 4999") and text.count("id: ") == 5000

@@ -25,8 +25,7 @@ import pytest
 import assay
 from assay.core.errors import UserError
 from assay.evaluate.plain_text import WordEmbedder
-from assay.ingest.on_ray import cluster as on_ray
-from assay.ingest.on_ray import tasks
+from assay.ingest import ray_workers as on_ray
 from assay.ingest.parsed import FileLimits
 from assay.ingest.pipeline import Progress
 from assay.store import facts
@@ -101,7 +100,7 @@ def contents(workspace: Workspace) -> tuple[dict[str, Any], list[Any]]:
     """What is known of each file, and the rows of the index; without the random ids of documents."""
     entries = {
         entry.name: (entry.state, entry.status, entry.why, entry.title, entry.pages, entry.characters, entry.passages)
-        for entry in workspace.sources()
+        for entry in workspace.documents.listing()
     }
 
     async def rows() -> list[Any]:
@@ -147,7 +146,7 @@ def on_both_nodes(marks: Path) -> Callable[..., Any]:
         while len(list(marks.iterdir())) < 2:
             assert time.monotonic() < until, "the other node had nothing to read"
             time.sleep(0.05)
-        return tasks.read_file(*given)
+        return on_ray.read_file(*given)
 
     return read
 
@@ -158,7 +157,7 @@ def test_two_nodes_make_the_same_as_this_process(
 ):
     marks = tmp_path / "nodes"
     marks.mkdir()
-    monkeypatch.setattr(tasks, "read_file", on_both_nodes(marks))
+    monkeypatch.setattr(on_ray, "read_file", on_both_nodes(marks))
     with opened(tmp_path / "on-ray", ingest_engine="ray", ray_address=address) as workspace:
         report = asyncio.run(workspace.add([folder]))
         assert (outcomes(report), *contents(workspace)) == by_itself
@@ -208,11 +207,11 @@ def test_a_worker_killed_while_it_parses_splits_or_embeds_changes_nothing(
     at = killed_once(marks, os.getpid())
 
     def read(*given: Any) -> Any:
-        found = tasks.read_file(*given)
+        found = on_ray.read_file(*given)
         at("parsed")
         return found
 
-    monkeypatch.setattr(tasks, "read_file", read)
+    monkeypatch.setattr(on_ray, "read_file", read)
     with opened(tmp_path / "on-ray", dying_embedder(at), ingest_engine="ray", ray_address=address) as workspace:
         report = asyncio.run(workspace.add([folder]))
         assert sorted(mark.name for mark in marks.iterdir()) == ["embedded", "parsed", "splitting"]
@@ -333,7 +332,7 @@ def test_without_ray_it_is_said_how_to_install_it_and_nothing_is_changed(
     with opened(tmp_path / "on-ray", ingest_engine="ray") as workspace:
         with pytest.raises(UserError, match=r"pip install 'assay\[ray\]'"):
             asyncio.run(workspace.add([tmp_path / "note.txt"]))
-        assert not workspace.sources() and not workspace.scope().bases
+        assert not workspace.documents.listing() and not workspace.scope().bases
 
 
 @pytest.mark.parametrize("given", ["127.0.0.1:1", "127.0.0.1", "ray://127.0.0.1:10001"])
@@ -352,9 +351,9 @@ def test_files_go_to_a_cluster_on_other_machines_only_after_consent(tmp_path: Pa
 
 def test_a_worker_of_another_version_or_with_another_model_is_refused():
     with pytest.raises(UserError, match="same version on every node"):
-        tasks.embed_passages("0.0.1", tasks.EmbedderCopy("", b""), ["a"])
+        on_ray.embed_passages("0.0.1", on_ray.EmbedderCopy("", b""), ["a"])
     with pytest.raises(UserError, match="same model on every node"):
-        tasks.embed_passages(assay.__version__, tasks.EmbedderCopy("other", pickle.dumps(WordEmbedder())), ["a"])
+        on_ray.embed_passages(assay.__version__, on_ray.EmbedderCopy("other", pickle.dumps(WordEmbedder())), ["a"])
 
 
 @pytest.mark.parametrize(("there", "said"), [({"CPU": 2.0}, "the Ray cluster has 0 GPUs"), ({}, "no processor")])

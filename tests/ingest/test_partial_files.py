@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from reportlab.pdfgen.canvas import Canvas
 
-from assay.ingest.formats import delimited
-from assay.ingest.formats.ooxml import xlsx
+from assay.ingest.formats import plain, xlsx
 from assay.ingest.formats.table import first_rows
-from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.ingest.pdf import reader
 from assay.ingest.sandbox.runner import Sandbox
@@ -48,7 +47,7 @@ def csv(rows: int, columns: int) -> bytes:
     return "".join(",".join(str(row * columns + at) for at in range(columns)) + "\n" for row in range(rows)).encode()
 
 
-@pytest.mark.parametrize(("parse", "data"), [(xlsx.parse, sheet(100, 10)), (delimited.parse, csv(100, 10))])
+@pytest.mark.parametrize(("parse", "data"), [(xlsx.parse, sheet(100, 10)), (plain.parse_delimited, csv(100, 10))])
 def test_of_a_table_with_too_many_cells_the_first_ones_are_read(parse, data: bytes) -> None:
     whole = parse(data, "a", FileLimits(cells=1_000))
     assert "999" in whole.text and not whole.warnings
@@ -104,5 +103,5 @@ async def test_of_a_file_with_too_many_passages_the_first_ones_can_be_searched(t
         [file] = report.files
         assert file.passages == 5 and file.status == "read"
         assert any("first 5 of its" in said and "file_max_passages" in said for said in file.warnings)
-        [entry] = opened.sources()
+        [entry] = opened.documents.listing()
         assert entry.passages == 5 and entry.warnings == file.warnings

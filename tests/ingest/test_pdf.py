@@ -19,7 +19,7 @@ from reportlab.lib.units import cm
 from reportlab.pdfgen.canvas import Canvas
 
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Refused, Status
-from assay.ingest.pdf.reader import find_boxes, page_image, parse, read
+from assay.ingest.pdf.reader import OpenPdf, find_boxes, parse, read
 
 WIDTH, HEIGHT = A4
 WORDS = re.findall(
@@ -559,12 +559,12 @@ def test_reading_twice_gives_the_same_text() -> None:
 
 def test_a_page_becomes_a_picture() -> None:
     data = pdf(paper, pages=3)
-    picture = page_image(data, 2, 1.5)
+    picture = OpenPdf().page_image(data, 2, 1.5)
     assert picture.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", picture[16:24])
     assert abs(width - 1.5 * WIDTH) < 2 and abs(height - 1.5 * HEIGHT) < 2
     with pytest.raises(Refused):
-        page_image(data, 4)
+        OpenPdf().page_image(data, 4, 1.5)
 
 
 @pytest.mark.long
@@ -573,7 +573,7 @@ def test_a_huge_page_gives_a_picture_of_bearable_size() -> None:
     canvas = Canvas(out, pagesize=(14_000, 14_000))
     canvas.drawString(100, 100, "small words on a large page")
     canvas.save()
-    width, height = struct.unpack(">II", page_image(out.getvalue(), 1, 4.0)[16:24])
+    width, height = struct.unpack(">II", OpenPdf().page_image(out.getvalue(), 1, 4.0)[16:24])
     assert width * height <= 41_000_000
 
 

@@ -12,9 +12,9 @@ from assay.core.errors import UserError
 from assay.evaluate.plain_text import WordEmbedder
 from assay.index.filters import EVERYTHING
 from assay.ingest import pipeline
-from assay.ingest.engine import LocalWorkers
 from assay.ingest.parsed import Parsed, Unreadable
 from assay.ingest.sources import SourceFile
+from assay.ingest.workers import LocalWorkers
 from assay.store import documents
 from assay.store.access import grants as people
 from assay.workspace.facade import Workspace, open_workspace
@@ -57,7 +57,7 @@ def opened(tmp_path: Path) -> Iterator[Workspace]:
 def add(opened: Workspace, *files: Path, reader: Plain | None = None):
     from assay.ingest.sources import find_sources
 
-    return asyncio.run(opened.add_sources(find_sources(files), reader=reader or Plain()))
+    return asyncio.run(opened.documents.add_sources(find_sources(files), reader=reader or Plain()))
 
 
 def outcomes(report) -> dict[str, str]:
@@ -80,7 +80,7 @@ def found(opened: Workspace, words: str) -> list[str]:
 def test_what_was_added_is_found_with_its_exact_place(opened: Workspace, folder: Path):
     add(opened, folder)
     (hit, *_) = asyncio.run(opened.search("weight of the chapel bell", 3))
-    document = opened.document(hit.passage.doc_id)
+    document = opened.documents.get(hit.passage.doc_id)
     assert document and document.text[hit.passage.start : hit.passage.end] == hit.passage.text
     assert "two tonnes" in hit.passage.text
 
@@ -89,7 +89,7 @@ def test_the_total_is_known_before_anything_is_read(opened: Workspace, folder: P
     from assay.ingest.sources import find_sources
 
     said = []
-    asyncio.run(opened.add_sources(find_sources([folder]), reader=Plain(), say=said.append))
+    asyncio.run(opened.documents.add_sources(find_sources([folder]), reader=Plain(), say=said.append))
     assert [(each.files, each.of) for each in said[:1]] == [(0, len(NOTES))]
     assert {each.of for each in said} == {len(NOTES)}
 
@@ -118,7 +118,7 @@ def test_reindex_needs_no_files(opened: Workspace, folder: Path):
     for file in folder.iterdir():
         file.unlink()
     opened = opened.with_settings(passage_tokens=40)
-    asyncio.run(opened.reindex())
+    asyncio.run(opened.documents.reindex())
     assert found(opened, "chapel bell")[0] == "bell.txt"
 
 
@@ -129,20 +129,20 @@ def test_another_embedder_is_refused_until_the_base_was_reindexed(opened: Worksp
     opened.embedder = other
     with pytest.raises(UserError, match="reindex"):
         asyncio.run(opened.search("bell"))
-    asyncio.run(opened.reindex())
+    asyncio.run(opened.documents.reindex())
     assert other.embedded and found(opened, "chapel bell")[0] == "bell.txt"
 
 
 def test_a_changed_file_replaces_what_it_said_before(opened: Workspace, folder: Path):
     add(opened, folder)
-    old = next(entry for entry in opened.sources() if entry.name == "bell.txt")
+    old = next(entry for entry in opened.documents.listing() if entry.name == "bell.txt")
     (folder / "bell.txt").write_text("The bell was sold and the chapel is a library now.\n")
     report = add(opened, folder)
     assert outcomes(report)["bell.txt"] == "replaced"
     texts = [hit.passage.text for hit in asyncio.run(opened.search("chapel bell tonnes", 10))]
     assert not any("tonnes" in text for text in texts)
-    assert rows(opened) == sum(entry.passages for entry in opened.sources())
-    assert "two tonnes" in (opened.document(old.id) or pytest.fail("old citations lead nowhere")).text
+    assert rows(opened) == sum(entry.passages for entry in opened.documents.listing())
+    assert "two tonnes" in (opened.documents.get(old.id) or pytest.fail("old citations lead nowhere")).text
 
 
 def test_the_same_content_twice_is_kept_once_and_said(opened: Workspace, folder: Path):
@@ -225,7 +225,7 @@ def test_what_is_read_is_embedded_while_the_next_file_takes_its_time(
             embedded.set()
 
     late = SourceFile("late.txt", "late.txt", data=b"The last valve.")
-    report = asyncio.run(opened.add_sources([*sources, late], reader=Late(), say=say))
+    report = asyncio.run(opened.documents.add_sources([*sources, late], reader=Late(), say=say))
     assert report.passages == len(sources) + 1
 
 
@@ -239,27 +239,27 @@ def test_a_file_that_was_moved_is_not_read_again(opened: Workspace, folder: Path
 
 @pytest.mark.long
 def test_sync_removes_what_is_gone_and_moves_what_was_moved(opened: Workspace, folder: Path):
-    asyncio.run(opened.sync(folder))
+    asyncio.run(opened.documents.sync(folder))
     (folder / "orlen.md").unlink()
     (folder / "bell.txt").rename(folder / "chapel.txt")
-    report, gone = asyncio.run(opened.sync(folder))
+    report, gone = asyncio.run(opened.documents.sync(folder))
     assert [entry.name for entry in gone] == ["orlen.md"]
     assert outcomes(report)["chapel.txt"] == "moved"
-    assert {entry.name for entry in opened.sources()} == {"kettle.md", "chapel.txt"}
+    assert {entry.name for entry in opened.documents.listing()} == {"kettle.md", "chapel.txt"}
 
 
 @pytest.mark.long
 def test_sync_leaves_other_folders_alone(opened: Workspace, folder: Path, tmp_path: Path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "far.txt").write_text("A lighthouse stands on the far shore of the lake.\n")
-    asyncio.run(opened.sync(folder))
-    asyncio.run(opened.sync(tmp_path / "elsewhere"))
-    assert len(opened.sources()) == 4
+    asyncio.run(opened.documents.sync(folder))
+    asyncio.run(opened.documents.sync(tmp_path / "elsewhere"))
+    assert len(opened.documents.listing()) == 4
 
 
 def test_a_removed_document_is_nowhere(opened: Workspace, folder: Path, tmp_path: Path):
     add(opened, folder)
-    asyncio.run(opened.remove(["bell.txt"]))
+    asyncio.run(opened.documents.remove(["bell.txt"]))
     assert "bell.txt" not in found(opened, "chapel bell tonnes")
     opened.store.close()
     leaks = [
@@ -275,7 +275,7 @@ def test_a_file_without_text_is_never_called_read(opened: Workspace, tmp_path: P
             return Parsed(text="  \n ", kind="text")
 
     source = SourceFile("stdin:x", "x", data=b"x")
-    report = asyncio.run(opened.add_sources([source], reader=Careless()))
+    report = asyncio.run(opened.documents.add_sources([source], reader=Careless()))
     assert (report.files[0].status, report.readable) == ("empty", 0) and report.files[0].why
 
 
@@ -283,17 +283,17 @@ def test_a_file_that_cannot_be_opened_is_reported_and_the_rest_goes_on(opened: W
     missing = SourceFile(str(folder / "ghost.txt"), "ghost.txt", path=folder / "ghost.txt")
     from assay.ingest.sources import find_sources
 
-    report = asyncio.run(opened.add_sources([missing, *find_sources([folder])], reader=Plain()))
+    report = asyncio.run(opened.documents.add_sources([missing, *find_sources([folder])], reader=Plain()))
     assert report.files[0].status == "unreadable" and report.readable == 3
 
 
 def test_what_an_earlier_add_left_unfinished_is_finished_by_the_next(opened: Workspace, folder: Path, tmp_path: Path):
     add(opened, folder)
     base = people.scope_of(opened.store, opened.principal).named("default")
-    entry = next(entry for entry in opened.sources() if entry.name == "bell.txt")
+    entry = next(entry for entry in opened.documents.listing() if entry.name == "bell.txt")
     documents.mark_pending(opened.store, [entry.id])
     (folder / "bell.txt").unlink()
-    report = asyncio.run(opened.add_sources([], reader=Plain()))
+    report = asyncio.run(opened.documents.add_sources([], reader=Plain()))
     assert [(Path(file.path).name, file.outcome) for file in report.files] == [("bell.txt", "finished")]
     assert not documents.pending(opened.store, base) and rows(opened) == 3
 
@@ -301,7 +301,7 @@ def test_what_an_earlier_add_left_unfinished_is_finished_by_the_next(opened: Wor
 def test_what_the_index_has_but_the_store_does_not_is_never_shown(opened: Workspace, folder: Path):
     add(opened, folder)
     base = opened.scope().named("default")
-    entry = next(entry for entry in opened.sources() if entry.name == "bell.txt")
+    entry = next(entry for entry in opened.documents.listing() if entry.name == "bell.txt")
     documents.remove(opened.store, [entry.id], base)  # the index still has the rows
     assert "bell.txt" not in found(opened, "chapel bell tonnes")
     assert rows(opened) == 3
@@ -311,8 +311,8 @@ def test_two_bases_do_not_see_each_other(opened: Workspace, folder: Path):
     from assay.core.events import SearchFilters
     from assay.ingest.sources import find_sources
 
-    asyncio.run(opened.add_sources(find_sources([folder / "bell.txt"]), "chapel", reader=Plain()))
-    asyncio.run(opened.add_sources(find_sources([folder / "orlen.md"]), "town", reader=Plain()))
+    asyncio.run(opened.documents.add_sources(find_sources([folder / "bell.txt"]), "chapel", reader=Plain()))
+    asyncio.run(opened.documents.add_sources(find_sources([folder / "orlen.md"]), "town", reader=Plain()))
     hits = asyncio.run(opened.search("bell mayor", 10, SearchFilters(bases=("town",))))
     assert {Path(str(hit.fields["source"])).name for hit in hits} == {"orlen.md"}
     with pytest.raises(UserError, match="no knowledge base called 'attic'"):
@@ -321,8 +321,8 @@ def test_two_bases_do_not_see_each_other(opened: Workspace, folder: Path):
 
 def test_a_base_can_be_deleted_with_everything_in_it(opened: Workspace, folder: Path):
     add(opened, folder)
-    asyncio.run(opened.delete_base("default"))
-    assert opened.sources() == [] and not opened.scope().bases
+    asyncio.run(opened.records.erase_base("default"))
+    assert opened.documents.listing() == [] and not opened.scope().bases
     assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
 
 
@@ -340,14 +340,14 @@ def test_removing_a_document_removes_its_earlier_versions_and_its_vectors_too(op
     add(opened, folder / "bell.txt")
     (folder / "bell.txt").write_text("The bell was sold and the chapel is a library now.\n")
     add(opened, folder / "bell.txt")
-    asyncio.run(opened.remove(["bell.txt"]))
+    asyncio.run(opened.documents.remove(["bell.txt"]))
     with opened.store.read() as connection:
         from assay.store.schema import documents as table
         from assay.store.schema import texts
 
         assert not connection.execute(table.select()).all() and not connection.execute(texts.select()).all()
     assert not [file for file in (opened.path / "originals").rglob("*") if file.is_file()]
-    assert embedding_cache.size(opened.cache) == 0
+    assert embedding_cache.size(opened.context.cache) == 0
 
 
 def test_an_index_that_was_lost_is_built_again_without_embedding(opened: Workspace, folder: Path):
@@ -357,7 +357,7 @@ def test_an_index_that_was_lost_is_built_again_without_embedding(opened: Workspa
     embedded = opened.embedder.embedded
     shutil.rmtree(opened.path / "index")
     opened.context.parts.indexes.clear()
-    report = asyncio.run(opened.reindex())
+    report = asyncio.run(opened.documents.reindex())
     assert report.readable == 3 and opened.embedder.embedded == embedded
     assert found(opened, "chapel bell")[0] == "bell.txt"
 
@@ -382,12 +382,14 @@ def test_a_damaged_index_says_what_to_do_and_reindex_does_it(opened: Workspace, 
     with pytest.raises(StoreError, match="assay reindex"):
         asyncio.run(opened.search("bell"))
     opened.context.parts.indexes.clear()
-    asyncio.run(opened.reindex())
+    asyncio.run(opened.documents.reindex())
     assert found(opened, "chapel bell")[0] == "bell.txt"
 
 
 def erase(opened: Workspace, name: str) -> ErasureReport:
-    return asyncio.run(opened.erase([each for each in opened.sources() if each.uri.endswith(name)], opened.scope()))
+    return asyncio.run(
+        opened.records.erase([each for each in opened.documents.listing() if each.uri.endswith(name)], opened.scope())
+    )
 
 
 def test_erasing_from_a_damaged_index_deletes_it(opened: Workspace, folder: Path):
@@ -434,7 +436,7 @@ def test_a_workspace_inside_the_folder_does_not_swallow_itself(folder: Path):
     with open_workspace(folder / "workspace", create=True) as inside:
         inside.embedder = WordEmbedder()
         for _ in range(2):
-            report = asyncio.run(inside.add_sources(find_sources([folder]), reader=Plain()))
+            report = asyncio.run(inside.documents.add_sources(find_sources([folder]), reader=Plain()))
             assert {Path(file.path).name for file in report.files} == set(NOTES)
 
 
@@ -462,13 +464,13 @@ def test_a_file_that_became_a_copy_of_another_no_longer_says_what_it_said(opened
 
 def test_a_version_that_answers_cite_is_kept_even_when_it_waits_to_be_embedded_again(opened: Workspace, folder: Path):
     add(opened, folder)
-    old = next(entry for entry in opened.sources() if entry.name == "bell.txt")
+    old = next(entry for entry in opened.documents.listing() if entry.name == "bell.txt")
     other = WordEmbedder()
     other.name = "words/other"
     opened.embedder = other
     (folder / "bell.txt").write_text("The bell was sold.\n")
     add(opened, folder)
-    assert "two tonnes" in (opened.document(old.id) or pytest.fail("old citations lead nowhere")).text
+    assert "two tonnes" in (opened.documents.get(old.id) or pytest.fail("old citations lead nowhere")).text
 
 
 def test_removing_a_document_that_was_moved_removes_what_it_said_in_its_old_place(opened: Workspace, folder: Path):
@@ -477,7 +479,7 @@ def test_removing_a_document_that_was_moved_removes_what_it_said_in_its_old_plac
     add(opened, folder / "bell.txt")
     (folder / "bell.txt").rename(folder / "chapel.txt")
     add(opened, folder / "chapel.txt")
-    asyncio.run(opened.remove(["chapel.txt"]))
+    asyncio.run(opened.documents.remove(["chapel.txt"]))
     with opened.store.read() as connection:
         from assay.store.schema import texts
 
@@ -491,11 +493,14 @@ def test_two_adds_in_one_process_wait_for_each_other_without_blocking(opened: Wo
     async def both() -> None:
         one, two = find_sources([folder / "bell.txt"]), find_sources([folder / "orlen.md"])
         await asyncio.wait_for(
-            asyncio.gather(opened.add_sources(one, reader=Plain()), opened.add_sources(two, reader=Plain())), 30
+            asyncio.gather(
+                opened.documents.add_sources(one, reader=Plain()), opened.documents.add_sources(two, reader=Plain())
+            ),
+            30,
         )
 
     asyncio.run(both())
-    assert {entry.name for entry in opened.sources()} == {"bell.txt", "orlen.md"}
+    assert {entry.name for entry in opened.documents.listing()} == {"bell.txt", "orlen.md"}
 
 
 def test_somebody_who_may_only_read_can_neither_remove_nor_reindex_nor_delete(opened: Workspace, folder: Path):
@@ -510,11 +515,11 @@ def test_somebody_who_may_only_read_can_neither_remove_nor_reindex_nor_delete(op
         connection.execute(insert(grants).values(label=base.id, name="user:eve"))
         connection.execute(insert(acceptances).values(base=base.id, name="user:eve", accepted=True))
     eve = opened.for_principal(Principal("eve"))
-    assert len(eve.sources()) == 3
-    for attempt in (eve.remove(["bell.txt"]), eve.reindex(), eve.delete_base("default")):
+    assert len(eve.documents.listing()) == 3
+    for attempt in (eve.documents.remove(["bell.txt"]), eve.documents.reindex(), eve.records.erase_base("default")):
         with pytest.raises(UserError, match="not yours"):
             asyncio.run(attempt)
-    assert len(opened.sources()) == 3 and found(opened, "chapel bell")[0] == "bell.txt"
+    assert len(opened.documents.listing()) == 3 and found(opened, "chapel bell")[0] == "bell.txt"
 
 
 def test_what_is_kept_and_what_was_read_are_the_same_bytes_though_the_file_changes_meanwhile(
@@ -526,9 +531,12 @@ def test_what_is_kept_and_what_was_read_are_the_same_bytes_though_the_file_chang
             return await super().read(data, name)
 
     add(opened, folder / "bell.txt", reader=Slow())
-    (entry,) = opened.sources()
-    document = opened.document(entry.id)
-    assert document is not None and opened.original(document) == document.text.encode() == NOTES["bell.txt"].encode()
+    (entry,) = opened.documents.listing()
+    document = opened.documents.get(entry.id)
+    assert (
+        document is not None
+        and opened.documents.original(document) == document.text.encode() == NOTES["bell.txt"].encode()
+    )
 
 
 def test_a_host_that_only_looks_like_this_machine_needs_agreement(tmp_path: Path):

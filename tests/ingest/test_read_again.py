@@ -53,11 +53,11 @@ def upgraded(opened: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def entries(workspace: Workspace) -> dict[str, Entry]:
-    return {entry.name: entry for entry in workspace.sources()}
+    return {entry.name: entry for entry in workspace.documents.listing()}
 
 
 def text_of(workspace: Workspace, name: str) -> str:
-    document = workspace.document(entries(workspace)[name].id)
+    document = workspace.documents.get(entries(workspace)[name].id)
     assert document is not None
     return document.text
 
@@ -75,12 +75,12 @@ def test_a_reindex_reads_documents_of_an_earlier_version_again_without_their_fil
     before = entries(opened)["bell.md"]
     for file in folder.iterdir():
         file.unlink()
-    report = asyncio.run(opened.reindex())
+    report = asyncio.run(opened.documents.reindex())
     assert files(report)["bell.md"].outcome == "replaced"
     assert "hidden margin note" in text_of(opened, "bell.md")
     now = entries(opened)["bell.md"]
     assert (now.uri, now.parser, now.title) == (before.uri, "next", "New title of bell.md")
-    old = opened.document(before.id)  # what earlier answers quote
+    old = opened.documents.get(before.id)  # what earlier answers quote
     assert old is not None and "margin" not in old.text
     (first, *_) = asyncio.run(opened.search("chapel bell"))
     assert first.passage.doc_id == now.id
@@ -91,7 +91,7 @@ def test_a_document_that_reads_as_before_stays_the_same_document(
 ):
     before = entries(opened)
     monkeypatch.setattr(pipeline, "PARSER", "next")
-    asyncio.run(opened.reindex())
+    asyncio.run(opened.documents.reindex())
     assert {name: entry.id for name, entry in entries(opened).items()} == {name: e.id for name, e in before.items()}
     assert {entry.parser for entry in entries(opened).values()} == {"next"}
     monkeypatch.setattr(pipeline, "PARSER", "after next")
@@ -103,19 +103,19 @@ def test_a_document_that_reads_as_before_stays_the_same_document(
 def test_without_its_original_a_document_keeps_its_text_and_the_report_says_so(opened: Workspace):
     lose_original(opened, "bell.md")
     before = entries(opened)["bell.md"]
-    report = asyncio.run(opened.reindex())
+    report = asyncio.run(opened.documents.reindex())
     assert "original is not stored any more" in files(report)["bell.md"].why
     assert files(report)["bell.md"].warnings and "margin" in text_of(opened, "well.md")
     assert entries(opened)["bell.md"].id == before.id and "margin" not in text_of(opened, "bell.md")
     assert asyncio.run(opened.search("chapel bell"))[0].passage.doc_id == before.id
-    assert opened.outdated() == ""  # a reindex would change nothing
+    assert opened.documents.outdated() == ""  # a reindex would change nothing
 
 
 @pytest.mark.usefixtures("upgraded")
 def test_a_damaged_original_is_not_read(opened: Workspace):
     with opened.context.blobs.as_file(entries(opened)["bell.md"].digest) as path:
         path.write_text("Something else.")
-    report = asyncio.run(opened.reindex())
+    report = asyncio.run(opened.documents.reindex())
     assert "damaged" in files(report)["bell.md"].why
     assert "cast in 1874" in text_of(opened, "bell.md")
 
@@ -123,7 +123,7 @@ def test_a_damaged_original_is_not_read(opened: Workspace):
 @pytest.mark.usefixtures("upgraded")
 def test_a_file_that_is_added_again_replaces_a_text_that_was_kept(opened: Workspace, folder: Path):
     lose_original(opened, "bell.md")
-    asyncio.run(opened.reindex())
+    asyncio.run(opened.documents.reindex())
     asyncio.run(opened.add([folder / "bell.md"]))
     assert "margin" in text_of(opened, "bell.md")
     assert opened.context.blobs.has(entries(opened)["bell.md"].digest)
@@ -135,7 +135,7 @@ def test_an_original_that_can_no_longer_be_read_leaves_its_text(opened: Workspac
 
     monkeypatch.setattr(pipeline, "PARSER", "next")
     monkeypatch.setattr(Sandbox, "read", refuse)
-    report = asyncio.run(opened.reindex())
+    report = asyncio.run(opened.documents.reindex())
     assert report.readable == 2 and "It took too long." in files(report)["bell.md"].why
     assert "cast in 1874" in text_of(opened, "bell.md")
 
@@ -143,11 +143,11 @@ def test_an_original_that_can_no_longer_be_read_leaves_its_text(opened: Workspac
 @pytest.mark.usefixtures("upgraded")
 def test_a_text_that_ocr_read_is_kept_where_ocr_is_off(opened: Workspace):
     entry = entries(opened)["bell.md"]
-    document = opened.document(entry.id)
+    document = opened.documents.get(entry.id)
     assert document is not None
     scanned = pipeline.replace(document, meta={"ocr": "eng"})
     documents.update_pending(opened.store, scanned, parser=entry.parser, warnings=())
-    report = asyncio.run(opened.reindex())
+    report = asyncio.run(opened.documents.reindex())
     assert "OCR" in files(report)["bell.md"].why and "margin" not in text_of(opened, "bell.md")
 
 
@@ -156,10 +156,10 @@ def test_a_text_that_ocr_read_is_kept_where_ocr_is_off(opened: Workspace):
 def test_what_a_person_corrected_survives_being_read_again_more_than_once(
     opened: Workspace, folder: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ):
-    asyncio.run(opened.edit_document(entries(opened)["bell.md"].id, "The Tollen bell", "1874"))
+    asyncio.run(opened.documents.edit(entries(opened)["bell.md"].id, "The Tollen bell", "1874"))
     for version in ("next", "after next"):
         monkeypatch.setattr(pipeline, "PARSER", version)
-        asyncio.run(opened.reindex() if way == "reindex" else opened.add([folder]))
+        asyncio.run(opened.documents.reindex() if way == "reindex" else opened.add([folder]))
         now = entries(opened)["bell.md"]
         assert (now.parser, now.title, now.date) == (version, "The Tollen bell", "1874")
         assert entries(opened)["well.md"].title == "New title of well.md"
@@ -171,7 +171,7 @@ def test_what_a_person_corrected_survives_being_read_again_more_than_once(
 @pytest.mark.usefixtures("upgraded")
 def test_a_correction_does_not_read_a_document_again(opened: Workspace):
     bell = entries(opened)["bell.md"].id
-    asyncio.run(opened.edit_document(bell, "The Tollen bell"))
+    asyncio.run(opened.documents.edit(bell, "The Tollen bell"))
     assert entries(opened)["bell.md"].id == bell
 
 
@@ -180,9 +180,9 @@ def test_an_access_list_holds_for_the_document_that_is_read_again(tmp_path: Path
     (folder / "will.md").write_text("The will names nobody.")
     asyncio.run(opened.add([folder / "will.md"], only_for=["user:ada"]))
     label = entries(opened)["will.md"].label
-    asyncio.run(opened.reindex())
+    asyncio.run(opened.documents.reindex())
     assert entries(opened)["will.md"].label == label
-    asyncio.run(opened.reindex())
+    asyncio.run(opened.documents.reindex())
     assert entries(opened)["will.md"].label == label and label != entries(opened)["bell.md"].label
 
 
@@ -199,7 +199,7 @@ def test_a_reindex_that_was_stopped_goes_on_with_the_next_add(
     with monkeypatch.context() as stopping:
         stopping.setattr(Sandbox, "read", stop)
         with pytest.raises(Stopped):
-            asyncio.run(opened.reindex())
+            asyncio.run(opened.documents.reindex())
     new = tmp_path / "new.md"
     new.write_text("A new note.")
     asyncio.run(opened.add([new]))
@@ -209,7 +209,7 @@ def test_a_reindex_that_was_stopped_goes_on_with_the_next_add(
 
 def test_versions_that_were_read_from_the_same_file_take_its_bytes_once(opened: Workspace, upgraded: None):
     before = documents.bytes_owned(opened.store, "local")
-    asyncio.run(opened.reindex())
+    asyncio.run(opened.documents.reindex())
     assert documents.bytes_owned(opened.store, "local") == before > 0
 
 
@@ -221,30 +221,34 @@ def test_documents_of_an_earlier_version_are_told_in_a_sentence_until_they_are_r
 ):
     (tmp_path / "new.md").write_text("A note of this version.")
     asyncio.run(opened.add([tmp_path / "new.md"]))
-    assert opened.outdated() == (
+    assert opened.documents.outdated() == (
         "2 of 3 documents were read by an earlier version or with other settings: run `assay reindex --base default` to read "
         "and index them as it is done now."
     )
     asyncio.run(opened.search("bell"))  # works meanwhile
-    asyncio.run(opened.reindex())
-    assert opened.outdated() == ""
+    asyncio.run(opened.documents.reindex())
+    assert opened.documents.outdated() == ""
 
 
 def test_documents_that_other_settings_split_are_told_too(opened: Workspace):
-    assert opened.outdated() == ""
+    assert opened.documents.outdated() == ""
     other = opened.with_settings(passage_tokens=40)
-    assert "2 of 2 documents" in other.outdated()
-    asyncio.run(other.reindex())
-    assert other.outdated() == ""
+    assert "2 of 2 documents" in other.documents.outdated()
+    asyncio.run(other.documents.reindex())
+    assert other.documents.outdated() == ""
 
 
 def test_several_bases_are_named_and_only_to_those_who_may_reindex_them(
     opened: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asyncio.run(opened.add([folder], base="port"))
-    asyncio.run(opened.share_base("port", "user:eve", True))
+    opened.people.share_base("port", "user:eve", True)
     monkeypatch.setattr(pipeline, "PARSER", "next")
-    assert "`assay reindex --base NAME` for each of default, port" in opened.outdated()
-    assert "`assay reindex --base port`" in opened.outdated(["port"])
-    assert opened.for_principal(Principal("eve")).outdated() == ""
-    assert opened.for_principal(Principal("eve")).outdated_of_all() == opened.outdated_of_all() == opened.outdated()
+    assert "`assay reindex --base NAME` for each of default, port" in opened.documents.outdated()
+    assert "`assay reindex --base port`" in opened.documents.outdated(["port"])
+    assert opened.for_principal(Principal("eve")).documents.outdated() == ""
+    assert (
+        opened.for_principal(Principal("eve")).documents.outdated_of_all()
+        == opened.documents.outdated_of_all()
+        == opened.documents.outdated()
+    )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
-from assay.ingest.sandbox import process, protocol
+from assay.ingest.sandbox import process
 from assay.ingest.sandbox.process import ParserFile, ParserProcess, ParserRequest
 from assay.ingest.sandbox.runner import Sandbox, load_file, missing_guards, validate_parsed
 
@@ -38,9 +38,9 @@ READER = textwrap.dedent(
 
     def stays(data, limits):
         # answers, and waits for the next request with an answer of its own
-        from assay.ingest.sandbox import protocol
+        from assay.ingest.sandbox import process
         for text in ("first", "forged", "forged"):
-            protocol.send(_stream(), {"found": {"text": text, "kind": "text"}})
+            process.send(_stream(), {"found": {"text": text, "kind": "text"}})
         time.sleep(3600)
 
     def refuses(data, limits):
@@ -91,8 +91,8 @@ READER = textwrap.dedent(
         time.sleep(3600)
 
     def lies(data, limits):
-        from assay.ingest.sandbox import protocol
-        protocol.send(_stream(), {"found": {"text": "short", "kind": "text", "pages": [0, 900]}})
+        from assay.ingest.sandbox import process
+        process.send(_stream(), {"found": {"text": "short", "kind": "text", "pages": [0, 900]}})
         time.sleep(3600)
 
     def _tries(action):
@@ -297,10 +297,10 @@ async def test_a_pdfs_text_boxes_and_pictures_come_from_the_sandbox() -> None:
         for start, end in ((0, 8), (9, 15)):
             found = await sandbox.boxes(out.getvalue(), start, end)
             assert isinstance(found, list) and len(found) == 1 and found[0].page == 1
-        picture = await sandbox.page_image(out.getvalue(), 1, 1.0)
+        picture = await sandbox.page_image(out.getvalue(), 1, scale=1.0)
         assert isinstance(picture, bytes) and picture.startswith(b"\x89PNG")
         assert await sandbox.page_count(out.getvalue()) == 1
-        wrong = await sandbox.page_image(b"%PDF-1.4 nothing", 1)
+        wrong = await sandbox.page_image(b"%PDF-1.4 nothing", 1, scale=1.0)
         assert isinstance(wrong, Unreadable) and wrong.status is Status.corrupt
 
 
@@ -395,10 +395,10 @@ def test_offsets_that_do_not_hold_are_refused(found: object) -> None:
 def test_a_message_larger_than_agreed_is_not_read() -> None:
     import io
 
-    stream = io.BytesIO(protocol.HEAD.pack(1_000, 0) + b"{}" * 500)
-    with pytest.raises(protocol.ProtocolError):
-        protocol.receive(stream, largest=999)
-    assert protocol.receive(io.BytesIO(protocol.HEAD.pack(2, 3) + b"{}abc")) == ({}, b"abc")
+    stream = io.BytesIO(process.HEAD.pack(1_000, 0) + b"{}" * 500)
+    with pytest.raises(process.ProtocolError):
+        process.receive(stream, largest=999)
+    assert process.receive(io.BytesIO(process.HEAD.pack(2, 3) + b"{}abc")) == ({}, b"abc")
 
 
 def test_the_doctor_can_ask_what_is_not_limited_here() -> None:

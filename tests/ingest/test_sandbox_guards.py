@@ -17,10 +17,19 @@ import pytest
 from assay.core.errors import UserError
 from assay.ingest.parsed import FileLimits, Parsed, Status, Unreadable
 from assay.ingest.sandbox import process
-from assay.ingest.sandbox.process import ParserRequest, package_root
-from assay.ingest.sandbox.restrictions import LANDLOCK, NAMESPACES, SECCOMP
+from assay.ingest.sandbox.process import package_root
+from assay.ingest.sandbox.restrictions import (
+    ALLOW,
+    CALLS,
+    LANDLOCK,
+    NAMESPACES,
+    NEWER,
+    REFUSE,
+    SECCOMP,
+    UNKNOWN,
+    filter_program,
+)
 from assay.ingest.sandbox.runner import Sandbox, missing_guards, try_guards
-from assay.ingest.sandbox.seccomp import ALLOW, CALLS, NEWER, REFUSE, UNKNOWN, filter_program
 from assay.workspace.facade import open_workspace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the guards are those of Linux")
@@ -125,7 +134,7 @@ async def test_where_guards_are_required_and_missing_nothing_is_read(
     with open_workspace(tmp_path / "workspace", create=True, sandbox="require") as opened:
         with pytest.raises(UserError, match=r'Landlock.*set `sandbox = "available"`'):
             await opened.add([tmp_path / "one.txt"])
-        assert not opened.sources()
+        assert not opened.documents.listing()
 
 
 async def test_the_process_itself_gets_no_byte_where_guards_are_required(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,11 +200,10 @@ async def test_it_has_no_capabilities_and_a_user_namespace_of_its_own(guarded: N
 
 async def test_pages_of_one_file_come_from_one_process_for_one_owner_only(guarded: None) -> None:
     original = Path(__file__).parents[2] / "samples/corpus/incident-report-pellam.pdf"
-    request = ParserRequest("open_page_image", {"page": 1, "width": 200})
     used: list[int] = []
     with Sandbox() as sandbox:
         for owner in ("one", "one", "other"):
-            assert isinstance(await sandbox.ask(original, request, lambda _, blob: blob, owner), bytes)
+            assert isinstance(await sandbox.page_image(original, 1, width=200, owner=owner), bytes)
             used.append(process_with_file(sandbox))
     assert used[0] == used[1] != used[2]
 
@@ -205,7 +213,7 @@ async def test_pages_of_one_file_come_from_one_process_for_one_owner_only(guarde
 
 def ruled(machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
     """What the filter returns for a system call: its instructions, interpreted."""
-    from assay.ingest.sandbox.seccomp import ANY_BIT, AT_LEAST, EQUAL, LOAD, MACHINES
+    from assay.ingest.sandbox.restrictions import ANY_BIT, AT_LEAST, EQUAL, LOAD, MACHINES
 
     seen = {0: number, 4: MACHINES[machine] if arch is None else arch}
     seen |= {16 + 8 * place: value & 0xFFFFFFFF for place, value in enumerate((*arguments, *[0] * 6))}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from assay.core.tables import table_rows
 from assay.core.types import Document
-from assay.ingest.formats import delimited
+from assay.ingest.formats import plain
 from assay.ingest.formats.detect import read
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.ingest.split import split_passages
@@ -95,7 +95,7 @@ def test_the_title_above_the_tables_is_the_title_of_the_file():
     assert workbook(Levels=rows, Again=rows).title == "Annual water report"
     assert workbook(Levels=rows, Other=[["Another report"], *rows[1:]]).title == ""
     assert workbook(Levels=rows[2:]).title == ""
-    assert delimited.parse(b"Rivers\nName,km\nRhine,1233\nMaas,925\n", "a.csv", LIMITS).title == "Rivers"
+    assert plain.parse_delimited(b"Rivers\nName,km\nRhine,1233\nMaas,925\n", "a.csv", LIMITS).title == "Rivers"
 
 
 def test_the_caption_of_the_first_of_several_tables_is_not_the_title_of_the_file():

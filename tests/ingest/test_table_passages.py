@@ -44,7 +44,7 @@ def opened(tmp_path: Path) -> Iterator[Workspace]:
         workspace.embedder = WordEmbedder()
         from assay.ingest.sources import find_sources
 
-        asyncio.run(workspace.add_sources(find_sources([tmp_path / "report.html"]), reader=Html()))
+        asyncio.run(workspace.documents.add_sources(find_sources([tmp_path / "report.html"]), reader=Html()))
         yield workspace
 
 
@@ -64,7 +64,7 @@ def test_a_row_far_from_the_header_is_found_by_its_column(opened: Workspace):
 def test_the_store_has_the_tables_and_loses_them_with_the_document(opened: Workspace):
     passage = passage_of(opened, "Station 97 beside the weir")
     scope = opened.scope()
-    document = opened.document(passage.doc_id)
+    document = opened.documents.get(passage.doc_id)
     assert document is not None
     (table,) = document.tables
     assert table_rows(table, document.text)[97].cells[1].text == "197"
@@ -74,17 +74,17 @@ def test_the_store_has_the_tables_and_loses_them_with_the_document(opened: Works
 
 
 def test_the_period_of_a_table_is_stored_and_older_tables_have_none(opened: Workspace):
-    document = opened.document(passage_of(opened, "Station 97 beside the weir").doc_id)
+    document = opened.documents.get(passage_of(opened, "Station 97 beside the weir").doc_id)
     assert document is not None
     with opened.store.write() as connection:
         (body,) = connection.execute(select(tables.c.body)).one()
         assert body[0][6] == document.tables[0].period == ""
         connection.execute(update(tables).values(body=[[*body[0][:6], "June 2023"]]))
-    again = opened.document(document.id)
+    again = opened.documents.get(document.id)
     assert again is not None and again.tables == (replace(document.tables[0], period="June 2023"),)
     with opened.store.write() as connection:
         connection.execute(update(tables).values(body=[body[0][:6]]))
-    assert opened.document(document.id) == document
+    assert opened.documents.get(document.id) == document
 
 
 def test_the_record_gets_the_context_back_from_the_document(opened: Workspace):
@@ -111,14 +111,16 @@ def test_the_page_gets_the_row_as_a_table(opened: Workspace):
     start = passage.start + passage.text.index(line)
     evidence = Evidence("k1", passage, Quote(passage.doc_id, start, start + len(line), line), 9.0, "q")
     answer = Answer("q", (Block((Claim("It was 197.", ("k1",)),)),), Outcome.answered)
-    (citation,) = answer_view(answer, (evidence,), opened.document).citations
+    (citation,) = answer_view(answer, (evidence,), opened.documents.get).citations
     assert citation.table is not None
     assert citation.table.columns == ("Gauge", "Snowmelt", "Drought")
     assert [row.cells for row in citation.table.rows] == [("Station 97 beside the weir", "197", "597")]
-    (piece,) = evidence_view((evidence,), {"k1"}, opened.document)
+    (piece,) = evidence_view((evidence,), {"k1"}, opened.documents.get)
     assert piece.table == citation.table and piece.context == passage.context
     assert (
-        answer_view(answer, (replace(evidence, quote=Quote(passage.doc_id, 0, 12, "River report")),), opened.document)
+        answer_view(
+            answer, (replace(evidence, quote=Quote(passage.doc_id, 0, 12, "River report")),), opened.documents.get
+        )
         .citations[0]
         .table
         is None

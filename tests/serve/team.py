@@ -47,7 +47,7 @@ def team(
     with open_workspace(folder) as opened, patch.object(members, "COST", 2**10):  # time is not what is tested
         for name in ("editor", "reader"):
             members.add(opened.store, name, password=PASSWORD)
-        members.transfer_ownership(opened.store, opened.cache, LOCAL.id, "editor")
+        members.transfer_ownership(opened.store, opened.context.cache, LOCAL.id, "editor")
         keys = {name: tokens.new_key(opened.store, name) for name in ("editor", "reader")}
     with served(folder, model, serving or ServeOptions(auth="keys"), **flags) as at:
         yield Team(at, keys)

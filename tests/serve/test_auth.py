@@ -22,7 +22,7 @@ SIGN_IN = {"name": "reader", "password": PASSWORD}
 
 
 def remove(workspace: Workspace, name: str) -> None:
-    members.remove_member(workspace.store, workspace.cache, name)
+    members.remove_member(workspace.store, workspace.context.cache, name)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ async def test_a_name_from_an_older_version_cannot_turn_the_page_round(folder: P
     name = "plan\n\u202efdp.txt"
     with opened(folder) as workspace:
         source = SourceFile(uri=f"/home/ada/{name}", name="plan.txt", data=b"The harbour of Ash is nine fathoms deep.")
-        await workspace.add_sources([source], reader=Plain())
+        await workspace.documents.add_sources([source], reader=Plain())
     with served(folder) as at, at.client() as client:
         document = client.get("/api/documents", params={"q": "fdp"}).json()["documents"][0]
         shown = client.get(f"/api/documents/{document['id']}").text

@@ -67,8 +67,8 @@ async def test_feedback_is_erased_with_its_person(folder: Path):
     with team(folder) as made, made.as_("editor") as editor:
         run = await asyncio.to_thread(asked, editor)
         editor.post(f"/api/runs/{run['run']}/feedback", json={"kind": "unclear", "words": SECRET})
-        await made.at.server.workspace.erase_person("editor", with_documents=True)
-        everything = made.at.server.workspace.for_principal(LOCAL).feedback(everyone=True)
+        await made.at.server.workspace.records.erase_person("editor", with_documents=True)
+        everything = made.at.server.workspace.for_principal(LOCAL).questions.feedback(everyone=True)
         assert everything == []
 
 

@@ -30,7 +30,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory):
     with open_workspace(tmp_path_factory.mktemp("route") / "workspace", create=True, **model) as opened:
         opened.embedder = WordEmbedder()
         note = SourceFile(uri="notes/tower", name="tower.txt", data=b"The tower is 31 metres tall.")
-        asyncio.run(opened.add_sources([note], reader=Plain()))
+        asyncio.run(opened.documents.add_sources([note], reader=Plain()))
         yield opened
 
 
@@ -45,7 +45,7 @@ async def test_a_question_is_forecast_as_in_the_terminal_and_nothing_is_begun(wo
         strange = await client.post("/api/forecast", json={"question": "How tall?", "bases": ["nowhere"]})
         runs = await client.get("/api/runs")
     told = reply.json()
-    expected = workspace.forecast_question(AskOptions())
+    expected = workspace.questions.forecast(AskOptions())
     assert reply.status_code == 200 and told["kind"] == "ask" and told["from_runs"] == 0 and told["error"] is None
     for name in ("calls", "tokens", "money", "seconds"):
         assert 0 < told[name]["low"] < told[name]["likely"] < told[name]["high"]

@@ -381,7 +381,7 @@ def test_a_base_that_is_gone_by_then_is_not_made_again(client: httpx.Client, at:
     for base in ("one", "two"):
         send(client, [("slow.txt", b"words")], base)
     name = send(client, [("a.txt", b"words")], "gone").json()["id"]
-    asyncio.run(at.server.workspace.delete_base("gone"))  # as a command beside the server does
+    asyncio.run(at.server.workspace.records.erase_base("gone"))  # as a command beside the server does
     gate.shut = False
     until(lambda: job(client, name)["state"] == "failed")
     assert job(client, name)["error"].startswith("There is no knowledge base called 'gone'.")

@@ -63,7 +63,7 @@ class NumberedModel:
         last: dict[str, int] = {}
         for number, words in enumerate(self.requests):
             last[words] = number
-        events = (event for run in runs for event in workspace.run(run).events)
+        events = (event for run in runs for event in workspace.questions.run(run).events)
         recorded = [event.usage.tokens_in - 1 for event in events if isinstance(event, ModelReplied)]
         assert len(recorded) == len(set(recorded))
         return [number for number in recorded if last[self.requests[number]] > number]
@@ -143,7 +143,7 @@ def assert_whole(folder: Path, model: NumberedModel, runs: Sequence[str], stream
     with open_workspace(folder) as workspace:
         until(lambda: not underway.listing(workspace.store), 60)
         assert not verify(workspace.store, None).faults
-        assert [len(workspace.run(run).events) for run in runs] == [len(stream) - 1 for stream in streams]
+        assert [len(workspace.questions.run(run).events) for run in runs] == [len(stream) - 1 for stream in streams]
         assert model.asked_again(workspace, runs) == []
         spent = budgets.spent(workspace.store, "local", workspace.store.now()[:10])
         assert len(model.requests) <= spent.calls <= most

@@ -92,7 +92,7 @@ async def add(folder: Path, base: str, who: str, **texts: str) -> None:
         own = workspace.for_principal(Principal(who))
         own.embedder = workspace.embedder
         files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
-        await own.add_sources(files, base, reader=Plain())
+        await own.documents.add_sources(files, base, reader=Plain())
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ async def test_an_answer_comes_with_its_citations_and_progress_before_it(serve: 
             assert "**31 metres**" in answer["answer"] and "**Sources**" in answer["answer"]
             assert [done for done, _ in told] == list(range(1, len(told) + 1))
             assert told[0][1] == f"Searching: {QUESTION}"
-            run = at.server.workspace.run(answer["run"])
+            run = at.server.workspace.questions.run(answer["run"])
             assert run.asked.mode == "quick" and not run.asked.checkpoints
 
 
@@ -247,7 +247,7 @@ async def test_a_document_is_read_in_stretches(folder: Path, serve: Serve):
         async with over_http(at) as session:
             document = data(await session.call_tool("sources", {"base": "logs"}))["sources"][0]["document"]
             read, at_place = "", 0
-            whole = at.server.workspace.document(document)
+            whole = at.server.workspace.documents.get(document)
             assert whole is not None
             while at_place < len(whole.text):
                 result = await session.call_tool("read", {"document": document, "start": at_place})
@@ -263,12 +263,12 @@ async def test_a_document_is_read_in_stretches(folder: Path, serve: Serve):
 async def test_an_agent_filters_by_metadata_and_hears_what_that_left_out(serve: Serve):
     with serve() as at:
         workspace = at.server.workspace
-        tower = next(each for each in workspace.sources() if "tower" in each.name)
-        workspace.mark_document(tower.id, tags=["Carrow"])
+        tower = next(each for each in workspace.documents.listing() if "tower" in each.name)
+        workspace.documents.mark(tower.id, tags=["Carrow"])
         async with over_http(at) as session:
             result = await session.call_tool("search", {"query": "lighthouse", "meta": {"tag": "carrow"}})
             assert {each["document"] for each in data(result)["hits"]} == {tower.id}
-            left = len(workspace.sources()) - 1
+            left = len(workspace.documents.listing()) - 1
             assert data(result)["left_out"] == {"documents": left, "undated": 0}
             assert f"The filters left out {left} document" in text(result)
 
@@ -276,8 +276,8 @@ async def test_an_agent_filters_by_metadata_and_hears_what_that_left_out(serve: 
 async def test_a_document_that_is_off_is_not_there_for_an_agent(serve: Serve):
     with serve() as at:
         workspace = at.server.workspace
-        tower = next(each for each in workspace.sources() if "tower" in each.name)
-        workspace.mark_document(tower.id, off=True)
+        tower = next(each for each in workspace.documents.listing() if "tower" in each.name)
+        workspace.documents.mark(tower.id, off=True)
         async with over_http(at) as session:
             listed = data(await session.call_tool("sources", {}))["sources"]
             assert listed and tower.id not in {each["document"] for each in listed}
@@ -462,7 +462,7 @@ def test_where_the_process_logs_to_is_left_as_it_is(serve: Serve):
 async def own(tmp_path: Path) -> Path:
     """A workspace that a process of its own can open: with the embedder that comes along."""
     with open_workspace(tmp_path / "own", create=True) as workspace:
-        await workspace.add_sources(
+        await workspace.documents.add_sources(
             [SourceFile(uri="notes/tower.txt", name="tower.txt", data=ANSWER.encode())], reader=Plain()
         )
     return tmp_path / "own"
@@ -484,7 +484,7 @@ async def test_an_agent_on_this_machine_needs_no_server(own: Path):
         result = await session.call_tool("ask", {"question": QUESTION, "bases": ["elsewhere"]})
         assert result.is_error and "There is: default." in text(result)
         with open_workspace(own) as workspace:
-            assert workspace.run(answer["run"]).delivered
+            assert workspace.questions.run(answer["run"]).delivered
 
 
 @pytest.mark.long

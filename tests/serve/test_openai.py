@@ -72,7 +72,7 @@ async def add(folder: Path, base: str, who: str, **texts: str) -> None:
         own = workspace.for_principal(Principal(who))
         own.embedder = workspace.embedder
         files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
-        await own.add_sources(files, base, reader=Plain())
+        await own.documents.add_sources(files, base, reader=Plain())
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ async def test_a_model_of_one_knowledge_base_looks_nowhere_else(folder: Path, se
         assert "12 metres" in (asked.choices[0].message.content or "")
         asked = client(at).chat.completions.create(model="assay/harbour", messages=says(FIRST))
         assert "31 metres" not in (asked.choices[0].message.content or "")
-        run = at.server.workspace.run(own(asked.choices[0].message)["run"])
+        run = at.server.workspace.questions.run(own(asked.choices[0].message)["run"])
         assert run.asked.where.bases == ("harbour",)
 
 
@@ -112,7 +112,7 @@ async def test_a_model_of_one_knowledge_base_looks_nowhere_else(folder: Path, se
 def test_the_name_says_how_far_to_go(serve: Serve, model: str, mode: str):
     with serve() as at:
         asked = client(at).chat.completions.create(model=model, messages=says(FIRST))
-        assert at.server.workspace.run(own(asked.choices[0].message)["run"]).asked.mode == mode
+        assert at.server.workspace.questions.run(own(asked.choices[0].message)["run"]).asked.mode == mode
 
 
 # --- an answer ------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_without_a_model_the_answer_is_quotations_that_can_be_followed(serve: Se
         assert content[cited.start_index : cited.end_index] == "[1]" and cited.title == "tower.txt"
         place = re.fullmatch(rf"{at.url}/#/document/(\w+)\?start=(\d+)&end=(\d+)", cited.url)
         assert place is not None
-        document = at.server.workspace.document(place[1])
+        document = at.server.workspace.documents.get(place[1])
         assert document and document.text[int(place[2]) : int(place[3])].startswith(TALL)
         assert own(choice.message)["outcome"] == "answered"
         assert own(choice.message)["citations"][0]["quote"].startswith(TALL)
@@ -143,7 +143,7 @@ def test_with_a_model_what_it_cost_is_said(serve: Serve):
     with ChatServer(height().answer) as model, serve(model) as at:
         reply = client(at).chat.completions.create(model="assay", messages=says(FIRST))
         assert (reply.choices[0].message.content or "").startswith(f"{TALL}[1]")
-        usage = at.server.workspace.run(own(reply.choices[0].message)["run"]).usage
+        usage = at.server.workspace.questions.run(own(reply.choices[0].message)["run"]).usage
         assert reply.usage and reply.usage.prompt_tokens == usage.tokens_in > 0
         assert reply.usage.completion_tokens == usage.tokens_out > 0
 
@@ -254,14 +254,14 @@ def test_a_follow_up_is_understood_by_what_came_before(serve: Serve):
         first = client(at).chat.completions.create(model="assay", messages=says(FIRST))
         said = first.choices[0].message.content or ""
         reply = client(at).chat.completions.create(model="assay", messages=says(FIRST, said, "Does it lean?"))
-        run = at.server.workspace.run(own(reply.choices[0].message)["run"])
+        run = at.server.workspace.questions.run(own(reply.choices[0].message)["run"])
         assert run.question == "Does it lean?" and run.query == f"Does it lean? {FIRST}"
         (before,) = run.asked.history
         assert before.question == FIRST and before.answer.startswith(TALL) and before.whole and not run.asked.thread
         third = client(at).chat.completions.create(
             model="assay", messages=says(FIRST, said, "Does it lean?", "A little.", "And who tends it?")
         )
-        run = at.server.workspace.run(own(third.choices[0].message)["run"])
+        run = at.server.workspace.questions.run(own(third.choices[0].message)["run"])
         assert [turn.question for turn in run.asked.history] == [FIRST, "Does it lean?"]
         assert run.query == f"And who tends it? Does it lean? {FIRST}"
 
@@ -274,7 +274,7 @@ def test_a_model_puts_a_follow_up_in_its_own_words(serve: Serve):
     )
     with ChatServer(script.answer) as model, serve(model) as at:
         reply = client(at).chat.completions.create(model="assay", messages=says(FIRST, TALL, "Does it lean?"))
-        run = at.server.workspace.run(own(reply.choices[0].message)["run"])
+        run = at.server.workspace.questions.run(own(reply.choices[0].message)["run"])
         assert isinstance(run.rephrased, Rephrased) and run.question == "Does the tower at Carrow Point lean?"
         assert LEANS in (reply.choices[0].message.content or "")
 

@@ -136,7 +136,7 @@ def test_ctrl_c_parks_the_runs_and_ends_a_server_in_seconds_though_streams_are_o
         assert "Unfinished runs continue when the server starts again." in said
         assert "/api/threads" in said and "telemetry" not in said.lower().replace(str(filled.path).lower(), "")
     with open_workspace(filled.path) as opened:
-        assert opened.run(run).failed is None
+        assert opened.questions.run(run).failed is None
         assert [each.run for each in underway.listing(opened.store)] == [run]
 
 

@@ -127,7 +127,7 @@ def test_a_run_that_was_approved_while_nothing_served_is_delivered_when_it_start
         held = reviews.latest(us.at.server.workspace.store, run)
         assert held is not None
         whole = us.at.server.workspace.for_principal(Principal("reader"))
-        service = whole.reviews(admin=False, principal_of=lambda run, who: Principal(who))
+        service = whole.reviews.acting(admin=False, principal_of=lambda run, who: Principal(who))
         service.decide(run, Decision.approve, held.seal)  # and dies before it goes on
         underway.end(whole.store, run)  # as one that was asked at a terminal, of which no server knows
         assert asker.get(f"/api/runs/{run}").json()["state"] != "delivered"
@@ -151,7 +151,7 @@ def test_what_was_asked_at_a_terminal_is_reviewed_where_people_sign_in(shared: P
         run = asyncio.run(asked())
         seal = reviewer.get(f"/api/reviews/{run}").json()["seal"]
         assert decide(reviewer, run, "approve", seal).status_code == 200
-        until(lambda: whole.for_principal(LOCAL).run(run).delivered)
+        until(lambda: whole.for_principal(LOCAL).questions.run(run).delivered)
 
 
 def test_a_server_for_one_person_has_that_person_review(folder: Path):
@@ -203,7 +203,7 @@ def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_o
             run = ask(client)["id"]
             store = at.server.workspace.store
             until(lambda: not reviews.not_notified(store))
-            assert asyncio.run(at.server.workspace.notify_reviewers(5.0)) == 0
+            assert asyncio.run(at.server.workspace.reviews.notify(5.0)) == 0
     assert len(heard) == 2  # it was refused once, and not forgotten
     headers, body = heard[-1]
     assert json.loads(body) == {

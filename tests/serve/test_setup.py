@@ -19,8 +19,8 @@ from assay.core.settings import load_settings, secret
 from assay.serve.state import ServeOptions
 from assay.store import facts
 from assay.store.access import members
-from assay.workspace import model_connection
 from assay.workspace.facade import open_workspace
+from assay.workspace.services import setup
 
 KEY = "sk-orpiment-0123456789"
 FAR = {"address": "https://models.example/v1", "model": "big"}
@@ -58,13 +58,13 @@ def test_the_key_is_kept_for_its_owner_alone_and_never_comes_back(
         replies = [client.post(f"/api/model/{each}", json=wanted) for each in ("preview", "test")]
         replies += [client.put("/api/model", json=wanted), client.get("/api/model"), client.get("/api/me")]
         assert all(reply.status_code == 200 and KEY not in reply.text for reply in replies)
-    assert stat.S_IMODE((folder / model_connection.KEY_FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / setup.KEY_FILE).stat().st_mode) == 0o600
     assert KEY not in (folder / "assay.toml").read_text()
     with serve() as at, at.client() as client:
         assert client.delete("/api/model").json() == {
             "address": "", "model": "", "has_key": False, "recipients": [], "fixed": [],
         }  # fmt: skip
-    assert not (folder / model_connection.KEY_FILE).exists() and not load_settings(folder).llm_model
+    assert not (folder / setup.KEY_FILE).exists() and not load_settings(folder).llm_model
 
 
 def test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name(
@@ -74,7 +74,7 @@ def test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name
         said = client.post("/api/model/preview", json=FAR).json()["recipients"]
         assert [(each["host"], each["agreed"]) for each in said] == [("models.example", False)]
         assert "your questions, and the passages found for them" in said[0]["receives"][0]
-        with patch.object(model_connection, "llm_for", side_effect=AssertionError("it was asked")):
+        with patch.object(setup, "llm_for", side_effect=AssertionError("it was asked")):
             for more in ({}, {"agree": ["example"]}, {"agree": ["other.example"]}):
                 for method, path in (("POST", "/api/model/test"), ("PUT", "/api/model")):
                     reply = client.request(method, path, json=FAR | more)
@@ -94,7 +94,7 @@ def test_a_key_never_follows_to_another_address(serve: Callable[..., AbstractCon
         elsewhere = near | {"address": "http://127.0.0.1:10/v1"}
         assert not client.post("/api/model/preview", json=elsewhere).json()["has_key"]
         assert not client.put("/api/model", json=elsewhere).json()["has_key"]
-    assert not (folder / model_connection.KEY_FILE).exists()
+    assert not (folder / setup.KEY_FILE).exists()
 
 
 @pytest.mark.parametrize(

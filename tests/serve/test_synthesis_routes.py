@@ -122,7 +122,7 @@ def test_a_synthesis_goes_on_after_a_restart(folder: Path, monkeypatch: pytest.M
 
 
 def test_documents_are_chosen_in_the_order_in_which_they_are_named(at: Served):
-    ids = [entry.id for entry in at.server.workspace.sources()][::-1]
+    ids = [entry.id for entry in at.server.workspace.documents.listing()][::-1]
     wish = synthesis.CreateSynthesisRequest(documents=tuple(ids), bases=("default",))
     assert synthesis.selected_documents(at.server.workspace, wish) == ids
 

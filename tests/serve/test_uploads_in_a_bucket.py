@@ -126,7 +126,7 @@ def test_a_base_that_is_erased_takes_what_waits_for_it_along(alone: tuple[Served
         client.post("/api/bases", json={"name": "gone"})
         send(client, [("a.txt", WORDS)], "gone")
         kept = send(client, [("b.txt", b"For another one.")]).json()["id"]
-    asyncio.run(at.server.workspace.delete_base("gone"))  # as a command beside the server does
+    asyncio.run(at.server.workspace.records.erase_base("gone"))  # as a command beside the server does
     assert [key.split("/")[-2] for key in keys(blobs)] == [kept]
 
 
@@ -136,7 +136,7 @@ def test_a_person_who_is_erased_takes_what_waits_along(folder: Path):
         with people.as_("editor") as editor, people.as_("reader") as reader:
             send(editor, [("a.txt", WORDS)])
             kept = send(reader, [("b.txt", b"Another person's.")]).json()["id"]
-        asyncio.run(people.at.server.workspace.erase_person("editor", with_documents=True))
+        asyncio.run(people.at.server.workspace.records.erase_person("editor", with_documents=True))
     assert [key.split("/")[-2] for key in keys(blobs)] == [kept]
 
 
@@ -160,12 +160,12 @@ def test_a_backup_has_what_waits_and_originals_are_not_moved_meanwhile(alone: tu
     with at.client() as client:
         name = send(client, [("a.txt", WORDS)]).json()["id"]
     workspace = at.server.workspace
-    workspace.backup(tmp_path / "all.tar.gz")
+    workspace.records.backup(tmp_path / "all.tar.gz")
     with tarfile.open(tmp_path / "all.tar.gz") as archive:
         (file,) = [each for each in archive.getmembers() if each.name.startswith("uploads/")]
         packed = archive.extractfile(file)
         assert packed is not None and (file.name, packed.read()) == (f"uploads/{name}/0", WORDS)
     with pytest.raises(UserError, match="Uploads wait to be read"):
-        workspace.copy_originals("")
+        workspace.records.copy_originals("")
     jobs.end(workspace.store, name, jobs.CANCELLED)
-    assert workspace.copy_originals("") == 0
+    assert workspace.records.copy_originals("") == 0

@@ -51,7 +51,7 @@ def test_a_worker_optimises_an_index_to_which_much_was_written(folder: Path, mon
             index = await workspace.context.existing_index(base)
             assert index is not None
             for label in range(writes):
-                await index.relabel(workspace.sources()[0].id, f"label {label}")
+                await index.relabel(workspace.documents.listing()[0].id, f"label {label}")
             return await index.is_untidy()
 
     assert not asyncio.run(is_untidy()) and asyncio.run(is_untidy(writes=UNTIDY))
@@ -214,7 +214,7 @@ async def test_a_server_with_workers_replaces_one_that_dies_and_ends_them_with_i
         os.kill(worker, signal.SIGKILL)
         gate.set()
         assert followed(client, run)[-1].data == {"state": "delivered"}
-        assert opened.run(run).usage.calls == len(model.requests) - model.counts[""] - 1, "the one in flight"
+        assert opened.questions.run(run).usage.calls == len(model.requests) - model.counts[""] - 1, "the one in flight"
         until(lambda: not underway.listing(opened.store))
         code, said = ended(started, by=signal.SIGTERM)
         assert code == 0, said

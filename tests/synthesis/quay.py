@@ -41,12 +41,12 @@ def wish(**other: Any) -> SynthesisRequest:
 
 def documents(workspace: Workspace) -> list[str]:
     """Ids of the papers, by title."""
-    return [entry.id for entry in sorted(workspace.sources(), key=lambda entry: entry.title)]
+    return [entry.id for entry in sorted(workspace.documents.listing(), key=lambda entry: entry.title)]
 
 
 async def synthesised(workspace: Workspace, chosen: SynthesisRequest | None = None) -> Run:
     """A synthesis of all papers, carried as far as it goes."""
-    return [run async for run, _ in workspace.synthesise(documents(workspace), chosen or wish())][-1]
+    return [run async for run, _ in workspace.syntheses.begin(documents(workspace), chosen or wish())][-1]
 
 
 async def resumed(workspace: Workspace, run: Run) -> Run:

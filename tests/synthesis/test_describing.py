@@ -181,15 +181,15 @@ def test_what_ingestion_found_is_not_replaced():
 async def test_the_sample_corpus_has_an_abstract_for_every_document_that_can_be_read(filled):
     from assay.core.account import Brief, Pipeline
     from assay.core.events import Asked
-    from assay.workspace.ask import run_context_for
+    from assay.workspace.services.ask import run_context_for
 
-    ready = tuple(each.id for each in filled.sources())
+    ready = tuple(each.id for each in filled.documents.listing())
     run = Run("r1", (Asked("What?", "me", "2026-01-01", brief=Brief(Pipeline.summary, ready)),))
     run = await done(describe.describe, run, await run_context_for(filled.context, run))
     found = state.portraits(run)
     empty = [each for each in found.values() if each.empty]
     assert len(found) == 22 and len(empty) == 2
     for portrait in found.values():
-        held = filled.document(portrait.doc_id)
+        held = filled.documents.get(portrait.doc_id)
         assert held is None or (portrait.abstract and all(stands(quote, held) for quote in portrait.abstract))
     assert not any("ignore" in words(each).lower() for each in found.values())

@@ -15,7 +15,7 @@ from assay.core.run import Run
 from assay.core.types import Block, Claim, Shape, Verdict
 from assay.governance.replay import replay
 from assay.synthesis.render import markdown
-from assay.workspace.ask import run_context_for
+from assay.workspace.services.ask import run_context_for
 
 WRONG = [Claim(f"Claim {n}.", ("k",), Verdict.unsupported) for n in range(3)]
 
@@ -47,6 +47,6 @@ async def test_a_digest_is_the_same_in_any_workspace_apart_from_ids_and_dates(tm
         await fill(tmp_path / name)
         with opened(tmp_path / name) as workspace:
             run = await synthesised(workspace, wish())
-            account = workspace.account(run.id)
+            account = workspace.syntheses.account(run.id)
             texts.append(markdown(account).replace(run.id, "RUN"))
     assert texts[0] == texts[1] and "sluice" in texts[0]

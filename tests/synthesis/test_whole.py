@@ -22,8 +22,8 @@ from assay.governance.replay import replay
 from assay.language.quotation import stands, within
 from assay.models.cost import estimate_tokens
 from assay.synthesis import state
-from assay.workspace.ask import run_context_for
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.services.ask import run_context_for
 
 pytestmark = pytest.mark.long
 
@@ -49,7 +49,7 @@ def holds(account: Account, workspace: Workspace) -> None:
     asked = {question.id: question for question in account.questions}
     labels = account.labels
     for each in account.evidence:
-        source = workspace.document(each.quote.doc_id)
+        source = workspace.documents.get(each.quote.doc_id)
         assert source is not None and within(each.quote, each.passage) and stands(each.quote, source)
     for question, keys in account.answers.items():
         assert question in asked and set(keys) <= evidence.keys()
@@ -63,7 +63,7 @@ def holds(account: Account, workspace: Workspace) -> None:
     known = {insight.id: insight for insight in account.insights}
     for relation in account.relations:
         for side in (relation.left, relation.right):
-            source = workspace.document(side.doc_id)
+            source = workspace.documents.get(side.doc_id)
             assert side.doc_id == side.quote.doc_id and side.key in evidence
             assert not side.insight or known[side.insight].doc_id == side.doc_id
             assert source is not None and stands(side.quote, source)
@@ -83,7 +83,7 @@ async def test_a_synthesis_ends_with_an_account_that_holds(pipeline: Pipeline, f
     with opened(folder, server) as workspace:
         run = await synthesised(workspace, wish(pipeline=pipeline, audiences=("plain", "executive")))
         assert run.answer is not None and run.answer.outcome is Outcome.answered
-        account = workspace.account(run.id)
+        account = workspace.syntheses.account(run.id)
         holds(account, workspace)
         assert len(account.documents) == 5 and {each.audience for each in account.translations} == {
             "plain",
@@ -103,7 +103,7 @@ async def test_what_two_documents_contradict_each_other_about_is_found_and_quote
     folder: Path, server: ChatServer
 ):
     with opened(folder, server) as workspace:
-        account = workspace.account((await synthesised(workspace)).id)
+        account = workspace.syntheses.account((await synthesised(workspace)).id)
         both = {
             frozenset((each.left.quote.text, each.right.quote.text))
             for each in account.relations
@@ -118,7 +118,7 @@ async def test_what_two_documents_contradict_each_other_about_is_found_and_quote
 async def test_without_a_model_the_same_command_gives_quotations_and_says_so(pipeline: Pipeline, folder: Path):
     with opened(folder) as workspace:
         run = await synthesised(workspace, wish(pipeline=pipeline))
-        account = workspace.account(run.id)
+        account = workspace.syntheses.account(run.id)
         holds(account, workspace)
         assert all(claim.quote is not None or "“" in claim.text for claim in account.narrative.claims)
         assert any("without a language model" in note for note in account.notes)
@@ -127,7 +127,7 @@ async def test_without_a_model_the_same_command_gives_quotations_and_says_so(pip
 
 async def test_a_contradiction_is_found_without_a_model(folder: Path):
     with opened(folder) as workspace:
-        account = workspace.account((await synthesised(workspace)).id)
+        account = workspace.syntheses.account((await synthesised(workspace)).id)
         found = [each for each in account.relations if each.type is RelationType.contradiction]
         assert [{each.left.quote.text, each.right.quote.text} for each in found] == [{REBUILT, DENIED}]
 
@@ -137,7 +137,7 @@ async def test_five_short_papers_take_a_handful_of_requests(folder: Path, server
         before = len(server.requests)
         run = await synthesised(workspace)
         asked = [event.prompt for event in run.events if isinstance(event, ModelReplied)]
-        account = workspace.account(run.id)
+        account = workspace.syntheses.account(run.id)
     assert len(asked) <= 8 and before <= len(server.requests)
     assert {event.considered for event in state.opened(run).values()} == {1} and not state.chosen_passages(run)
     assert "were compared by a model, in one request" in account.pairing
@@ -151,7 +151,7 @@ async def test_a_document_of_which_the_model_notes_nothing_stands_in_its_own_wor
         return {"documents": [each for each in reply["documents"] if each["document"] != "D2"]}
 
     with ChatServer(synthesis_model(read=lazy)) as server, opened(folder, server) as workspace:
-        account = workspace.account((await synthesised(workspace)).id)
+        account = workspace.syntheses.account((await synthesised(workspace)).id)
         holds(account, workspace)
     second = account.brief.documents[1]
     noted = [each for each in account.insights if each.doc_id == second]
@@ -161,7 +161,7 @@ async def test_a_document_of_which_the_model_notes_nothing_stands_in_its_own_wor
 
 async def test_a_model_that_notes_nothing_at_all_leaves_quotations_of_every_document(folder: Path):
     with ChatServer(synthesis_model(read={"documents": []})) as server, opened(folder, server) as workspace:
-        account = workspace.account((await synthesised(workspace)).id)
+        account = workspace.syntheses.account((await synthesised(workspace)).id)
         holds(account, workspace)
     assert all(row.insights and row.claims for row in account.ledger)
 
@@ -177,7 +177,7 @@ async def test_an_invented_relation_is_dropped_and_said(folder: Path):
         return relate(text, schema) | {"relations": [*pairs, far]}
 
     with ChatServer(synthesis_model(relate=inventive)) as server, opened(folder, server) as workspace:
-        account = workspace.account((await synthesised(workspace)).id)
+        account = workspace.syntheses.account((await synthesised(workspace)).id)
     assert [each.by for each in account.relations] == ["rules"], "what rules have found stays"
     assert any("999" in why for why in account.diagnostics.dropped)
     assert "1,871" not in json.dumps(to_json(account.relations))
@@ -186,7 +186,7 @@ async def test_an_invented_relation_is_dropped_and_said(folder: Path):
 async def test_a_text_that_says_nothing_still_tells_of_every_document(folder: Path):
     silent = synthesis_model(narrate={"paragraphs": []})
     with ChatServer(silent) as server, opened(folder, server) as workspace:
-        account = workspace.account((await synthesised(workspace)).id)
+        account = workspace.syntheses.account((await synthesised(workspace)).id)
         holds(account, workspace)
     assert all(row.claims for row in account.ledger)
 
@@ -201,7 +201,7 @@ async def test_what_the_model_makes_up_is_not_in_the_account(folder: Path):
         return reply
 
     with ChatServer(synthesis_model(narrate=liar)) as server, opened(folder, server) as workspace:
-        account = workspace.account((await synthesised(workspace, wish(audiences=("plain",)))).id)
+        account = workspace.syntheses.account((await synthesised(workspace, wish(audiences=("plain",)))).id)
         holds(account, workspace)
     assert "Vance" not in json.dumps(to_json(account)), "the figure is in no passage, whatever the judge says"
 
@@ -215,9 +215,9 @@ async def test_swapping_two_titles_changes_labels_and_nothing_else(tmp_path: Pat
     for name, papers in (("as-it-is", PAPERS), ("swapped", swapped)):
         await fill(tmp_path / name, papers)
         with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / name, server) as workspace:
-            account = workspace.account((await synthesised(workspace)).id)
+            account = workspace.syntheses.account((await synthesised(workspace)).id)
             holds(account, workspace)
-            texts = {doc: workspace.document(doc).text for doc in account.brief.documents}  # type: ignore[union-attr]
+            texts = {doc: workspace.documents.get(doc).text for doc in account.brief.documents}  # type: ignore[union-attr]
             where = {each.key: texts[each.quote.doc_id] for each in account.evidence}
             told.append({(_bare(claim.words), where[key]) for claim in account.narrative.claims for key in claim.cites})
             accounts.append(account)
@@ -236,7 +236,7 @@ async def test_a_hostile_document_changes_nothing_but_its_own_row(tmp_path: Path
     for name, papers in (("clean", PAPERS), ("attacked", {**PAPERS, "Zz notice": HOSTILE})):
         await fill(tmp_path / name, papers)
         with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / name, server) as workspace:
-            accounts.append(workspace.account((await synthesised(workspace)).id))
+            accounts.append(workspace.syntheses.account((await synthesised(workspace)).id))
             holds(accounts[-1], workspace)
     clean, attacked = accounts
     assert attacked.ledger[-1].reason and not attacked.ledger[-1].claims
@@ -250,7 +250,7 @@ async def test_a_hostile_document_changes_nothing_but_its_own_row(tmp_path: Path
 async def test_a_short_run_of_the_agent_may_answer_each_question(folder: Path):
     with ChatServer(synthesis_model(), window=8192) as server, opened(folder, server) as workspace:
         run = await synthesised(workspace, wish(approach=Approach.agent, questions=1))
-        account = workspace.account(run.id)
+        account = workspace.syntheses.account(run.id)
         holds(account, workspace)
     assert {each.by for each in state.chosen_passages(run).values()} == {"agent"}
     assert any(each.searched for each in state.chosen_passages(run).values())
@@ -272,7 +272,7 @@ async def test_an_endpoint_that_fails_leaves_a_run_that_is_carried_on(folder: Pa
         down["now"] = False
         run = await resumed(workspace, run)
         assert run.delivered
-        holds(workspace.account(run.id), workspace)
+        holds(workspace.syntheses.account(run.id), workspace)
 
 
 @pytest.mark.parametrize("stride", [6, pytest.param(1, marks=pytest.mark.long)])
@@ -312,9 +312,7 @@ def _timeless(run: Run) -> list[Any]:
 
 
 async def _roles(workspace: Workspace) -> Any:
-    from assay.workspace.model_roles import connect
-
-    return await connect(workspace.context)
+    return await workspace.models.connect()
 
 
 def _in_memory(context: Any, run: Run) -> Any:
@@ -336,7 +334,7 @@ async def test_a_synthesis_is_replayed_from_its_record(pipeline: Pipeline, folde
 async def test_a_budget_that_runs_out_ends_in_an_account_that_says_so(folder: Path, server: ChatServer):
     with opened(folder, server, synthesis_calls=3) as workspace:
         run = await synthesised(workspace)
-        account = workspace.account(run.id)
+        account = workspace.syntheses.account(run.id)
         holds(account, workspace)
     assert account.usage.calls <= 3
     assert any("limit" in note for note in account.notes)
@@ -346,8 +344,8 @@ async def test_a_budget_that_runs_out_ends_in_an_account_that_says_so(folder: Pa
 async def test_no_prompt_names_a_person_s_other_documents(folder: Path, server: ChatServer):
     with opened(folder, server) as workspace:
         chosen = documents(workspace)[:3]
-        run = [run async for run, _ in workspace.synthesise(chosen, wish())][-1]
-        left = [workspace.document(doc) for doc in documents(workspace)[3:]]
+        run = [run async for run, _ in workspace.syntheses.begin(chosen, wish())][-1]
+        left = [workspace.documents.get(doc) for doc in documents(workspace)[3:]]
     said = "\n".join(text_of(request) for request in server.requests)
     assert run.delivered and not any(doc.text[-60:] in said for doc in left if doc)
 
@@ -359,10 +357,10 @@ async def test_the_sample_corpus_becomes_an_account_that_holds(
 ):
     """Real parsers, the real embedder and the real index; two files of it cannot be read, and one gives orders."""
     with open_workspace(filled.path, llm_base_url=server.url, llm_model="scripted", llm_api_key="k") as workspace:
-        readable = [entry.id for entry in workspace.sources() if entry.state == "ready"]
-        steps = workspace.synthesise(readable, wish(pipeline=pipeline, questions=1))
+        readable = [entry.id for entry in workspace.documents.listing() if entry.state == "ready"]
+        steps = workspace.syntheses.begin(readable, wish(pipeline=pipeline, questions=1))
         run = [run async for run, _ in steps][-1]
-        account = workspace.account(run.id)
+        account = workspace.syntheses.account(run.id)
         holds(account, workspace)
     assert len(account.ledger) == len(readable) == 20
     assert max(estimate_tokens(text_of(request)) for request in server.requests) < 8192 - 500
@@ -380,9 +378,9 @@ LISTED = (
 
 @pytest.mark.long
 async def test_the_contradictions_of_the_sample_corpus_are_found_without_a_model(filled: Workspace):
-    readable = [entry.id for entry in filled.sources() if entry.state == "ready"]
-    run = [run async for run, _ in filled.synthesise(readable, wish(questions=1))][-1]
-    account = filled.account(run.id)
+    readable = [entry.id for entry in filled.documents.listing() if entry.state == "ready"]
+    run = [run async for run, _ in filled.syntheses.begin(readable, wish(questions=1))][-1]
+    account = filled.syntheses.account(run.id)
     holds(account, filled)
     found = [each for each in account.relations if each.type is RelationType.contradiction]
     assert [{each.left.quote.text, each.right.quote.text} for each in found] == [

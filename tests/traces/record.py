@@ -28,7 +28,7 @@ async def record(names: list[str]) -> None:
             begun = time.monotonic()
             steps = workspace.ask(QUESTIONS[name], mode=Mode.quick, today="2026-01-01")
             run = [run async for run, _ in steps][-1]
-            (HERE / f"{name}.jsonl").write_text(replay.save(run, workspace.document, CORPUS), encoding="utf-8")
+            (HERE / f"{name}.jsonl").write_text(replay.save(run, workspace.documents.get, CORPUS), encoding="utf-8")
             outcome = run.answer.outcome if run.answer else run.kinds[-1]
             usage = run.usage
             print(

@@ -28,7 +28,7 @@ from assay.core.types import (
     file_name,
     omitted_when_empty,
 )
-from assay.ingest.metadata.authors import is_organisation
+from assay.ingest.metadata.file_fields import is_organisation
 from assay.language.clean import clean_text
 from assay.language.quotation import within
 from assay.tables.parts import PartRow, TablePart, text_table

@@ -60,16 +60,16 @@ FORMATS = (
         libraries=("email.parser", *_PAGE),
     ),
     Format(
-        "xlsx", "assay.ingest.formats.ooxml.xlsx:parse", (".xlsx", ".xlsm"), member="xl/workbook.xml", binary=True,
+        "xlsx", "assay.ingest.formats.xlsx:parse", (".xlsx", ".xlsm"), member="xl/workbook.xml", binary=True,
         rows=True, has_title=False, text_share=0.6, nouns=("spreadsheet", "workbook"), program="excel",
         libraries=_ARCHIVE,
     ),
     Format(
-        "csv", "assay.ingest.formats.delimited:parse", (".csv", ".tsv"),
+        "csv", "assay.ingest.formats.plain:parse_delimited", (".csv", ".tsv"),
         rows=True, has_title=False, nouns=("spreadsheet",),
     ),
     Format(
-        "pptx", "assay.ingest.formats.ooxml.pptx:parse", (".pptx", ".pptm", ".ppsx"), member="ppt/presentation.xml",
+        "pptx", "assay.ingest.formats.pptx:parse", (".pptx", ".pptm", ".ppsx"), member="ppt/presentation.xml",
         binary=True, paged=True, authored_by_program=True, text_share=0.03, nouns=("presentation", "slide deck"),
         program="powerpoint", libraries=_ARCHIVE,
     ),
@@ -84,7 +84,7 @@ FORMATS = (
         libraries=(*_ARCHIVE, *_PAGE),
     ),
     Format(
-        "docx", "assay.ingest.formats.ooxml.docx:parse", (".docx", ".docm", ".dotx"), member="word/document", binary=True,
+        "docx", "assay.ingest.formats.docx:parse", (".docx", ".docm", ".dotx"), member="word/document", binary=True,
         title_source=TitleSource.first_heading, authored_by_program=True, text_share=0.15, program="word",
         libraries=(*_ARCHIVE, *_STYLES),
     ),

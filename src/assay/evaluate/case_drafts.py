@@ -25,7 +25,7 @@ SHOWN = 400  # characters of a passage in a note
 def from_reviews(opened: Workspace) -> list[Case]:
     """What reviewers decided. An approved answer says what is right; one that was edited or rejected is graded wrong."""
     found: dict[str, Case] = {}
-    for sheet, reviewed in reversed(opened.reviews().decided(MOST)):  # the oldest first
+    for sheet, reviewed in reversed(opened.reviews.decided(MOST)):  # the oldest first
         run, text = sheet.line.review.run, answer_text(sheet.answer)
         if not sheet.open:
             continue
@@ -43,11 +43,11 @@ def from_reviews(opened: Workspace) -> list[Case]:
 def from_feedback(opened: Workspace) -> list[Case]:
     """What the person at the command line said of answers. A helpful answer says what is right."""
     found: dict[str, Case] = {}
-    for item in reversed(opened.feedback(limit=MOST)):
+    for item in reversed(opened.questions.feedback(limit=MOST)):
         given = item.entry.given
         if item.entry.withheld or not item.question:
             continue
-        run = opened.run(given.run)
+        run = opened.questions.run(given.run)
         if run.answer is None:
             continue
         if (earlier := found.get(given.run)) and earlier.grade is False:
@@ -65,7 +65,9 @@ def from_feedback(opened: Workspace) -> list[Case]:
 
 def suggested(opened: Workspace, count: int) -> list[Case]:
     """So many questions that the documents answer, by rule, spread over the documents; each with its place in the note."""
-    entries = sorted((each for each in opened.sources() if not each.off), key=lambda entry: (entry.name, entry.id))
+    entries = sorted(
+        (each for each in opened.documents.listing() if not each.off), key=lambda entry: (entry.name, entry.id)
+    )
     streams = [_drafts(opened, entry.id) for entry in entries]
     found: dict[str, Case] = {}
     for row in zip_longest(*streams):
@@ -79,7 +81,7 @@ def suggested(opened: Workspace, count: int) -> list[Case]:
 
 
 def _drafts(opened: Workspace, document: str) -> Iterator[Case]:
-    if (found := opened.document(document)) is not None:
+    if (found := opened.documents.get(document)) is not None:
         yield from (_draft(found, each) for each in questions_of(found))
 
 
@@ -107,7 +109,7 @@ def _expected(opened: Workspace, question: str, answer: Answer, evidence: Sequen
     if answer.outcome is Outcome.abstained:
         return Case(question, abstain=True)
     cited = {each.passage.doc_id for each in evidence if each.key in answer.cited_keys}
-    documents = sorted(file_name(each.uri) for each in map(opened.document, cited) if each)
+    documents = sorted(file_name(each.uri) for each in map(opened.documents.get, cited) if each)
     return Case(question, points=tuple(map(claim_text, answer.claims)), documents=tuple(documents))
 
 

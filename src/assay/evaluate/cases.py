@@ -15,7 +15,7 @@ from assay.core.errors import UserError
 from assay.core.private_files import write_private
 from assay.core.types import omitted_when_empty
 from assay.governance.reports.report import escape_formula
-from assay.ingest.formats.ooxml.xlsx import first_sheet
+from assay.ingest.formats.xlsx import first_sheet
 from assay.ingest.parsed import FileLimits, Refused
 
 COLUMNS = (

@@ -70,7 +70,7 @@ async def rank_pages(opened: Workspace, questions: Sequence[str]) -> list[list[f
     for question in questions:
         hits = await retrieve(search_context, question, DEPTH, scope)
         for id in {hit.passage.doc_id for hit in hits} - known.keys():
-            known[id] = opened.document(id)
+            known[id] = opened.documents.get(id)
         rankings.append([pages_of(hit.passage, known[hit.passage.doc_id]) for hit in hits])
     return rankings
 
@@ -96,4 +96,4 @@ async def add(opened: Workspace, folder: Path, report: Report = lambda _: None) 
             last = progress.seconds
             report(f"{progress.files} of {progress.of} documents, {progress.passages} passages")
 
-    await opened.add_sources(find_sources([folder]), BASE, say=show_progress)
+    await opened.documents.add_sources(find_sources([folder]), BASE, say=show_progress)

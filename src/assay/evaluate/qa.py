@@ -206,12 +206,12 @@ async def measure(
         place = workspace or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-qa-")))
         opened = stack.enter_context(open_workspace(place, create=True, state="", **flags))
         if data.documents:
-            await opened.add_sources(find_sources(list(data.documents)), BASE)
+            await opened.documents.add_sources(find_sources(list(data.documents)), BASE)
         cases = _spread(data.cases, limit)
         if files := _texts(cases):
-            await opened.add_sources(files, BASE, reader=PlainTextReader())
+            await opened.documents.add_sources(files, BASE, reader=PlainTextReader())
         for number, case in enumerate(cases, 1):
-            result = grade(case, await _ask(opened, case.question), opened.document)
+            result = grade(case, await _ask(opened, case.question), opened.documents.get)
             graded.append(result)
             report(f"{number}. {_described(result)} ({result.outcome}): {case.question}")
     return {"seconds": round(time.perf_counter() - began, 1), **figures(graded)}

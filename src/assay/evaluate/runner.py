@@ -46,7 +46,7 @@ async def open_collection(
             last = progress.seconds
             report(f"{collection.name}: {progress.files} of {progress.of} documents, {progress.passages} passages")
 
-    await opened.add_sources(files, BASE, say=show_progress, reader=PlainTextReader())
+    await opened.documents.add_sources(files, BASE, say=show_progress, reader=PlainTextReader())
     return opened
 
 
@@ -61,7 +61,7 @@ SCHEME = "collection:"
 
 def collection_ids(opened: Workspace) -> dict[str, str]:
     """Document id of the workspace → id in the collection."""
-    return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.sources([BASE])}
+    return {entry.id: entry.uri.removeprefix(SCHEME) for entry in opened.documents.listing([BASE])}
 
 
 async def rank_by_search(
@@ -80,7 +80,7 @@ async def run_without_model(opened: Workspace, search_context: SearchContext, id
         RunContext(
             ToolContext(replace(search_context, vectors={}), lambda: scope),
             Run.then,
-            opened.document,
+            opened.documents.get,
             limits=Limits(opened.settings.search_rounds or ROUNDS[Mode.balanced]),
         ),
     )

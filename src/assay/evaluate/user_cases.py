@@ -150,12 +150,12 @@ async def _with_person_grade(ask: Ask | None, case: Case, graded: Graded) -> Gra
 def trace_lines(opened: Workspace, run: str) -> list[str]:
     """Each step of a run in one line; nothing if the run is gone."""
     try:
-        return [record_line(event) for event in opened.run_for_asker(run).events]
+        return [record_line(event) for event in opened.questions.run_for_asker(run).events]
     except UserError:
         return []
 
 
 def _names(opened: Workspace, run: Run) -> Mapping[str, str]:
     """The file names of the documents that a run has evidence from."""
-    documents = (opened.document(each) for each in {each.passage.doc_id for each in run.evidence})
+    documents = (opened.documents.get(each) for each in {each.passage.doc_id for each in run.evidence})
     return {each.id: file_name(each.uri) for each in documents if each is not None}

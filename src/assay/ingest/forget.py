@@ -1,4 +1,4 @@
-"""Deletes the derived data of documents and their original bytes. Complete erasure is in `workspace/erase.py`."""
+"""Deletes the derived data of documents and their original bytes. Complete erasure is in `workspace/services/records.py`."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ from assay.core.identity import searched_identity, unsaid_identity
 from assay.core.types import HIDDEN, STDIN, UPLOAD, Document, Passage, Row
 from assay.index.filters import In
 from assay.index.protocol import Index
-from assay.ingest.engine import BATCH, IngestEngine
 from assay.ingest.parsed import Parsed, Status, Unreadable
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.ingest.readiness import FileReport
 from assay.ingest.sources import SourceFile
+from assay.ingest.workers import BATCH, IngestEngine
 from assay.store import documents, embedding_cache
 from assay.store.access import document_access
 from assay.store.blobs import Blobs, lock_original

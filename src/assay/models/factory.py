@@ -205,3 +205,18 @@ def cluster_hosts(settings: Settings) -> list[str]:
     """The host of the Ray cluster that files are sent to, if the settings name another machine."""
     host = settings.ray_address.rpartition(":")[0].strip("[]") if settings.ingest_engine == "ray" else ""
     return [host] if host and not _here(host) else []
+
+
+def receives(settings: Settings, host: str) -> list[str]:
+    """What would be sent to a host, as text."""
+    what: list[str] = []
+    if host in remote_hosts(settings.embedder, settings.proxy):
+        what.append("every passage of your documents and every search, to be embedded")
+    if host in remote_hosts(settings.reranker, settings.proxy):
+        what.append("every search with the passages it finds, to be ranked")
+    if host in cluster_hosts(settings):
+        what.append("every file that is added, as a whole, to be parsed, split and embedded on Ray")
+    if host in model_hosts(settings):
+        names = sorted({name for named in models_by_role(settings).values() for name in named})
+        what.append(f"your questions, and the passages found for them, to be read by {', '.join(names)}")
+    return what

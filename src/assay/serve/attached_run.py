@@ -133,12 +133,12 @@ def line_of(event: Event) -> str:
 def reply_of(workspace: Workspace, run_id: str) -> RunReply:
     """The result of a run, with text from the documents that the user may read now. The reason for a failure stays
     in the record, since it may name endpoints."""
-    run = workspace.run(run_id)
+    run = workspace.questions.run(run_id)
     done = progress_line(run)
-    run = workspace.run_for_asker(run_id, run)
+    run = workspace.questions.run_for_asker(run_id, run)
     if run.answer is not None:
-        cited = render.citations(run.answer, run.evidence, workspace.document)
-        shown = run_views.answer_view(run.answer, run.evidence, workspace.document)
+        cited = render.citations(run.answer, run.evidence, workspace.documents.get)
+        shown = run_views.answer_view(run.answer, run.evidence, workspace.documents.get)
         return RunReply(run, number_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
     if run.withheld is not None:
         return RunReply(run, error=visibility.WITHHELD_ANSWER)

@@ -21,7 +21,7 @@ from assay.store.document_list import Counted
 from assay.store.documents import Entry
 from assay.store.jobs import Job, JobFile
 from assay.tables.parts import Block, PartRow, TablePart
-from assay.workspace.suggest import Suggestion
+from assay.workspace.types import Suggestion
 
 FEW = 3  # finished files needed for an estimate of the remaining time
 

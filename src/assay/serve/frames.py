@@ -33,7 +33,7 @@ def stored_frames(workspace: Workspace, run_id: str, after: int, most: int = 200
     if not found and after < 0:
         raise Missing(f"There is no run called {run_id!r}. `assay runs` lists them.")
     titles: dict[str, str] = {}
-    watched = workspace.may_need_review(run_id)
+    watched = workspace.reviews.may_be_needed(run_id)
     return [build_frame(workspace, record.seq, record.at, event, titles, watched=watched) for record, event in found]
 
 

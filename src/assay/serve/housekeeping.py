@@ -64,7 +64,7 @@ async def _tidy(server: Server) -> None:
         await asyncio.sleep(TIDY)
         try:
             if server.works:
-                await server.workspace.tidy_indexes()
+                await server.workspace.documents.tidy_indexes()
         except AssayError as error:
             log.error("an index could not be optimised: %s", error)
 
@@ -110,7 +110,7 @@ async def notify_reviewers(workspace: Workspace) -> None:
     while workspace.settings.review_webhook:
         await asyncio.sleep(pause)
         try:
-            await workspace.notify_reviewers(WEBHOOK_SECONDS)
+            await workspace.reviews.notify(WEBHOOK_SECONDS)
             pause = LOOKS
         except AssayError as error:
             pause = min(pause * 2, LONGEST)

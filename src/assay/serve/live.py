@@ -138,7 +138,7 @@ class LiveRuns:
     ) -> None:
         # No await before the run is active: of two concurrent requests the second finds it so.
         self._open()
-        run = workspace.run(run_id)  # raises if the user has no such run
+        run = workspace.questions.run(run_id)  # raises if the user has no such run
         if if_due and run_id not in self._due:
             return  # already stopped or resumed by someone else
         if run_id in self._under:
@@ -149,7 +149,7 @@ class LiveRuns:
             raise UserError(f"Run {run_id} waits for a reviewer: there is nothing to carry on before that.")
         if run.rejected:
             raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
-        workspace.check_choice(run, choice, words)  # raises if the choice is invalid
+        workspace.questions.check_choice(run, choice, words)  # raises if the choice is invalid
         underway.begin(workspace.store, run_id, workspace.principal, self._process)
         own = ActiveRun(run_id, workspace.principal.id, run)
         with self._lock:
@@ -188,7 +188,7 @@ class LiveRuns:
         try:
             await self._resume(workspace, run_id)
         except UserError:
-            if not (underway.is_listed(workspace.store, run_id) or workspace.run(run_id).delivered):
+            if not (underway.is_listed(workspace.store, run_id) or workspace.questions.run(run_id).delivered):
                 raise  # otherwise another process has noticed the decision first
 
     async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
@@ -241,7 +241,7 @@ class LiveRuns:
     def _elsewhere(workspace: Workspace, own: ActiveRun) -> bool:
         """Whether another process, such as a terminal, runs it: then its end is not recorded here."""
         try:
-            return len(workspace.run(own.id).events) > len(own.run.events)
+            return len(workspace.questions.run(own.id).events) > len(own.run.events)
         except StoreError:
             own.parked = True  # nothing can be recorded now: it stays listed and is taken up again
             return True
@@ -255,10 +255,10 @@ class LiveRuns:
             owner = records.owner(workspace.store, own.id)  # runs of a removed person are under another name
             if owner != workspace.principal.id:
                 workspace = workspace.for_principal(Principal(owner))
-            run = workspace.run(own.id)
+            run = workspace.questions.run(own.id)
             at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
             if not at_rest:  # a pending question to the user stays open
-                workspace.record(run, Failed(error, detail))
+                workspace.questions.record(run, Failed(error, detail))
         except AssayError:
             log.exception("the ending of run %s could not be recorded", own.id)
 
@@ -270,7 +270,7 @@ class LiveRuns:
                 own.frames.clear()  # buffered frames must be contiguous
             return
         seq = len(run.events) - 1
-        at, watched = records.recorded_at(workspace.store, own.id, seq), workspace.may_need_review(own.id)
+        at, watched = records.recorded_at(workspace.store, own.id, seq), workspace.reviews.may_be_needed(own.id)
         frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
         with self._lock:
             own.frames.append(frame)
@@ -293,7 +293,7 @@ class LiveRuns:
 
     def _let_be(self, workspace: Workspace, run_id: str) -> bool:
         """A run that is not active needs no stopping; one that was due to be resumed no longer is."""
-        run = workspace.run(run_id)  # raises if the user has no such run
+        run = workspace.questions.run(run_id)  # raises if the user has no such run
         with self._lock:
             due = self._due.pop(run_id, None)
         at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected

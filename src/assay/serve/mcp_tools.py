@@ -336,7 +336,7 @@ def _search(reach: ToolAccess) -> Callable[..., Any]:
             where = filters(bases, since, until, meta, undated)
             hits = await reach.run(workspace.search(query, k, where))
             names = await asyncio.to_thread(lambda: {base.id: base.name for base in workspace.scope().bases})
-            left_out = await asyncio.to_thread(workspace.left_out, where)
+            left_out = await asyncio.to_thread(workspace.documents.left_out, where)
         shape = SearchResponse(
             query=query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out_view(left_out)
         )
@@ -408,7 +408,7 @@ def _sources(reach: ToolAccess) -> Callable[..., Any]:
         with tool_errors():
             workspace = reach.seen(ctx)
             names = {each.id: each.name for each in workspace.scope().bases}
-            listed = workspace.sources([base] if base else [])
+            listed = workspace.documents.listing([base] if base else [])
             found = [each for each in listed if not each.off and _fits(each, words)]
             first = _after(found, after)
         shown = found[first : first + PAGE]
@@ -458,8 +458,8 @@ def _read(reach: ToolAccess) -> Callable[..., Any]:
         """
         with tool_errors():
             workspace = reach.seen(ctx)
-            found = workspace.document(document) or workspace.document(_named(workspace, document))
-            if found is None or workspace.is_off(found.id):
+            found = workspace.documents.get(document) or workspace.documents.get(_named(workspace, document))
+            if found is None or workspace.documents.is_off(found.id):
                 raise UserError(f"There is no document {document!r} that can be read. `sources` lists what there is.")
             size = len(found.text)
             if start > size or (end is not None and end < start):
@@ -478,7 +478,7 @@ def _read(reach: ToolAccess) -> Callable[..., Any]:
 def _named(workspace: Workspace, name: str) -> str:
     """The id of the single document with this title or file name."""
     wanted = name.strip().casefold()
-    listed = [each for each in workspace.sources() if not each.off]
+    listed = [each for each in workspace.documents.listing() if not each.off]
     found = [each.id for each in listed if wanted in (each.title.casefold(), each.name.casefold())]
     if len(found) > 1:
         raise UserError(f"{len(found)} documents go by the name {name!r}. Give the id of one: {', '.join(found[:20])}.")

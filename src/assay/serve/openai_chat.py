@@ -340,7 +340,7 @@ def _with_known_answer(
         return history
     for each in runs.history(workspace.store, workspace.principal.id, workspace.scope(), RECENT):
         if each.delivered and each.question == asked and plain_reply(reply_of(workspace, each.id).text) == said:
-            known = chat_history.history([workspace.run_for_asker(each.id)])[-1]
+            known = chat_history.history([workspace.questions.run_for_asker(each.id)])[-1]
             return (*history[:-1], replace(known, question=history[-1].question))
     return history
 

@@ -80,9 +80,9 @@ def _state(progress: RunProgress, under_way: bool) -> RunState:
 
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     """The current state of a run, with its answer and evidence in the text of documents that may be read now."""
-    library: Library = cache(workspace.document)
+    library: Library = cache(workspace.documents.get)
     done, rounds = progress_line(run), run.rounds
-    run = workspace.run_for_asker(run.id, run)
+    run = workspace.questions.run_for_asker(run.id, run)
     asked, waiting, failed = run.asked, run.waiting, run.failed
     scope = workspace.scope()
     return RunView(
@@ -121,7 +121,7 @@ def shared_answer(workspace: Workspace, run: Run) -> AnswerView | None:
     """The answer of somebody else's run, in the text of documents that the reader may read now."""
     if run.answer is None:
         return None
-    library: Library = cache(workspace.document)
+    library: Library = cache(workspace.documents.get)
     return answer_view(run.answer, run.evidence, library, claim_details.recorded_judges(run.events))
 
 

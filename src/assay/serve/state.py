@@ -170,7 +170,7 @@ class Server:
     async def load(self) -> None:
         """Load the heavy components. A failure is listed as a problem until it is fixed."""
         try:
-            await asyncio.to_thread(lambda: self.workspace.cache)
+            await asyncio.to_thread(lambda: self.workspace.context.cache)
             await asyncio.to_thread(lambda: self.workspace.embedder)
             self.problems = ()
         except AssayError as error:

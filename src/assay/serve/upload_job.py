@@ -13,12 +13,12 @@ from pathlib import Path
 from assay.core.access import Base
 from assay.core.errors import AssayError, UserError
 from assay.core.types import UPLOAD
-from assay.ingest.engine import DocumentReader
 from assay.ingest.parsed import Parsed, Unreadable, file_limits
 from assay.ingest.pdf import ocr
 from assay.ingest.pipeline import Progress
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
+from assay.ingest.workers import DocumentReader
 from assay.store import documents, jobs
 from assay.store.blobs import Uploads
 from assay.store.jobs import Job, JobFile
@@ -137,7 +137,9 @@ async def read(workspace: Workspace, work: RunningJob, uploads: Uploads) -> None
         sandbox = held.enter_context(closing(Sandbox(limits=file_limits(settings))))
         reader = ocr.OcrReader(sandbox, settings.ocr_languages) if settings.ocr else sandbox
         try:
-            await workspace.add_sources(sources, job.base, say=work.hear, reader=StoppableReader(reader, work))
+            await workspace.documents.add_sources(
+                sources, job.base, say=work.hear, reader=StoppableReader(reader, work)
+            )
         finally:
             await asyncio.to_thread(held.close)
 

@@ -15,7 +15,7 @@ from assay.core.account import Portrait
 from assay.core.events import Described, Event
 from assay.core.run import Run
 from assay.core.types import Document
-from assay.ingest.metadata.authors import is_name, is_organisation
+from assay.ingest.metadata.file_fields import is_name, is_organisation
 from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.quotation import locate_quote, stands

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from assay.core.account import EXPERT, Approach, Pipeline
 from assay.core.events import Checkpoint, Eagerness, Event, Mode, Route, SearchFilters, Stakes
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from assay.core.events import Reviewed
     from assay.core.types import Answer, Basis, Claim, Evidence
     from assay.store.erasure import Backup
+    from assay.store.runs.feedback import FeedbackEntry
     from assay.store.runs.forecasts import WorkEstimate, WorkKind
     from assay.store.runs.reviews import Review
 
 Steps = AsyncIterator[tuple[Run, Event]]  # each event, after it was recorded, with the run up to it
+DEFAULT_BASE = "default"
 MAX_REVIEW_TEXT = 4000  # characters of a claim that a reviewer writes, and of a note
+Kind = Literal["switch", "whole", "number", "choice", "several", "words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +139,72 @@ class ReviewSheet:
     @property
     def seal(self) -> str:
         return self.line.review.seal
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackItem:
+    """Feedback with the question and the statement that it is about, where the reader may see them."""
+
+    entry: FeedbackEntry
+    question: str = ""
+    statement: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A question, and the document that answers it."""
+
+    question: str
+    document: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """A host or provider that text would be sent to, what that would be, and whether somebody agreed to it."""
+
+    host: str
+    receives: tuple[str, ...]
+    agreed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConnection:
+    """The connection as it is, or as it would be. `fixed` are environment variables that nothing here can change."""
+
+    address: str
+    model: str
+    has_key: bool
+    recipients: tuple[Recipient, ...]
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedModel:
+    """An endpoint that an administrator named. An empty key keeps the present one if the address stays the same."""
+
+    address: str
+    model: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSetting:
+    """One setting, and what it can be. `fixed` says why it cannot be changed here."""
+
+    name: str
+    label: str
+    about: str
+    kind: Kind
+    value: str | int | float | bool
+    default: str | int | float | bool
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    fixed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingGroup:
+    title: str
+    settings: tuple[ShownSetting, ...]

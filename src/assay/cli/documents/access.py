@@ -40,7 +40,7 @@ def show(
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
         document = _document(seen, source, base) if source else ""
-        found = seen.document_access(document) if document else seen.base_access(_base(base))
+        found = seen.people.document_access(document) if document else seen.people.base_access(_base(base))
     _print_access(found, json)
 
 
@@ -69,7 +69,7 @@ def reset(
 
     with open_workspace(workspace) as opened:
         seen = _seen(opened, owner)
-        found = wait_for(seen.reset_document_access(_document(seen, source, base), opened.principal.id))
+        found = wait_for(seen.people.reset_document_access(_document(seen, source, base), opened.principal.id))
     _print_access(found, json)
 
 
@@ -89,9 +89,9 @@ def _changed(what: list[str], base: str, owner: str, workspace: Workspace, json:
         for name in names:
             if sources:
                 document = _document(seen, sources[0], base)
-                found = wait_for(seen.share_document(document, name, may, by))
+                found = wait_for(seen.people.share_document(document, name, may, by))
             else:
-                found = wait_for(seen.share_base(_base(base), name, may, by))
+                found = seen.people.share_base(_base(base), name, may, by)
             if may:
                 warn_if_unknown(opened.store, name)
     assert found is not None
@@ -117,7 +117,7 @@ def _document(seen: Opened, source: str, base: str) -> str:
     """A single document: an ambiguous name is rejected, since access would change for several."""
     from assay.core.errors import UserError
 
-    found = seen.named(whole(source), seen.scope([whole(base)] if base else []))
+    found = seen.documents.named(whole(source), seen.scope([whole(base)] if base else []))
     if len(found) > 1:
         raise UserError(
             f"{len(found)} documents go by the name {source!r}. Give the id of one: `assay sources --json` has them."

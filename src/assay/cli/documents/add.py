@@ -74,7 +74,7 @@ def add(
     if "-" in paths:
         files.append(source_from_stdin(name, sys.stdin.buffer.read()))
     with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine) as opened:
-        outlook = opened.forecast_files(files, base)
+        outlook = opened.documents.forecast(files, base)
         if forecast:
             show_forecast(outlook, json=json)
             return
@@ -82,10 +82,12 @@ def add(
         for who in readers:
             warn_if_unknown(opened.store, who)
         report = run_with_progress(
-            lambda say: opened.add_sources(files, base, description=whole(description), only_for=readers, say=say),
+            lambda say: opened.documents.add_sources(
+                files, base, description=whole(description), only_for=readers, say=say
+            ),
             quiet=quiet or json,
         )
-        opened.record_added(outlook, report)
+        opened.documents.record_added(outlook, report)
     print_json(report) if json else show(report, quiet=quiet)
 
 
@@ -102,7 +104,7 @@ def sync(
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine) as opened:
-        report, gone = run_with_progress(lambda say: opened.sync(folder, base, say=say), quiet=quiet or json)
+        report, gone = run_with_progress(lambda say: opened.documents.sync(folder, base, say=say), quiet=quiet or json)
     if json:
         from assay.core.codec import to_json
 
@@ -129,7 +131,7 @@ def reindex(
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace, ocr=ocr, ingest_engine=engine) as opened:
-        report = run_with_progress(lambda say: opened.reindex(base, say=say), quiet=quiet or json)
+        report = run_with_progress(lambda say: opened.documents.reindex(base, say=say), quiet=quiet or json)
     print_json(report) if json else show(report, quiet=quiet)
 
 

@@ -26,7 +26,7 @@ def list_bases(workspace: Workspace = None, json: Json = False) -> None:
                 "id": base.id,
                 "name": base.name,
                 "description": base.description,
-                "documents": sum(entry.standing == "ready" for entry in opened.sources([base.name])),
+                "documents": sum(entry.standing == "ready" for entry in opened.documents.listing([base.name])),
                 "review": base.id in marked,
             }
             for base in opened.scope().bases
@@ -59,7 +59,7 @@ def offers(workspace: Workspace = None, json: Json = False) -> None:
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
-        found = opened.offers()
+        found = opened.people.offers()
     if json:
         print_json(
             [
@@ -82,7 +82,7 @@ def accept(base: BaseId, workspace: Workspace = None) -> None:
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
-        found = opened.answer_offer(whole(base), True)
+        found = opened.people.answer_offer(whole(base), True)
     typer.echo(plain(f"{found.name!r} from {found.owner} is searched from now on."))
 
 
@@ -93,7 +93,7 @@ def leave(base: BaseId, workspace: Workspace = None) -> None:
 
     with open_workspace(workspace) as opened:
         found = opened.scope().find(whole(base))
-        found = opened.answer_offer(found.id if found else whole(base), False)
+        found = opened.people.answer_offer(found.id if found else whole(base), False)
     typer.echo(plain(f"{found.name!r} from {found.owner} is not searched any more."))
 
 
@@ -112,7 +112,7 @@ def review(
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
-        opened.mark_for_review(name, on=whether is OnOff.on)
+        opened.reviews.mark_base(name, on=whether is OnOff.on)
     wait = "now wait for a reviewer" if whether is OnOff.on else "do not wait for a reviewer because of it any more"
     typer.echo(plain(f"Answers that draw on {name!r} {wait}."))
 
@@ -124,7 +124,7 @@ def delete(name: Name, workspace: Workspace = None, yes: Yes = False) -> None:
 
     with open_workspace(workspace) as opened:
         base = opened.scope().named(name)
-        count = len(opened.sources([name]))
+        count = len(opened.documents.listing([name]))
         if not yes:
             typer.confirm(f"Delete {base.name!r} with its {count} documents?", abort=True, err=True)
-        wait_for(opened.delete_base(name))
+        wait_for(opened.records.erase_base(name))

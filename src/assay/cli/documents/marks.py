@@ -32,7 +32,7 @@ def _switch(names: list[str], base: str, workspace: Workspace, json: bool, *, of
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
-        done = [opened.mark_document(entry.id, off=off) for entry in _named(opened, names, base)]
+        done = [opened.documents.mark(entry.id, off=off) for entry in _named(opened, names, base)]
     if json:
         print_json([{"id": entry.id, "path": entry.uri, "state": entry.standing} for entry in done])
         return
@@ -57,16 +57,18 @@ def tag(
     if (add or remove) and not names:
         raise UserError("Name the documents to tag.")
     with open_workspace(workspace) as opened:
-        entries = _named(opened, names, base) if names else opened.sources([base] if base else [])
+        entries = _named(opened, names, base) if names else opened.documents.listing([base] if base else [])
         if add or remove:
             added, removed = list(map(whole, add or ())), list(map(whole, remove or ()))
-            entries = [opened.mark_document(entry.id, add=added, remove=removed) for entry in entries]
+            entries = [opened.documents.mark(entry.id, add=added, remove=removed) for entry in entries]
     _print_tags(entries, json) if names else _print_counts(entries, json)
 
 
 def _named(opened: Opened, names: list[str], base: str) -> list[Entry]:
     scope = opened.scope([base] if base else [])
-    return list({entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}.values())
+    return list(
+        {entry.id: entry for name in map(stored_name, names) for entry in opened.documents.named(name, scope)}.values()
+    )
 
 
 def _print_tags(entries: list[Entry], json: bool) -> None:

@@ -57,14 +57,14 @@ def search(
     where = where_of(bases, sources, types, since, until, meta, undated=undated)
     with open_workspace(workspace) as opened:
         hits = wait_for(opened.search(whole(query), k, where))
-        say_if_any(opened.outdated(where.bases))
-        left_out = opened.left_out(where)
+        say_if_any(opened.documents.outdated(where.bases))
+        left_out = opened.documents.left_out(where)
         if left_out and left_out.documents:
             aside().print(left_out.sentence, markup=False)
         if json:
             print_json([as_json(hit) for hit in hits])
             return
-        show(hits, opened.document)
+        show(hits, opened.documents.get)
 
 
 def show(hits: Sequence[Hit], document: Callable[[str], Document | None]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.options import Json, Workspace, console, plain, print_json, wait_for, whole
+from assay.cli.options import Json, Workspace, console, plain, print_json, whole
 from assay.cli.view.dialogue import say
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def share(
         if stop and not with_:
             raise UserError("Say with whom it is no longer shared: --with user:NAME or --with group:NAME.")
         for who in map(whole, with_ or ()):
-            wait_for(seen.share_base(base.name, who, not stop, opened.principal.id))
+            seen.people.share_base(base.name, who, not stop, opened.principal.id)
             if not stop:
                 warn_if_unknown(opened.store, who)
         readers = grants.shared_with(opened.store, base)

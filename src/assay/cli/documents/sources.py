@@ -17,9 +17,9 @@ def sources(bases: Bases = None, workspace: Workspace = None, json: Json = False
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
-        entries = opened.sources(bases or ())
+        entries = opened.documents.listing(bases or ())
         names = {base.id: base.name for base in opened.scope().bases}
-        say_if_any(opened.outdated(bases or ()))
+        say_if_any(opened.documents.outdated(bases or ()))
     if json:
         print_json(
             [
@@ -62,8 +62,8 @@ def show(
     from assay.core.identity import describe
 
     with open_workspace(workspace) as opened:
-        entry = opened.named(stored_name(name), opened.scope(bases or ()))[0]
-        document = opened.document(entry.id)
+        entry = opened.documents.named(stored_name(name), opened.scope(bases or ()))[0]
+        document = opened.documents.get(entry.id)
     if document is None:
         raise UserError(f"{entry.name} could not be read: {entry.why}")
     if json:
@@ -108,12 +108,14 @@ def remove(
 
     with open_workspace(workspace) as opened:
         scope = opened.scope([base] if base else [])
-        selected = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
+        selected = {
+            entry.id: entry for name in map(stored_name, names) for entry in opened.documents.named(name, scope)
+        }
         if len(selected) > 1 and not yes:
             for entry in selected.values():
                 typer.echo(plain(f"  {printable_name(entry.uri)}"), err=True)
             typer.confirm(f"Remove these {len(selected)} documents?", abort=True, err=True)
-        gone = wait_for(opened.remove(list(selected), base))
+        gone = wait_for(opened.documents.remove(list(selected), base))
     if json:
         print_json([entry.uri for entry in gone])
         return

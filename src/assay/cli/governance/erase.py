@@ -44,7 +44,7 @@ def erase(
         if person:
             if not yes:
                 typer.confirm(f"Erase everything of {plain(person)!r}? It cannot be undone.", abort=True, err=True)
-            gone = wait_for(opened.erase_person(whole(person), with_documents=with_documents))
+            gone = wait_for(opened.records.erase_person(whole(person), with_documents=with_documents))
         else:
             gone = _documents(opened, names or [], base, yes)
     _print_report(gone, json)
@@ -54,12 +54,12 @@ def _documents(opened: Opened, names: list[str], base: str, yes: bool) -> Erasur
     from assay.cli.documents.sources import stored_name
 
     scope = opened.scope([base] if base else [])
-    selected = {entry.id: entry for name in map(stored_name, names) for entry in opened.named(name, scope)}
+    selected = {entry.id: entry for name in map(stored_name, names) for entry in opened.documents.named(name, scope)}
     if not yes:
         for entry in selected.values():
             typer.echo(plain(f"  {printable_name(entry.uri)}"), err=True)
         typer.confirm(f"Erase {_counted(len(selected), 'document')}? It cannot be undone.", abort=True, err=True)
-    return wait_for(opened.erase(list(selected.values()), scope))
+    return wait_for(opened.records.erase(list(selected.values()), scope))
 
 
 def _counted(number: int, what: str) -> str:

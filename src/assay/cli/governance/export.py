@@ -27,7 +27,7 @@ def export(
     if not file.absolute().parent.is_dir():
         raise UserError(f"There is no folder {str(file.parent)!r} to write the bundle to.")
     with open_workspace(workspace) as opened:
-        seen = opened.run_for_asker(run)
+        seen = opened.questions.run_for_asker(run)
         made = export_bundle(opened.store, opened.path, opened.settings, seen, opened.scope())
     write_private(file, made)
     typer.echo(plain(f"Wrote {file} ({len(made) / 1e6:.1f} MB). Check it with: python3 check.py {file}"))

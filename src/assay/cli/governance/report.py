@@ -45,7 +45,7 @@ def report(
     first, last = _between(since, until)
     with open_workspace(workspace) as opened:
         if run:
-            made = build_run_account(opened.store, opened.run_for_asker(run))
+            made = build_run_account(opened.store, opened.questions.run_for_asker(run))
         else:
             made = build_report(opened.store, kind, first, last, whole(who) or None)
     _print_table(made, csv=csv, json=json)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.answer.render import Cited
     from assay.core.events import Decision, Edit, Reviewed
     from assay.core.run import Run
-    from assay.workspace.facade import ReviewService
+    from assay.workspace.facade import Reviews
     from assay.workspace.types import ReviewItem, ReviewSheet
 
 EVIDENCE = 12  # quotations shown
@@ -54,7 +54,7 @@ def review(
     if sum(decisions) > 1 or (any(decisions) and (not run or decided)):
         raise UserError("Name one run, and one decision on it: --approve, --edit and --drop, or --reject.")
     with open_workspace(workspace, review_four_eyes=four_eyes or None) as opened:
-        reviews = opened.reviews()
+        reviews = opened.reviews
         if not run:
             _print_list(reviews, decided=decided, limit=limit, json=json)
             return
@@ -92,7 +92,7 @@ def _edits(edits: Any, drops: Any) -> list[Edit]:
 
 
 def _decide(
-    reviews: ReviewService, run: str, decided: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
+    reviews: Reviews, run: str, decided: tuple[Decision, str, list[Edit]], seal: str, *, json: bool
 ) -> typer.Exit:
     """Record the decision, resume the run as its asker, and print the result."""
     from assay.core.errors import AssayError
@@ -123,7 +123,7 @@ def _decide(
     return typer.Exit(5 if ended is not None and ended.held else 0)
 
 
-async def _continue_run(reviews: ReviewService, run: str) -> Run | None:
+async def _continue_run(reviews: Reviews, run: str) -> Run | None:
 
     ended: Run | None = None
     async for now, _ in reviews.resume(run):
@@ -134,7 +134,7 @@ async def _continue_run(reviews: ReviewService, run: str) -> Run | None:
 # --- showing --------------------------------------------------------------------------------------------------------
 
 
-def _print_list(reviews: ReviewService, *, decided: bool, limit: int, json: bool) -> None:
+def _print_list(reviews: Reviews, *, decided: bool, limit: int, json: bool) -> None:
 
     if decided and json:
         print_json([_as_case(reviews, sheet, made) for sheet, made in reviews.decided(limit)])
@@ -170,13 +170,13 @@ def _line(each: ReviewItem) -> dict[str, Any]:
     }
 
 
-def _cited(reviews: ReviewService, sheet: ReviewSheet) -> Cited:
+def _cited(reviews: Reviews, sheet: ReviewSheet) -> Cited:
     from assay.answer import render
 
     return render.citations(sheet.answer, sheet.evidence, reviews.document)
 
 
-def _as_case(reviews: ReviewService, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
+def _as_case(reviews: Reviews, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
     """A decision as a case: the question, the proposed answer, and the reviewer's decision."""
     from assay.answer import render
 
@@ -192,7 +192,7 @@ def _as_case(reviews: ReviewService, sheet: ReviewSheet, made: Reviewed) -> dict
     }
 
 
-def _show(reviews: ReviewService, sheet: ReviewSheet, *, trace: bool, json: bool) -> None:
+def _show(reviews: Reviews, sheet: ReviewSheet, *, trace: bool, json: bool) -> None:
     from assay.answer import claim_details, render
     from assay.core.codec import to_json
     from assay.core.events.describe import record_line
@@ -236,7 +236,7 @@ def _short(words: str) -> str:
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
 
 
-def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
+def _describe(reviews: Reviews, sheet: ReviewSheet) -> list[str]:
     from assay.answer import claim_details, render
     from assay.cli.view.claim_lines import claim_lines
 
@@ -274,7 +274,7 @@ def _describe(reviews: ReviewService, sheet: ReviewSheet) -> list[str]:
 PROMPT = "approve, edit PLACE=TEXT, drop PLACE, reject WHY, trace, or nothing to leave: "
 
 
-def _ask_decision(reviews: ReviewService, sheet: ReviewSheet) -> tuple[Decision, str, list[Edit]] | None:
+def _ask_decision(reviews: Reviews, sheet: ReviewSheet) -> tuple[Decision, str, list[Edit]] | None:
     """Prompt for a decision at the terminal; None if the user leaves it open."""
     from assay.core.errors import UserError
     from assay.core.events import Decision

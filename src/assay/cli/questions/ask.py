@@ -105,13 +105,13 @@ def ask(
     limits = _limits(max_cost, max_tokens, max_seconds)
     with open_workspace(workspace, **limits, review_four_eyes=four_eyes or None) as opened:
         if forecast:
-            show_forecast(opened.forecast_question(how), json=json)
+            show_forecast(opened.questions.forecast(how), json=json)
             return
         consent.settle(opened, model=how.model)
         if how.model and opened.settings.budget_run_money and not quiet:
             warn_about_prices(opened.settings)
         if not quiet:
-            say_if_any(opened.outdated(how.where.bases))
+            say_if_any(opened.documents.outdated(how.where.bases))
         show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds), verbose)
         raise end(opened, follow(opened, opened.ask(whole(question), how), show), show)
 
@@ -142,7 +142,7 @@ def resume(
 
     limits = _limits(max_cost, max_tokens, max_seconds) | synthesis_limits(max_cost, max_tokens, max_seconds)
     with open_workspace(workspace, **limits) as opened:
-        known = opened.run(run)
+        known = opened.questions.run(run)
         if known.asked.brief is not None:
             account.check_folder(account.folder_of(known, out), run)
         if not known.delivered:
@@ -150,7 +150,7 @@ def resume(
         show = Show(format, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out), verbose)
         undecided = (known.waiting is not None and not choose) or bool(known.held or known.rejected)
         steps = None if undecided else opened.resume(run, whole(choose), whole(words))
-        ended = follow(opened, steps, show, opened.run_for_asker(run, known))
+        ended = follow(opened, steps, show, opened.questions.run_for_asker(run, known))
         raise end(opened, ended, show) if known.asked.brief is None else account.end(opened, ended, show, out)
 
 

@@ -145,7 +145,7 @@ def chat(
         if how.model and opened.settings.budget_run_money and not quiet:
             warn_about_prices(opened.settings)
         if not quiet:
-            say_if_any(opened.outdated(how.where.bases))
+            say_if_any(opened.documents.outdated(how.where.bases))
         if question is not None:
             code = _turn(conversation, question)
             conversation.remark_on_thread()
@@ -275,7 +275,7 @@ def _run_command(conversation: Conversation, command: Command) -> None:
         case "base":
             _base(conversation, command.words)
         case "threads":
-            conversation.out(chat_commands.thread_lines(conversation.opened.threads(), conversation.thread))
+            conversation.out(chat_commands.thread_lines(conversation.opened.threads.listing(), conversation.thread))
         case "open" if command.words:
             conversation.out(_reopen(conversation, command.words))
         case "new":
@@ -305,7 +305,7 @@ def _sources(conversation: Conversation) -> list[str]:
     from assay.store.documents import READY
 
     opened, bases = conversation.opened, conversation.how.where.bases
-    ready = [entry for entry in opened.sources(bases) if entry.standing == READY]
+    ready = [entry for entry in opened.documents.listing(bases) if entry.standing == READY]
     return chat_commands.sources(ready, {base.id: base.name for base in opened.scope(bases).bases})
 
 
@@ -317,7 +317,9 @@ def _why(conversation: Conversation) -> list[str]:
         return ["There is no answer yet."]
     watched = Watched(conversation.opened, conversation.answered)
     watched.look_up()
-    cited = render.citations(conversation.answered.answer, conversation.answered.evidence, conversation.opened.document)
+    cited = render.citations(
+        conversation.answered.answer, conversation.answered.evidence, conversation.opened.documents.get
+    )
     return chat_commands.why(conversation.answered, cited, watched.titles, watched.pages)
 
 
@@ -356,7 +358,7 @@ def _reopen(conversation: Conversation, thread: str) -> list[str]:
     """Continue a thread: returns a recap, and restores its questions and last answer."""
     from assay.cli.questions import chat_commands
 
-    found, runs = conversation.opened.thread(whole(thread))
+    found, runs = conversation.opened.threads.get(whole(thread))
     conversation.thread = found.id
     conversation.answered = next((run for run in reversed(runs) if run.answer is not None), None)
     _remember([run.asked.question for run in runs])
@@ -367,7 +369,7 @@ def _list(opened: Opened, *, json: bool) -> None:
     from assay.cli.questions.chat_commands import thread_lines
     from assay.core.codec import to_json
 
-    found = opened.threads()
+    found = opened.threads.listing()
     if json:
         print_json([{"thread": each.id, **{k: v for k, v in to_json(each).items() if k != "id"}} for each in found])
         return

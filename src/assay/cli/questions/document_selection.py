@@ -40,8 +40,8 @@ def add_files(opened: Workspace, paths: Sequence[str], base: str, *, quiet: bool
     from assay.ingest.sources import find_sources
 
     files = find_sources([Path(path) for path in paths])
-    report = run_with_progress(lambda say: opened.add_sources(files, base, say=say), quiet=quiet)
-    entries = opened.sources([base])
+    report = run_with_progress(lambda say: opened.documents.add_sources(files, base, say=say), quiet=quiet)
+    entries = opened.documents.listing([base])
     ready = _ready(entries)
     places, contents = {entry.uri: entry.id for entry in ready}, {entry.digest: entry.id for entry in ready}
     found = [places.get(file.uri) or contents.get(file.digest()) for file in files if file.uri in _read(report)]
@@ -61,7 +61,7 @@ def select_base(opened: Workspace, base: str) -> DocumentSelection:
     if not base and len(names) > 1:
         raise UserError(f"Which knowledge base? Name it with --base. There is: {', '.join(sorted(names))}.")
     named = base or (names[0] if names else "")
-    entries = opened.sources([named] if named else [])
+    entries = opened.documents.listing([named] if named else [])
     ready = {entry.id for entry in _ready(entries)}
     unread = tuple(f"{entry.name}: {_why(entry)}" for entry in entries if entry.id not in ready)
     return DocumentSelection(tuple(entry.id for entry in entries if entry.id in ready), unread, named)

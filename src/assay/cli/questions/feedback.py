@@ -18,7 +18,7 @@ def feedback(
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
-        found = opened.feedback(limit=limit)
+        found = opened.questions.feedback(limit=limit)
     if json:
         print_json(
             [

@@ -48,7 +48,7 @@ def replay(
     from assay.core.errors import UserError
 
     with open_workspace(workspace) as opened:
-        recorded = opened.run(run)
+        recorded = opened.questions.run(run)
         if start is not None:
             raise _start_rerun(
                 opened, recorded, start, model, Show(format, json, quiet, again(workspace, None, None, None))
@@ -63,10 +63,10 @@ def replay(
 def _start_rerun(opened: Opened, origin: Run, place: int, model: str, show: Show) -> typer.Exit:
     from assay.cli.setup.consent import settle
 
-    with_model = opened.with_model(model)
-    with_model.check_branch(origin, place)  # raises before the user is asked anything
+    with_model = opened.with_settings(opened.models.in_every_role(model))
+    with_model.questions.check_branch(origin, place)  # raises before the user is asked anything
     settle(with_model)
-    new = follow(opened, with_model.branch(origin, place, model), show)
+    new = follow(opened, with_model.questions.branch(origin, place, model), show)
     if not show.json and not show.quiet:
         line = f"Begun from record {_first(new)} of {origin.id}; `assay diff {origin.id} {new.id}` shows what changed."
         aside().print(plain(line), style="dim", markup=False, soft_wrap=True)
@@ -82,7 +82,7 @@ def _print_prompts(opened: Opened, recorded: Run, json: bool) -> typer.Exit:
     from assay.core.codec import to_json
     from assay.core.errors import UserError
 
-    made = wait_for(opened.replay(recorded))
+    made = wait_for(opened.questions.replay(recorded))
     if made.as_recorded:
         raise UserError("Another version of Assay decided this run: its prompts cannot be made again by this one.")
     if json:
@@ -110,7 +110,7 @@ def _print_prompts(opened: Opened, recorded: Run, json: bool) -> typer.Exit:
 
 
 def _replay_recorded(opened: Opened, recorded: Run, format: OutputFormat, json: bool, quiet: bool) -> typer.Exit:
-    made = wait_for(opened.replay(recorded))
+    made = wait_for(opened.questions.replay(recorded))
     failed = made.answer is None or not made.same
     if json:
         print_json(
@@ -184,7 +184,7 @@ def diff(
     from assay.store import documents
 
     with open_workspace(workspace) as opened:
-        one, other = map(opened.run_for_asker, (a, b))
+        one, other = map(opened.questions.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
         compared = difference(one, other, documents.titles(opened.store, found, opened.scope()))
     if json:

@@ -62,9 +62,9 @@ def trace(
 
     with open_workspace(workspace) as opened:
         chain = records.chain(opened.store, run, opened.principal.id)
-        seen = opened.run_for_asker(run)
+        seen = opened.questions.run_for_asker(run)
         events = seen.events
-        below = [event_lines(event, seen, opened.document) for event in events]
+        below = [event_lines(event, seen, opened.documents.get) for event in events]
         faults = list(records.faults(opened.store, run))
     if json:
         print_json(

@@ -139,13 +139,13 @@ def synthesise(
         if not quiet and not json:
             for line in found.remarks:
                 say(line)
-        expected = wait_for(opened.plan_synthesis(found.documents, options))
+        expected = wait_for(opened.syntheses.plan(found.documents, options))
         if forecast:
             print_json(expected) if json else _show(expected, opened.settings)
             return
         _settle(expected, opened.settings, yes=yes, json=json, quiet=quiet)
         show = Show(OutputFormat.text, json, quiet, again(workspace, max_cost, max_tokens, max_seconds, out))
-        run = follow(opened, opened.synthesise(found.documents, options), show)
+        run = follow(opened, opened.syntheses.begin(found.documents, options), show)
         raise account.end(opened, run, show, out, expected)
 
 

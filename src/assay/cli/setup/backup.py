@@ -22,7 +22,7 @@ def backup(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        size = opened.backup(file.expanduser().absolute())
+        size = opened.records.backup(file.expanduser().absolute())
         settings, keys = (opened.path / FILE).is_file(), keys_written_in(opened.path)
     typer.echo(plain(f"Wrote {file} ({size / 1e6:.1f} MB)."))
     if settings:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 def explain(settings: Settings, hosts: Sequence[str]) -> None:
-    from assay.models.factory import cluster_hosts
-    from assay.workspace.model_connection import receives
+    from assay.models.factory import cluster_hosts, receives
 
     for host in hosts:
         say(f"To {host} would be sent: {'; '.join(receives(settings, host)) or 'what passes through it'}.")

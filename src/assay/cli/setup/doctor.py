@@ -51,8 +51,7 @@ def _leaves(folder: Path, attempts: Sequence[str]) -> dict[str, Any]:
     """Whether text leaves this machine under these settings: attempted just now, or consented to."""
     from assay.cli.setup.consent import not_agreed
     from assay.core.settings import load_settings
-    from assay.models.factory import reached
-    from assay.workspace.model_connection import receives
+    from assay.models.factory import reached, receives
 
     settings = load_settings(folder)
     hosts = reached(settings)
@@ -139,7 +138,7 @@ def _documents(folder: Path) -> tuple[bool | None, str]:
 
     try:
         with open_workspace(folder) as opened:
-            outdated = opened.outdated_of_all()
+            outdated = opened.documents.outdated_of_all()
     except AssayError as error:
         return False, str(error)
     return (None if outdated else True), outdated or "all were read and split as it is done now"

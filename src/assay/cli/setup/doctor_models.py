@@ -70,8 +70,8 @@ async def _found(folder: Path, settings: Settings, name: str) -> tuple[Capabilit
         can = await probe(llm, settings.llm_timeout)
         return can, await measure_judge(llm, settings.llm_timeout, can) if measured else None
     with open_workspace(folder) as opened:
-        can = await opened.probe_model(llm, name)
-        return can, await opened.measure_judge(llm, name, can) if measured else None
+        can = await opened.models.capability(llm, name, anew=True)
+        return can, await opened.models.judge_trial(llm, name, can, anew=True) if measured else None
 
 
 def providers(settings: Settings) -> list[str]:

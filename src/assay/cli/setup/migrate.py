@@ -75,25 +75,25 @@ def _move_state(opened: OpenWorkspace, to: str) -> dict[str, int]:
 
     if opened.settings.index == "postgres":
         raise UserError("The search index is in the same database. Move it first: `assay migrate --index lance`.")
-    moved = opened.move_state("" if to == TO_FILE else to)
+    moved = opened.records.move_state("" if to == TO_FILE else to)
     _set(opened, "state", None if to == TO_FILE else to)
     return moved
 
 
 def _move_index(opened: OpenWorkspace, index: str) -> dict[str, int]:
     async def move() -> dict[str, int]:
-        moved = await opened.copy_indexes(index)
+        moved = await opened.records.copy_indexes(index)
         _set(opened, "index", index)
-        await opened.drop_indexes()  # last: until the setting is changed, the former index is the one in use
+        await opened.records.drop_indexes()  # last: until the setting is changed, the former index is the one in use
         return moved
 
     return asyncio.run(move())
 
 
 def _move_originals(opened: OpenWorkspace, place: str) -> int:
-    moved = opened.copy_originals(place)
+    moved = opened.records.copy_originals(place)
     _set(opened, "blobs", place or None)
-    opened.drop_originals()  # last, as above
+    opened.records.drop_originals()  # last, as above
     return moved
 
 

@@ -227,6 +227,6 @@ def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: s
         lines.append("There is no token: every user of this machine can read and change everything here.")
     if serving.auth == "keys" and not members.listing(opened.store):
         lines.append(f"Nobody can sign in yet: `assay user add NAME --admin{flag}` adds the first administrator.")
-    if outdated := opened.outdated_of_all():
+    if outdated := opened.documents.outdated_of_all():
         lines.append(outdated)
     return lines

@@ -45,7 +45,7 @@ def add(
         members.add(opened.store, name, groups, admin=admin, password=password)
         say(f"Added {name}.")
         if adopt and name != LOCAL.id:
-            count = members.transfer_ownership(opened.store, opened.cache, LOCAL.id, name)
+            count = members.transfer_ownership(opened.store, opened.context.cache, LOCAL.id, name)
             say(f"Theirs now: {_bases(count)}, with all runs and threads.")
 
 
@@ -124,11 +124,11 @@ def remove(
         leaving = whole(name) if former and give_to else members.known(opened.store, whole(name)).name
         heir = whole(give_to) and _heir(opened, whole(give_to), leaving)
         if former and heir:
-            count = members.transfer_ownership(opened.store, opened.cache, leaving, heir)
+            count = members.transfer_ownership(opened.store, opened.context.cache, leaving, heir)
         else:
             if not yes:
                 typer.confirm(f"Remove {plain(leaving)!r}?", abort=True, err=True)
-            count, left = members.remove_member(opened.store, opened.cache, leaving, heir)
+            count, left = members.remove_member(opened.store, opened.context.cache, leaving, heir)
             if count and not heir:
                 say(
                     f"Left behind: {_bases(count)}, as {left}. `assay user remove {left} --give-to NAME` hands it over."

@@ -30,7 +30,7 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        entries = opened.sources()
+        entries = opened.documents.listing()
         facts = {
             "path": str(opened.path.absolute()),
             "version": version_of(opened.store),
@@ -41,7 +41,7 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
             "unfinished": sum(entry.state == "pending" for entry in entries),
             "passages": sum(entry.passages for entry in entries if entry.standing == "ready"),
             "embedder": embedder_setting(opened.settings),
-            "cached_vectors": embedding_cache.size(opened.cache),
+            "cached_vectors": embedding_cache.size(opened.context.cache),
             "bytes": {part: _size(opened.path / part) for part in ("state.db", "index", "originals", "cache.db")},
         }
     if json:

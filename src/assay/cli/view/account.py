@@ -76,9 +76,9 @@ def end(
     """Write the account if the synthesis was delivered, print a message, and return the exit code."""
     if run.answer is None:
         return follow.end(opened, run, show)
-    account = opened.account(run.id)
+    account = opened.syntheses.account(run.id)
     folder = folder_of(run, out)
-    save(account, folder, opened.document)
+    save(account, folder, opened.documents.get)
     if not show.json:
         lines = (
             [str(folder)]

@@ -32,18 +32,18 @@ def render_answer(run: Run, opened: Workspace, format: OutputFormat, *, verbose:
 
     answer = run.answer
     assert answer is not None
-    cited = render.citations(answer, run.evidence, opened.document)
+    cited = render.citations(answer, run.evidence, opened.documents.get)
     match format:
         case OutputFormat.markdown:
-            return plain(render.as_markdown(answer, cited, show_workings(answer, run.evidence, opened.document)))
+            return plain(render.as_markdown(answer, cited, show_workings(answer, run.evidence, opened.documents.get)))
         case OutputFormat.html:
-            return plain(render.as_html(answer, cited, show_workings(answer, run.evidence, opened.document)))
+            return plain(render.as_html(answer, cited, show_workings(answer, run.evidence, opened.documents.get)))
         case OutputFormat.bibtex:
             return plain(render.as_bibtex(cited))
         case OutputFormat.json:
             data = render.as_json(answer, cited)
             for each in data["citations"]:
-                each["boxes"] = to_json(wait_for(opened.boxes(each["document"], each["start"], each["end"])))
+                each["boxes"] = to_json(wait_for(opened.documents.boxes(each["document"], each["start"], each["end"])))
             return as_json({"run": run.id, **data})
         case _:
             screen = console()

@@ -117,7 +117,7 @@ def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
     async def each(see: See) -> None:
         async for run, _ in steps:
             # An answer that needs a review is not shown to the asker here either.
-            watched.run = watched.opened.run_for_asker(run.id, run)
+            watched.run = watched.opened.questions.run_for_asker(run.id, run)
             see(watched.run, watched.run.events[-1])
 
     try:
@@ -237,10 +237,10 @@ def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exi
     from assay.core.errors import AssayError
 
     assert run.held is not None
-    say(f"{opened.progress_line(run.id)} The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
+    say(f"{opened.questions.progress_line(run.id)} The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
     say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
     try:
-        asyncio.run(opened.notify_reviewers(TELLING))
+        asyncio.run(opened.reviews.notify(TELLING))
     except AssayError as error:
         say(f"No reviewer was notified: {error}")
     return typer.Exit(EXIT["held"])

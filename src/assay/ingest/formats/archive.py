@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import posixpath
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
@@ -72,8 +72,8 @@ class Archive:
         folder, base = posixpath.split(name)
         root = self.xml(f"{folder}/_rels/{base}.rels")
         found: dict[str, tuple[str, str]] = {}
-        for link in root if root is not None else ():
-            if isinstance(link.tag, str) and link.get("TargetMode") != "External":
+        for link in children(root, "Relationship"):
+            if link.get("TargetMode") != "External":
                 target = posixpath.normpath(posixpath.join("/", folder, link.get("Target", ""))).lstrip("/")
                 found[link.get("Id", "")] = (link.get("Type", "").rpartition("/")[2], target)
         return found
@@ -134,19 +134,38 @@ def local_name(element: Element) -> str:
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
-def attribute(element: Element, name: str) -> str:
-    """An attribute's value, in any namespace."""
-    plain = element.get(name)
-    if plain is not None:
+def attribute(element: Element | None, name: str) -> str:
+    """An attribute's value, in any namespace; empty if there is none."""
+    if element is None:
+        return ""
+    if (plain := element.get(name)) is not None:
         return plain
     return next((value for key, value in element.items() if key.rpartition("}")[2] == name), "")
 
 
 def child(element: Element | None, *path: str) -> Element | None:
     """The first element at a path of local names."""
-    for name in path:
-        element = next((found for found in element if local_name(found) == name), None) if element is not None else None
-    return element
+    return element.find("/".join(f"{{*}}{name}" for name in path)) if element is not None else None
+
+
+def value(element: Element | None, *path: str) -> str:
+    """The attribute `val` of the element at a path of local names; empty if there is none."""
+    return attribute(child(element, *path), "val")
+
+
+def children(element: Element | None, *names: str) -> Iterable[Element]:
+    """The elements directly inside, with one of these local names if any are given."""
+    return () if element is None else element.iterchildren(*(f"{{*}}{name}" for name in names))
+
+
+def inside(element: Element | None, *names: str) -> Iterable[Element]:
+    """An element and all elements inside that have one of these local names."""
+    return () if element is None else element.iter(*(f"{{*}}{name}" for name in names))
+
+
+def joined_text(element: Element | None, *names: str, by: str = " ") -> str:
+    """The text of all elements inside with these local names, `t` if none are given."""
+    return by.join(part.text or "" for part in inside(element, *(names or ("t",))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +180,7 @@ def office_properties(archive: Archive) -> OfficeProperties:
     """The properties that an Office file declares, as far as they are plausible."""
     part = archive.linked("", "core-properties") or "docProps/core.xml"
     root = archive.side_xml(part)
-    fields = {local_name(field): (field.text or "") for field in root} if root is not None else {}
+    fields = {local_name(field): field.text or "" for field in children(root)}
     return OfficeProperties(
         title=file_fields.plausible_title(fields.get("title", "")),
         authors=file_fields.parse_authors(fields.get("creator", "")),
@@ -175,3 +194,42 @@ def office_properties(archive: Archive) -> OfficeProperties:
 def _dated(created: str | None, modified: str | None) -> str | None:
     """The day of creation, unless the file was modified in a later year: then it was probably created from another document."""
     return modified if created and modified and modified[:4] > created[:4] else created or modified
+
+
+def formula(element: Element | None) -> str:
+    """The formula under an element; parts without a linear form are written one after the other."""
+    if element is None:
+        return ""
+    name = local_name(element)
+    if name == "t":
+        return element.text or ""
+    if name.endswith("Pr"):
+        return ""
+    part = {local_name(found): formula(found) for found in children(element, *_PARTS)}
+    below = f"_{_grouped(part['sub'])}" if part.get("sub") else ""
+    above = f"^{_grouped(part['sup'])}" if part.get("sup") else ""
+    if name == "f":
+        return f"{_grouped(part.get('num', ''))}/{_grouped(part.get('den', ''))}"
+    if name in {"sSup", "sSub", "sSubSup", "sPre"}:
+        return part.get("e", "") + below + above
+    if name == "rad":
+        return f"{part.get('deg', '')}√({part.get('e', '')})"
+    if name == "d":
+        opening = value(element, "dPr", "begChr") if child(element, "dPr", "begChr") is not None else "("
+        closing = {"(": ")", "[": "]", "{": "}", "|": "|"}.get(opening, "")
+        return opening + ", ".join(map(formula, children(element, "e"))) + closing
+    if name == "nary":
+        sign = value(element, "naryPr", "chr") if child(element, "naryPr", "chr") is not None else "∫"
+        return f"{sign}{below}{above} {part.get('e', '')}"
+    if name == "func":
+        return f"{part.get('fName', '')} {part.get('e', '')}"
+    if name == "mr":
+        return ", ".join(formula(found) for found in element) + "; "
+    return "".join(formula(found) for found in element)
+
+
+_PARTS = ("num", "den", "e", "sub", "sup", "deg", "fName")
+
+
+def _grouped(text: str) -> str:
+    return text if len(text) <= 1 or text.isalnum() else f"({text})"

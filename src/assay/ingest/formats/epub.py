@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from assay.core.types import Section
-from assay.ingest.formats.archive import Archive, attribute, local_name, open_archive, parse_xml, refuse_damaged
+from assay.ingest.formats.archive import (
+    Archive,
+    attribute,
+    child,
+    inside,
+    joined_text,
+    local_name,
+    open_archive,
+    parse_xml,
+    refuse_damaged,
+)
 from assay.ingest.formats.html import decode_page, write_visible
-from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.formats.text import TextBuilder
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace
@@ -45,35 +55,33 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 def _refuse_locked(archive: Archive) -> None:
     locks = archive.xml("META-INF/encryption.xml")
-    parts = locks.iter() if locks is not None else ()
-    methods = {attribute(part, "Algorithm") for part in parts if local_name(part) == "EncryptionMethod"}
+    methods = {attribute(part, "Algorithm") for part in inside(locks, "EncryptionMethod")}
     if methods - _FONTS_ONLY or "META-INF/rights.xml" in archive or "META-INF/license.lcpl" in archive:
         raise Refused(Status.encrypted, "The book is locked by its seller; get a copy without copy protection.")
 
 
 def _package(archive: Archive) -> str:
-    container = archive.xml("META-INF/container.xml")
-    for part in container.iter() if container is not None else ():
-        if local_name(part) == "rootfile" and attribute(part, "full-path") in archive:
+    for part in inside(archive.xml("META-INF/container.xml"), "rootfile"):
+        if attribute(part, "full-path") in archive:
             return attribute(part, "full-path")
     return next((stored for stored in archive.names.values() if stored.lower().endswith(".opf")), "")
 
 
 def _metadata_fields(root: Element) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for part in root.iter():
-        if local_name(part) in {"title", "creator", "date", "language"} and part.text:
+    for part in inside(root, "title", "creator", "date", "language"):
+        if part.text:
             found.setdefault(local_name(part), []).append(part.text)
     return found
 
 
 def _write_chapters(archive: Archive, package: str, root: Element, out: TextBuilder) -> None:
-    items = {attribute(part, "id"): part for part in root.iter() if local_name(part) == "item"}
+    items = {attribute(part, "id"): part for part in inside(root, "item")}
     folder = posixpath.dirname(package)
     contents = _contents(archive, folder, root, items)
     missing = 0
-    for part in root.iter():
-        item = items.get(attribute(part, "idref")) if local_name(part) == "itemref" else None
+    for part in inside(root, "itemref"):
+        item = items.get(attribute(part, "idref"))
         if item is None or "nav" in attribute(item, "properties").split() or not _is_page(item):
             continue
         member = _member(folder, attribute(item, "href"))
@@ -105,13 +113,13 @@ def _member(folder: str, href: str) -> str:
 
 def _contents(archive: Archive, folder: str, root: Element, items: dict[str, Element]) -> dict[str, str]:
     """Member → its title in the table of contents (EPUB 2 or 3)."""
-    for item in items.values():
-        member = _member(folder, attribute(item, "href"))
-        if "nav" in attribute(item, "properties").split() and member in archive:
+    members = {_member(folder, attribute(item, "href")): item for item in items.values()}
+    there = {member: item for member, item in members.items() if member in archive}
+    for member, item in there.items():
+        if "nav" in attribute(item, "properties").split():
             return _linked(archive.read(member), posixpath.dirname(member))
-    for item in items.values():
-        member = _member(folder, attribute(item, "href"))
-        if attribute(item, "media-type") == "application/x-dtbncx+xml" and member in archive:
+    for member, item in there.items():
+        if attribute(item, "media-type") == "application/x-dtbncx+xml":
             return _points(parse_xml(archive.read(member)), posixpath.dirname(member))
     return {}
 
@@ -121,21 +129,14 @@ def _linked(page: bytes, folder: str) -> dict[str, str]:
 
     found: dict[str, str] = {}
     for link in LexborHTMLParser(decode_page(page)).css("nav a[href]"):
-        found.setdefault(
-            _member(folder, link.attributes.get("href") or ""), tidy_whitespace(link.text()).replace("\n", " ")
-        )
+        member = _member(folder, link.attributes.get("href") or "")
+        found.setdefault(member, tidy_whitespace(link.text()).replace("\n", " "))
     return found
 
 
 def _points(root: Element, folder: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for point in (part for part in root.iter() if local_name(part) == "navPoint"):
-        target = next((attribute(part, "src") for part in point if local_name(part) == "content"), "")
-        label = next((part for part in point if local_name(part) == "navLabel"), None)
-        words = (
-            tidy_whitespace(" ".join(part.text or "" for part in label.iter() if local_name(part) == "text"))
-            if label is not None
-            else ""
-        )
-        found.setdefault(_member(folder, target), words)
+    for point in inside(root, "navPoint"):
+        words = tidy_whitespace(joined_text(child(point, "navLabel"), "text"))
+        found.setdefault(_member(folder, attribute(child(point, "content"), "src")), words)
     return found

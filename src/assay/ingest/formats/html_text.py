@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from assay.ingest.formats.table import BarTable
-from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.formats.text import TextBuilder
 from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(
@@ -34,7 +34,7 @@ _SKIPPED = frozenset(
 )
 _INDENTS = {"li": 2, "dd": 4}  # so that what belongs to an item or a term is seen to be below it
 _WIDEST = 24
-_SPACE = re.compile(r"[ \t\n\r\f]+")
+_BLANKS = re.compile(r"[ \t\n\r\f]+")
 
 
 def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
@@ -74,7 +74,7 @@ class _HtmlWriter:
         tag = node.tag
         if tag == "-text":
             text = node.text_content or ""
-            self.inline.append(text if self.pre else _SPACE.sub(" ", text))
+            self.inline.append(text if self.pre else _BLANKS.sub(" ", text))
             return False
         if tag in _SKIPPED or tag is None or tag.startswith(("-comment", "!")):
             return False
@@ -194,3 +194,79 @@ def _holds_data(table: LexborNode) -> bool:
     if len(cells) <= len(rows):
         return table.css_first("th") is not None
     return len(table.text()) / len(cells) < 600
+
+
+MOST = 2_000  # nested elements; browsers stop at 512
+TAG = re.compile(r"<(/?)([a-zA-Z][^\s/<>]*+)[^<>]*+>")
+# Void elements, and those whose end tag is optional: they do not nest by themselves.
+FLAT = frozenset(
+    "area base br col embed hr img input link meta param source track wbr p li dt dd tr td th option optgroup thead tbody "
+    "tfoot colgroup caption rb rt rtc rp".split()
+)
+
+
+def limit_depth(source: str) -> str:
+    """The same page with at most `MOST` nested elements."""
+    if source.count("<") <= MOST:
+        return source
+    kept: list[str] = []
+    depth = dropped = at = 0
+    for tag in TAG.finditer(source):
+        if tag[2].lower() in FLAT or tag[0].endswith("/>"):
+            continue
+        if not tag[1]:
+            depth += 1
+            flat = depth > MOST
+            dropped += flat
+        else:
+            flat = dropped > 0
+            dropped -= flat
+            depth = max(0, depth - 1)
+        if flat:
+            kept += (source[at : tag.start()], " ")
+            at = tag.end()
+    return "".join((*kept, source[at:])) if kept else source
+
+
+_HEADED = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption summary".split())
+_AROUND = 4  # elements between a link and its heading, and around a heading, that may carry its id
+_EDIT = ".mw-editsection"  # MediaWiki: `[edit]` beside a heading
+
+
+def remove_permalinks(tree: LexborHTMLParser) -> None:
+    """Remove links that lead to their own heading, unless they are all that it says."""
+    for node in tree.css(_EDIT):
+        node.decompose(recursive=False)  # unlinked, not freed: one may be within another
+    found: dict[int, tuple[LexborNode, list[LexborNode]]] = {}
+    for link in tree.css("a[href*='#']"):
+        if (heading := _heading_of(link)) is not None and _leads_to(link, heading):
+            found.setdefault(heading.mem_id, (heading, []))[1].append(link)
+    for heading, links in found.values():
+        signs = [link for link in links if not _letters(link)]
+        says_more = _letters(heading) > sum(map(_letters, links))
+        for link in links if says_more else signs:
+            link.decompose(recursive=False)
+
+
+def _heading_of(link: LexborNode) -> LexborNode | None:
+    return next((node for node in _above(link) if node.tag in _HEADED), None)
+
+
+def _leads_to(link: LexborNode, heading: LexborNode) -> bool:
+    """Whether a link is a mere sign, or its target is itself, its heading or an element directly around that."""
+    target = (link.attributes.get("href") or "").rpartition("#")[2]
+    ids = (node.attributes.get("id") for node in (link, *_above(link), heading, *_above(heading)))
+    return not _letters(link) or (bool(target) and target in ids)
+
+
+def _above(node: LexborNode) -> list[LexborNode]:
+    found: list[LexborNode] = []
+    above = node.parent
+    while above is not None and len(found) < _AROUND:
+        found.append(above)
+        above = above.parent
+    return found
+
+
+def _letters(node: LexborNode) -> int:
+    return sum(map(str.isalnum, node.text()))

@@ -13,8 +13,7 @@ from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 
 from assay.ingest.formats.archive import refuse_damaged
-from assay.ingest.formats.decode import decode
-from assay.ingest.formats.text_builder import TextBuilder
+from assay.ingest.formats.text import TextBuilder, decode
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.clean import tidy_whitespace

@@ -6,20 +6,22 @@ embedded images, the markup of headings, and the marks of Markdown.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from dataclasses import dataclass
 from html import unescape
 
 from assay.core.formats import format_of_suffix
-from assay.core.types import Section
-from assay.ingest.formats.decode import decode
+from assay.core.types import Section, Table
+from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.html_hidden import hides_text
-from assay.ingest.formats.markdown_marks import find_references, strip_fences, strip_marks
-from assay.ingest.formats.pipe_tables import find_pipe_tables
-from assay.ingest.formats.text_builder import TextBuilder, too_long
+from assay.ingest.formats.table import first_rows, write_rows
+from assay.ingest.formats.text import TextBuilder, decode, too_long
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed
 from assay.language.clean import clean_text
+from assay.tables.build import GridCell, GridRow, build_table, caption_above
 
 
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
@@ -243,3 +245,160 @@ def _org(text: str) -> list[_Heading]:
         _Heading(match[2], len(match[1]), match.start(), match.end())
         for match in re.finditer(r"(?m)^(\*+)[ \t]+(?:(?:TODO|DONE)[ \t]+)?(.+?)(?:[ \t]+:[\w:@]+:)?[ \t]*$", text)
     ]
+
+
+CODE = re.compile(r"(?<!`)(`{1,3})(?!`)([^`]{1,2000})(?<!`)\1(?!`)")
+LINK = re.compile(
+    r"!?\[([^\[\]]{0,2000})\]\((?:[^()\s]|\([^()\s]{0,500}\)){0,2000}(?:\s{1,3}[\"'(][^\"\n]{0,500}[\"')])?\)"
+)
+REFERENCE = re.compile(r"!?\[([^\[\]]{1,1000})\]\[([^\[\]]{0,300})\]")
+DEFINITION = re.compile(r"(?m)^ {0,3}\[([^\[\]^][^\[\]]{0,300})\]:[ \t]+\S+(?:[ \t]+[\"'(].{0,300}[\"')])?[ \t]*$\n?")
+AUTOLINK = re.compile(r"<(?:mailto:)?((?:https?://|ftp://)[^<>\s]{1,2000}|[\w.+-]{1,100}@[\w.-]{1,200})>")
+INLINE_TAG = re.compile(
+    r"</?(?:a|abbr|b|cite|code|del|em|font|i|ins|kbd|mark|q|s|small|span|strong|sub|sup|tt|u|var)(?:\s[^<>]{0,2000})?/?>",
+    re.IGNORECASE,
+)
+BLOCK_TAG = re.compile(
+    r"</?(?:blockquote|br|caption|center|colgroup|col|dd|details|div|dl|dt|figcaption|figure|h[1-6]|hr|img|li|ol|p|picture|pre"
+    r"|section|source|summary|table|tbody|td|tfoot|th|thead|tr|ul|video)(?:\s[^<>]{0,2000})?/?>",
+    re.IGNORECASE,
+)
+STARS = re.compile(r"(?<![\\*\w])(\*{1,3})(?=[^\s*])([^*]{1,2000}?)(?<=[^\s\\])\1(?!\*)")
+STRONG = re.compile(r"(?<![\\*])\*\*(?=[^\s*])([^*]{1,2000}?)(?<=[^\s\\])\*\*(?!\*)")  # also inside a word
+LINES = re.compile(r"(?<![\w\\])(_{1,3})(?=[^\s_])([^_]{1,2000}?)(?<=[^\s\\])\1(?!\w)")
+STRUCK = re.compile(r"~~(?=\S)([^~\n]{1,1000}?)~~")
+QUOTED = re.compile(r"(?m)^ {0,3}(?:>[ \t]?)+")
+RULE = re.compile(r"(?m)^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$\n?")
+ESCAPED = re.compile(r"\\([*_`#>~-])")
+FENCE = re.compile(r"(?m)^ {0,3}(?:`{3,}|~{3,}).*$\n?")
+
+
+def strip_marks(text: str, references: frozenset[str] = frozenset()) -> str:
+    """Markdown outside fenced code, without its marks; `references` are the names of links that the file defines."""
+    text = RULE.sub("", QUOTED.sub("", DEFINITION.sub("", text)))
+    shown: list[str] = []
+    at = 0
+    for code in CODE.finditer(text):
+        if "\n\n" not in code[2]:
+            shown += [_without_marks(text[at : code.start()], references), code[2].strip()]
+            at = code.end()
+    return "".join([*shown, _without_marks(text[at:], references)])
+
+
+def strip_fences(text: str) -> str:
+    """Fenced code without the lines that fence it."""
+    return FENCE.sub("", text)
+
+
+def find_references(text: str) -> frozenset[str]:
+    return frozenset(match[1].casefold() for match in DEFINITION.finditer(text))
+
+
+def _without_marks(text: str, references: frozenset[str]) -> str:
+    if not any(mark in text for mark in "*_[<~\\"):
+        return text
+    text = AUTOLINK.sub(r"\1", text)
+    for _ in range(3):  # emphasis within emphasis, an image in a link
+        before = text
+        text = LINK.sub(r"\1", text)
+        if references:
+            text = REFERENCE.sub(lambda match: _named(match, references), text)
+        text = LINES.sub(r"\2", STRONG.sub(r"\1", STARS.sub(r"\2", text)))
+        if text == before:
+            break
+    text = BLOCK_TAG.sub(" ", INLINE_TAG.sub("", STRUCK.sub(r"\1", text)))
+    return ESCAPED.sub(r"\1", text)
+
+
+def _named(match: re.Match[str], references: frozenset[str]) -> str:
+    return match[1] if (match[2] or match[1]).casefold() in references else match[0]
+
+
+_RULE = re.compile(r"^[ \t]*+\|?(?:[ \t]*+:?-{1,200}:?[ \t]*+\|)+(?:[ \t]*+:?-{1,200}:?[ \t]*+)?$")
+
+
+def find_pipe_tables(text: str) -> list[Table]:
+    """The Markdown tables of a text."""
+    lines: list[tuple[str, int]] = []
+    at = 0
+    for line in text.split("\n"):
+        lines.append((line, at))
+        at += len(line) + 1
+    tables: list[Table] = []
+    index = 1
+    while index < len(lines):
+        if "|" not in lines[index][0] or not _RULE.match(lines[index][0]) or "|" not in lines[index - 1][0]:
+            index += 1
+            continue
+        below = index + 1
+        while below < len(lines) and "|" in lines[below][0]:
+            below += 1
+        above = [line for line, _ in lines[max(0, index - 4) : index - 1] if line.strip()][-2:]
+        caption = caption_above([line.strip(" #*_") for line in above])
+        table = build_table(
+            [_row(*lines[index - 1])], [_row(*each) for each in lines[index + 1 : below]], caption=caption, above=above
+        )
+        tables += [table] if table is not None else []
+        index = below
+    return tables
+
+
+def _row(line: str, at: int) -> GridRow:
+    bare = line.strip()
+    begin = at + line.index(bare) + bare.startswith("|")
+    end = at + line.index(bare) + len(bare) - (bare.endswith("|") and len(bare) > 1)
+    cells: list[GridCell] = []
+    column, start = 0, begin
+    for place in [*(m.start() for m in re.finditer(r"(?<!\\)\|", line)), None]:
+        stop = end if place is None else at + place
+        if stop < begin or stop < start:
+            continue
+        words = line[start - at : min(stop, end) - at]
+        text = words.strip()
+        if text:
+            low = start + words.index(text)
+            cells.append(GridCell(text, column, low, low + len(text)))
+        column += 1
+        start = stop + 1
+        if start > end:
+            break
+    return GridRow(tuple(cells), at, at + len(line))
+
+
+_SEPARATORS = ",;\t|"
+
+
+def parse_delimited(data: bytes, name: str, limits: FileLimits) -> Parsed:
+    text = clean_text(decode(data))
+    if len(text) > limits.characters:
+        raise too_long(limits)
+    out = TextBuilder("csv", limits)
+    title = ""
+    with refuse_damaged("CSV"):
+        csv.field_size_limit(max(len(text), 131_072))
+        separator = separator_of(text)
+        # `sep=;` in the first line is an instruction to Excel, not a row.
+        body = text.split("\n", 1)[-1] if text[:4].lower() == "sep=" else text
+        if separator:
+            rows = csv.reader(io.StringIO(body), delimiter=separator)
+            title = write_rows(first_rows(rows, out), out, always_named=True)
+        else:
+            out.block("\n".join(line.strip().strip('"') for line in body.splitlines() if line.strip()))
+    return out.parsed(title=title, empty="The table is empty; check that it was exported.")
+
+
+def separator_of(text: str) -> str:
+    """The separator that gives the most rows of equal width, more than one column; empty if there is none."""
+    if text[:4].lower() == "sep=" and text[4:5]:
+        return text[4]
+    sample = "\n".join(text[:50_000].splitlines()[:100])
+    scored: dict[str, tuple[float, int]] = {}
+    for separator in _SEPARATORS:
+        try:
+            widths = [len(row) for row in csv.reader(io.StringIO(sample), delimiter=separator) if row]
+        except csv.Error:
+            continue
+        if widths and (usual := max(set(widths), key=lambda width: (widths.count(width), width))) > 1:
+            scored[separator] = (widths.count(usual) / len(widths), usual)
+    best = max(scored, key=lambda separator: scored[separator], default="")
+    return best if best and scored[best][0] > 0.3 else ""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from datetime import date as Date
+from itertools import takewhile
 
-from assay.ingest.metadata.authors import split_and
 from assay.language.clean import tidy_whitespace
 
 _NO_TITLE = re.compile(
@@ -97,3 +97,134 @@ def _iso(year: str, month: str | None, day: str | None) -> str | None:
     if not 1000 <= whole.year <= 2100 or whole.isoformat() in _TEMPLATE_DATES:
         return None
     return whole.isoformat()[: 10 if day else 7 if month else 4]
+
+
+AFFILIATION = re.compile(
+    r"universit|institut|department|dept\b|laborator|\blabs?\b|school|college|faculty|cent(?:er|re)\b|academy|hospital"
+    r"|\binc\b|\bltd\b|gmbh|corporation|\bcorp\b|company|research\b|\bai\b|ministry|foundation|society|division|group\b"
+    r"|google|microsoft|facebook|amazon|street|avenue|\broad\b|p\.?o\.? box|\busa\b|\buk\b|germany|france|china|japan"
+    r"|@|https?:|www\.|email|e-mail|\d{4,}|correspond|equal contribution|abstract|keywords",
+    re.IGNORECASE,
+)
+PARTICLES = frozenset(
+    ("de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e").split()
+)
+NAME_PART = re.compile(r"(?:[^\W\d_](?:[\w’'´`˘˚ˇ-]*\w)?\.?|[A-Z]\.(?:-?[A-Z]\.)*)")
+NO_NAME = frozenset(
+    (
+        "the a an of for and in on with by from new review article paper letter report original open access "
+        "journal volume vol issue page pages table figure chapter section part draft version preprint "
+        "proceedings conference workshop international annual technical user guide manual policy plan summary "
+        "overview introduction january february march april may june july august september october november "
+        "december confidential internal"
+    ).split()
+)
+MARKS = re.compile(
+    r"(?<=\s)[˘˚ˇ´`¨ˆ˜¸](?=\s|$)|[∗*†‡§¶‖#✉⋆◦]+|(?<=[^\W\d_])\d+(?:,\d+)*|\(\s*[\w ]?\s*\)"
+    r"|\b\d+\b|\[[\d, ]+\]|[\u2070-\u209f²³¹]+"
+)
+TITLES = re.compile(r"\b(?:Prof|Dr)\b\.?\s+(?=[^\W\d_a-z])")
+DEGREES = re.compile(r"(?:,|(?<!\s))\s*+\b(?:Ph\.?D|M\.?D|M\.?Sc|B\.?Sc|MBA|FRCP|Jr|Sr|Prof|Dr)\b\.?", re.IGNORECASE)
+# Words with which an organisation or a unit of one names itself.
+BODY = (
+    r"(?:offices?|sections?|teams?|departments?|divisions?|units?|committees?|councils?|commissions?|boards?|ministry"
+    r"|agency|authority|services?|laboratory|laboratories|institutes?|university|trust|foundation|society|association"
+    r"|bureau|cent(?:er|re)|groups?|directorate|secretariat|branch|panel|administration|organi[sz]ation|company"
+    r"|federation|union|academy|school|college|hospital|library|museum|ltd|inc|gmbh|corporation|abteilung|referat)"
+)
+NAMED_LAST = re.compile(rf"\b{BODY}\.?$", re.IGNORECASE)
+NAMED_FIRST = re.compile(rf"\b{BODY}\s+(?:of|for|on|für|de|des|du)\s", re.IGNORECASE)
+SMALL = frozenset(("of and for on the & in at to de des du der die und für et la le les").split())
+AND = re.compile(r"(?<!\s)\s++(?:and|und|et|&)\s+")
+
+
+def is_name(words: str) -> bool:
+    """Whether the text has two to five parts that are spelled like those of a person's name."""
+    parts = words.replace("\xa0", " ").strip(" .:–-").split()
+    if not 2 <= len(parts) <= 5 or len(words) > 60 or AFFILIATION.search(words):
+        return False
+    if any(part.lower().strip(".") in NO_NAME for part in parts if len(part.strip(".")) > 1):
+        return False
+    proper = [part for part in parts if part[0].isupper() and NAME_PART.fullmatch(part)]
+    longer = [part for part in proper if len(part.strip(".")) > 1]
+    return len(longer) >= 1 and all(part in proper or part.lower() in PARTICLES for part in parts) and len(proper) >= 2
+
+
+def is_organisation(words: str) -> bool:
+    """Whether the text is capitalised words of which the last, or one before "of", denotes an organisation."""
+    parts = words.split()
+    if not 2 <= len(parts) <= 9 or len(words) > 90 or any(map(str.isdigit, words)) or not parts[0][:1].isupper():
+        return False
+    spelled = all(part[:1].isupper() or part.lower() in SMALL for part in parts)
+    return spelled and bool(any(map(NAMED_LAST.search, AND.split(words))) or NAMED_FIRST.search(words))
+
+
+def split_and(words: str) -> list[str]:
+    """`A and B` as two names, unless the "and" is part of one organisation's name: then unchanged."""
+    found = [words]
+    for match in reversed([*AND.finditer(words)]):
+        first, second = found[0][: match.start()], found[0][match.end() :]
+        if not _is_one_name(first, second.partition(",")[0].strip()):
+            found[:1] = [first, second]
+    return found
+
+
+def _is_one_name(before: str, second: str) -> bool:
+    """Whether the "and" between these is inside one name. People and complete organisations have names of their own."""
+    listed, first = "," in before, before.rpartition(",")[2].strip()
+    if NAMED_FIRST.search(second + " ") or second.lower().startswith("the ") or (listed and is_name(first)):
+        return False
+    if not listed and (" " not in first or " " not in second):
+        return True  # `Health and Safety Executive`, or a firm named after two people
+    if NAMED_LAST.search(first):
+        return not NAMED_LAST.search(second)  # `Process Laboratory and Control Room`
+    within = NAMED_FIRST.search(first + " ") and not (AND.search(first) and is_name(second))
+    return bool(NAMED_LAST.search(second) or within)
+
+
+def find_people(words: str) -> list[str]:
+    """The people named in a line, without the marks, titles and degrees at their names."""
+    return [name for piece in _pieces(words) if (name := _name(piece))]
+
+
+def find_people_before_affiliation(words: str) -> list[str]:
+    """The people that a line names before it says where they work: `Jane Doe, University of Oslo`."""
+    names = map(_name, _pieces(re.sub(r"\([^()]{0,200}\)", "", words)))
+    return [*takewhile(bool, names)]
+
+
+def _pieces(words: str) -> list[str]:
+    words = re.sub(r"<?(?<!\S)<?\S+@\S+|\{[^}]{0,300}\}\S*", ",", words)
+    words = DEGREES.sub("", TITLES.sub("", MARKS.sub(",", words)))
+    pieces = re.split(r"[,;·•|/\t\n]|(?<!\w)(?:and|AND|und|UND|et|ET|&)(?!\w)|\s{3,}", words)
+    return [piece.strip() for piece in pieces if piece.strip(" .:–-")]
+
+
+def _name(piece: str) -> str:
+    """The person that a part of a line names; empty if it is something else."""
+    name = re.sub(r"^(?:by|von|par|authors?:?)\s+", "", piece, flags=re.IGNORECASE)
+    name = re.sub(r"\s+", " ", name).strip(" :–-")
+    return (name if re.search(r"(?:^|\W)\w\.$", name) else name.rstrip(".")) if is_name(name) else ""
+
+
+def parse_people(words: str) -> list[str]:
+    """The people of a line that contains nothing else; empty if it contains anything else."""
+    bare = re.sub(r"^by\s+", "", DEGREES.sub("", MARKS.sub("", words.strip())), flags=re.IGNORECASE)
+    pieces = [piece.strip() for piece in re.split(r",|;|(?<!\w)(?:and|und|et|&)(?!\w)", bare)]
+    return [re.sub(r"\s+", " ", piece) for piece in pieces if piece] if all(map(is_name, filter(None, pieces))) else []
+
+
+def parse_organisations(words: str) -> list[str]:
+    """`Unit, Organisation` as two names; empty if the line does not open with a unit."""
+    first, *others = [piece.strip() for piece in re.split(r",\s+|(?<!\s)\s++[|·]\s+", words.strip(" .,"))]
+    units = [piece.strip() for piece in split_and(first)]
+    if not is_organisation(units[0]):
+        return []
+    spelled = [other for other in others if other[:1].isupper() and is_spelled_as_name(other)]
+    return [*units, *spelled] if len(spelled) == len(others) else []
+
+
+def is_spelled_as_name(words: str) -> bool:
+    """Whether the text is capitalised like a name; `3M` is."""
+    parts = words.split()
+    return len(parts) <= 8 and all(not part[:1].islower() or part.lower() in SMALL for part in parts)

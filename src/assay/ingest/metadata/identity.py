@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from assay.core.identity import KIND, ORGANISATION, PERIOD, file_words
-from assay.ingest.metadata.authors import is_organisation, is_spelled_as_name
-from assay.ingest.metadata.document_date import ANY, find_date_in_file_name, to_iso
+from assay.ingest.metadata.dates import ANY, find_date_in_file_name, to_iso
+from assay.ingest.metadata.file_fields import is_organisation, is_spelled_as_name
 
 NEAR = 4_000  # characters of the first page
 WITHIN = 200_000  # characters in which the spelling of a name is looked for

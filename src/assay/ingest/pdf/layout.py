@@ -17,7 +17,7 @@ from statistics import median
 
 import numpy as np
 
-from assay.ingest.pdf.engine import Box
+from assay.ingest.pdf.c_functions import Box
 from assay.ingest.pdf.page import PageContent, PdfWord
 
 EDGE = 0.11  # of the page's height: the area of running heads and feet

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from assay.core.types import Document
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
-from assay.ingest.sandbox.launch import confined
-from assay.ingest.sandbox.restrictions import readable_paths
+from assay.ingest.sandbox.restrictions import confined, readable_paths
 from assay.ingest.sandbox.runner import Sandbox
 from assay.language.clean import clean_text
 
@@ -80,7 +79,7 @@ async def read_with_ocr(
 async def recognise_page(
     sandbox: Sandbox, source: Path | bytes, page: int, languages: str = "eng"
 ) -> list[OcrWord] | Unreadable:
-    picture = await sandbox.page_image(source, page, SCALE)
+    picture = await sandbox.page_image(source, page, scale=SCALE)
     if isinstance(picture, Unreadable):
         return picture
     return await asyncio.to_thread(run_tesseract, picture, languages, sandbox.limits)

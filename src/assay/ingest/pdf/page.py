@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pypdfium2.raw as raw
 
-from assay.ingest.hidden import HiddenText
-from assay.ingest.pdf.engine import Box, PageFrame, PdfEngine, TextStyle, page_frame
+from assay.ingest.parsed import HiddenText
+from assay.ingest.pdf.c_functions import Box, PageFrame, PdfFunctions, TextStyle, page_frame
 from assay.ingest.pdf.unseen import SCAN, Survey, Surveyor, WordsOnPage, find_unseen
 
 SOFT_BREAK = "\ufffe"  # the engine's mark for a hyphen at the end of a line; in some files it is \x02
@@ -57,7 +57,7 @@ class PageContent:
     shapes: tuple[Box, ...] = ()  # pictures and frames, but no lines, and nothing as large as the page
 
 
-def read_characters(engine: PdfEngine, text_page: int, handle: Any, count: int) -> str:
+def read_characters(engine: PdfFunctions, text_page: int, handle: Any, count: int) -> str:
     """One character per index of the engine; NUL for glyphs without a character."""
     buffer = (ctypes.c_ushort * (count + 1))()
     copied = raw.FPDFText_GetText(handle, 0, count, buffer)
@@ -76,7 +76,7 @@ def read_characters(engine: PdfEngine, text_page: int, handle: Any, count: int) 
     return "".join(chr(code) if code < 0x110000 else "\0" for code in codes)
 
 
-def read_page(engine: PdfEngine, page: Any, surveyor: Surveyor, number: int = 0) -> PageContent:
+def read_page(engine: PdfFunctions, page: Any, surveyor: Surveyor, number: int = 0) -> PageContent:
     """The words of a loaded page; `number` counts from 1."""
     handle = raw.FPDFText_LoadPage(page)
     frame = page_frame(page)
@@ -88,7 +88,9 @@ def read_page(engine: PdfEngine, page: Any, surveyor: Surveyor, number: int = 0)
         raw.FPDFText_ClosePage(handle)
 
 
-def _sheet(engine: PdfEngine, page: Any, handle: Any, frame: PageFrame, surveyor: Surveyor, number: int) -> PageContent:
+def _sheet(
+    engine: PdfFunctions, page: Any, handle: Any, frame: PageFrame, surveyor: Surveyor, number: int
+) -> PageContent:
     survey = surveyor.survey(page)
     text_page = ctypes.cast(handle, ctypes.c_void_p).value or 0
     count = max(0, raw.FPDFText_CountChars(handle))
@@ -169,7 +171,7 @@ def _shapes(survey: Survey, frame: PageFrame) -> tuple[Box, ...]:
     return tuple(map(tuple, boxes[solid].tolist()))
 
 
-def _ligatures_in_order(engine: PdfEngine, text_page: int, text: str) -> str:
+def _ligatures_in_order(engine: PdfFunctions, text_page: int, text: str) -> str:
     """Lam-alef is one glyph for two letters; the engine reverses Arabic letter by letter and so reverses the ligature too."""
     boxes = (ctypes.c_float * 8)()
     at = ctypes.addressof(boxes)

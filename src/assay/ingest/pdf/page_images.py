@@ -11,9 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.core.codec import from_json
 from assay.ingest.parsed import FileLimits, PageBox, Unreadable
-from assay.ingest.sandbox.process import ParserRequest
 from assay.ingest.sandbox.runner import Sandbox
 
 AT_ONCE = 2  # pages rendered concurrently
@@ -40,19 +38,14 @@ class PageImages:
 
     async def page_image(self, original: Path, page: int, width: int, owner: str = "") -> bytes | Unreadable:
         """A page of a PDF, counted from 1, as a PNG `width` pixels wide. Each owner's files have processes of their own."""
-        request = ParserRequest("open_page_image", {"page": page, "width": width})
         async with self._awake("draw", AT_ONCE) as sandbox:
-            return await sandbox.ask(original, request, lambda _, blob: blob, owner)
+            return await sandbox.page_image(original, page, width=width, owner=owner)
 
     async def boxes(
         self, original: Path, start: int, end: int, words: str = "", pages: Sequence[int] = (), owner: str = ""
     ) -> list[PageBox] | Unreadable:
-        """The boxes of a span of a PDF's text. With the span's own words and the page offsets, only the pages around it have to
-        be read.
-        """
-        request = ParserRequest("open_boxes", {"start": start, "end": end, "words": words, "pages": list(pages)})
         async with self._awake("find") as sandbox:
-            return await sandbox.ask(original, request, lambda found, _: from_json(list[PageBox], found), owner)
+            return await sandbox.boxes(original, start, end, words, pages, owner)
 
     @asynccontextmanager
     async def _awake(self, task: str, workers: int = 1) -> AsyncIterator[Sandbox]:

@@ -10,8 +10,9 @@ import re
 import struct
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -19,11 +20,20 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from assay.core.types import SEAMS
-from assay.ingest.hidden import HiddenText, describe_hidden, hidden_meta, listed_pages
 from assay.ingest.metadata.fill import read_front_page
-from assay.ingest.parsed import FileLimits, PageBox, Parsed, Refused, Status
-from assay.ingest.pdf.build_text import PdfText, WordPositions, build_text, fold_title
-from assay.ingest.pdf.engine import PdfEngine, page_frame
+from assay.ingest.parsed import (
+    FileLimits,
+    HiddenText,
+    PageBox,
+    Parsed,
+    Refused,
+    Status,
+    describe_hidden,
+    hidden_meta,
+    listed_pages,
+)
+from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
+from assay.ingest.pdf.c_functions import PdfFunctions, page_frame
 from assay.ingest.pdf.layout import find_running_heads, order_lines, rotated_lines, split_runs
 from assay.ingest.pdf.page import PageContent, read_page
 from assay.ingest.pdf.unseen import Surveyor, has_layered_forms
@@ -32,7 +42,12 @@ TOO_LONG = "Only {read:,} of its {all:,} pages were read: all would take more th
 SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
 UNCHECKED = "Not all of its text was checked for words that no reader sees{where}: too much is drawn there."
 FEW_WORDS = 12  # an image with fewer words beside it is an image of a page
-MOST_PIXELS = 40_000_000
+MOST_PIXELS = 40_000_000  # of an image for OCR
+SHOWN_PIXELS = 12_000_000  # of an image that is shown: a page of the maximum width, and four times as high
+ENOUGH = 12  # pages; in longer documents only those around a span are read
+AROUND = 2  # pages before and after it
+SLACK = 300  # characters by which the start of a page may differ: a running head and foot
+MOST_ALIKE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +122,14 @@ def open_document(data: bytes) -> pdfium.PdfDocument:
 
 def read(data: bytes, limits: FileLimits, only: range | None = None) -> PdfReading:
     """Parse the document. Raises `Refused` if there is nothing to read. Pages outside `only` are treated as blank."""
-    document = open_document(data)
-    try:
+    with closing(open_document(data)) as document:
         if len(document) > limits.pages:
-            raise Refused(
-                Status.too_large,
-                f"It has {len(document):,} pages, more than the limit of {limits.pages:,}; split it or raise the limit.",
+            why = (
+                f"It has {len(document):,} pages, more than the limit of {limits.pages:,}; split it or raise the limit."
             )
+            raise Refused(Status.too_large, why)
         sheets, broken, unread = _sheets(document, limits, only, has_layered_forms(data))
         outline, meta = _outline(document), _declared(document)
-    finally:
-        document.close()
     pages = [split_runs(sheet.words) for sheet in sheets]
     marked = find_running_heads(sheets, pages)
     lines = [
@@ -141,7 +153,7 @@ def _sheets(
     document: pdfium.PdfDocument, limits: FileLimits, only: range | None, layered: bool = False
 ) -> tuple[list[PageContent], int, int]:
     """The pages, how many of them cannot be opened, and how many at the end there was no time for: both are blank."""
-    engine = PdfEngine()
+    engine = PdfFunctions()
     surveyor = Surveyor(engine, layered)
     sheets: list[PageContent] = []
     broken = characters = unread = 0
@@ -217,37 +229,27 @@ def _declared(document: pdfium.PdfDocument) -> dict[str, str]:
 # --- from text to boxes ---------------------------------------------------------------------------------------------
 
 
-def find_boxes(
-    data: bytes, start: int, end: int, limits: FileLimits | None = None, reading: PdfReading | None = None
-) -> list[PageBox]:
+def find_boxes(data: bytes, start: int, end: int, reading: PdfReading | None = None) -> list[PageBox]:
     """The boxes of `text[start:end]`: one per line or column it touches. Pass a `reading` to avoid parsing again."""
-    words = (reading or read(data, limits or FileLimits())).built.words
-    return boxes_of_words(data, words, start, end)
-
-
-def boxes_of_words(data: bytes, words: WordPositions, start: int, end: int) -> list[PageBox]:
     by_page: dict[int, list[tuple[int, int]]] = {}
-    for page, first, last in words.within(start, end):
+    for page, first, last in (reading or read(data, FileLimits())).built.words.within(start, end):
         by_page.setdefault(page, []).append((first, last))
-    engine, found = PdfEngine(), []
-    document = open_document(data)
-    try:
+    functions, found = PdfFunctions(), []
+    with closing(open_document(data)) as document:
         for number, stretches in by_page.items():
             page = raw.FPDF_LoadPage(document.raw, number)
             handle = raw.FPDFText_LoadPage(page)
             try:
                 frame = page_frame(page)
-                rows = frame.shown(_edges(engine, handle, stretches))
+                rows = frame.shown(_edges(functions, handle, stretches))
                 found.extend(_joined(number + 1, rows, frame.size))
             finally:
                 raw.FPDFText_ClosePage(handle)
                 raw.FPDF_ClosePage(page)
-    finally:
-        document.close()
     return found
 
 
-def _edges(engine: PdfEngine, handle: Any, stretches: list[tuple[int, int]]) -> np.ndarray:
+def _edges(engine: PdfFunctions, handle: Any, stretches: list[tuple[int, int]]) -> np.ndarray:
     """One box around the ink of each range of characters."""
     text_page = ctypes.cast(handle, ctypes.c_void_p).value
     four = (ctypes.c_double * 4)()
@@ -282,27 +284,69 @@ def _joined(page: int, rows: np.ndarray, size: tuple[float, float]) -> list[Page
     return [PageBox(page, x0 / width, y0 / height, x1 / width, y1 / height) for x0, y0, x1, y1 in joined]
 
 
-def page_count(data: bytes) -> int:
-    document = open_document(data)
-    try:
-        return len(document)
-    finally:
-        document.close()
+# --- a file that stays open -----------------------------------------------------------------------------------------
 
 
-def page_image(data: bytes, page: int, scale: float = 2.0) -> bytes:
-    """Page `page`, counted from 1, as a PNG; `scale` is pixels per point, reduced for huge pages."""
-    document = open_document(data)
-    try:
+@dataclass(slots=True)
+class OpenPdf:
+    """The file of the last request, parsed once for many page images and citations. The same file is the same object, since its
+    process keeps the bytes."""
+
+    data: bytes = b""
+    document: pdfium.PdfDocument | None = None
+    reading: PdfReading | None = None
+    limits: FileLimits = field(default_factory=FileLimits)
+
+    def opened(self, data: bytes) -> pdfium.PdfDocument:
+        if self.document is None or self.data is not data:
+            if self.document is not None:
+                self.document.close()
+            self.data, self.document, self.reading = b"", None, None
+            self.document, self.data = open_document(data), data
+        return self.document
+
+    def page_image(self, data: bytes, page: int, scale: float = 0.0, width: int = 0) -> bytes:
+        """A page, counted from 1, as a PNG: of this width or with `scale` pixels per point, fewer if it would have too many."""
+        document = self.opened(data)
         if not 1 <= page <= len(document):
             raise Refused(Status.unreadable, f"It has {len(document)} pages; there is no page {page}.")
-        shown = document[page - 1]
-        width, height = shown.get_size()
-        scale = min(scale, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
-        pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
-        return encode_png(np.ascontiguousarray(pixels[:, :, :3]))
-    finally:
-        document.close()
+        with closing(document[page - 1]) as shown:
+            across, down = (max(size, 1.0) for size in shown.get_size())
+            most = SHOWN_PIXELS if width else MOST_PIXELS
+            scale = min(width / across if width else scale, (most / (across * down)) ** 0.5)
+            pixels = shown.render(scale=cast(Any, scale), rev_byteorder=True, prefer_bgrx=False).to_numpy()
+            return encode_png(np.ascontiguousarray(pixels[:, :, :3]))
+
+    def boxes(self, data: bytes, start: int, end: int, words: str = "", pages: Sequence[int] = ()) -> list[PageBox]:
+        """The boxes of a span of the text. To avoid parsing a whole book, only the pages around the span are read first;
+        the result is used if the same words are at the same position there.
+        """
+        self.opened(data)
+        if self.reading is None and words and len(pages) > ENOUGH:
+            first, last = bisect_right(pages, start) - 1, bisect_right(pages, end - 1) - 1
+            around = read(self.data, self.limits, only=range(first - AROUND, last + AROUND + 1))
+            at = _place(around.built.text, words, around.built.pages[first], start - pages[first])
+            if at is not None:
+                found = find_boxes(self.data, at, at + len(words), around)
+                if found and all(first < box.page <= last + 1 for box in found):
+                    return found
+        if self.reading is None:
+            self.reading = read(self.data, self.limits)
+        return find_boxes(self.data, start, end, self.reading)
+
+
+def _place(text: str, words: str, page: int, offset: int) -> int | None:
+    """Where `words` occur exactly `offset` characters into the page, or their only occurrence, if within `SLACK` of
+    that; else None. The rest of the page may differ slightly, for example by a line at its head.
+    """
+    at, found = text.find(words, page), list[int]()
+    while at != -1 and len(found) < MOST_ALIKE:
+        found.append(at)
+        at = text.find(words, at + 1)
+    near = sorted((abs(each - page - offset), each) for each in found)
+    if not near or near[0][0] > SLACK or (len(near) > 1 and near[0][0] == near[1][0]):
+        return None
+    return near[0][1] if near[0][0] == 0 or len(near) == 1 else None
 
 
 def encode_png(pixels: np.ndarray) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pypdfium2.raw as raw
 
-from assay.ingest.pdf.engine import Box, PageFrame, PdfEngine, TextStyle
+from assay.ingest.pdf.c_functions import Box, PageFrame, PdfFunctions, TextStyle
 
 OUTSIDE, SMALL, NO_INK = "outside the page", "too small to read", "without ink"
 COVERED, CUT_OFF, LAYER = "covered", "cut off", "in a hidden layer"
@@ -109,7 +109,7 @@ class Survey:
 class Surveyor:
     """Reads the objects of pages of one document."""
 
-    def __init__(self, engine: PdfEngine, layered: bool) -> None:
+    def __init__(self, engine: PdfFunctions, layered: bool) -> None:
         self.engine, self.layered = engine, layered
         self.marks: dict[int, bool] = {}  # a mark of content → whether it names a layer; objects share them
         self.edges = (ctypes.c_float * 6)()

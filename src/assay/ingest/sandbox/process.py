@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -22,7 +23,6 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from assay.core.codec import from_json
 from assay.ingest.parsed import Status, Unreadable
-from assay.ingest.sandbox import protocol
 
 STARTUP_SECONDS = 60.0
 ENDING_SECONDS = 5.0
@@ -93,7 +93,7 @@ class ParserProcess:
         message = {"task": request.task, "with": request.arguments, "same": known}
         try:
             answer = self._within(seconds, lambda: self._exchange(message, data))
-        except protocol.ProtocolError:
+        except ProtocolError:
             self.kill()
             return Unreadable(Status.crashed, CRASHED)
         if answer is None:
@@ -142,7 +142,7 @@ class ParserProcess:
         """Whether there is a restricted process that has no file yet."""
         try:
             ready = self._within(STARTUP_SECONDS, lambda: self._start(file))
-        except protocol.ProtocolError:
+        except ProtocolError:
             ready = None
         if ready is None:
             self.end()
@@ -189,7 +189,7 @@ class ParserProcess:
                 theirs.close()
 
     def _greeting(self) -> dict[str, Any] | None:
-        greeting = protocol.receive(cast("tuple[BinaryIO, BinaryIO]", self._streams)[0])
+        greeting = receive(cast("tuple[BinaryIO, BinaryIO]", self._streams)[0])
         return greeting[0] if greeting else None
 
     def _within(self, seconds: float, exchange: Callable[[], T]) -> T | None:
@@ -210,8 +210,8 @@ class ParserProcess:
 
     def _exchange(self, message: dict[str, Any], data: bytes) -> tuple[dict[str, Any], bytes] | None:
         incoming, outgoing = cast("tuple[BinaryIO, BinaryIO]", self._streams)
-        protocol.send(outgoing, message, data)
-        return protocol.receive(incoming)
+        send(outgoing, message, data)
+        return receive(incoming)
 
     def _failure(self) -> Unreadable:
         code, peak_memory = self._drop()
@@ -302,3 +302,42 @@ def _peak_memory_here() -> int:
     except ImportError:
         return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
+
+
+HEAD = struct.Struct(">IQ")
+LARGEST_JSON = 400_000_000  # the maximum text of a document, as JSON
+LARGEST_BLOB = 300_000_000
+
+
+class ProtocolError(Exception):
+    """The received bytes are not a message."""
+
+
+def send(stream: BinaryIO, message: Any, blob: bytes = b"") -> None:
+    body = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    stream.write(HEAD.pack(len(body), len(blob)))
+    stream.write(body)
+    stream.write(blob)
+    stream.flush()
+
+
+def receive(stream: BinaryIO, largest: int = LARGEST_JSON) -> tuple[dict[str, Any], bytes] | None:
+    """The next message, or None at the end of the stream."""
+    head = stream.read(HEAD.size)
+    if not head:
+        return None
+    if len(head) < HEAD.size:
+        raise ProtocolError("cut short")
+    size, blob_size = HEAD.unpack(head)
+    if size > largest or blob_size > LARGEST_BLOB:
+        raise ProtocolError("too large")
+    body, blob = stream.read(size), stream.read(blob_size)
+    if len(body) < size or len(blob) < blob_size:
+        raise ProtocolError("cut short")
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as problem:
+        raise ProtocolError("not JSON") from problem
+    if not isinstance(message, dict):
+        raise ProtocolError("not an object")
+    return message, blob

@@ -12,7 +12,7 @@ import socket
 import stat
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +30,7 @@ READER = "assay.ingest.formats.detect:read"
 FOR_ALL = (
     "assay.ingest.formats.detect", "assay.ingest.formats.plain", "assay.ingest.metadata.fill", "html", "importlib.readers"
 )  # fmt: skip
-FOR_PDF = ("assay.ingest.pdf.reader", "assay.ingest.pdf.open_pdf")
+FOR_PDF = ("assay.ingest.pdf.reader",)
 NO_PROCESS = "parsers cannot be started in a process of their own"
 PROBE_SECONDS = 30.0
 T = TypeVar("T")
@@ -71,28 +71,28 @@ class Sandbox:
     def read_now(self, source: Path | bytes, name: str = "") -> Parsed | Unreadable:
         return self._threads.submit(self._read, ParserJob(), source, name).result()
 
-    async def boxes(self, source: Path | bytes, start: int, end: int) -> list[PageBox] | Unreadable:
-        """The boxes of a span of a PDF's text on its pages."""
-        request = ParserRequest("boxes", {"name": "", "start": start, "end": end})
+    async def boxes(
+        self, source: Path | bytes, start: int, end: int, words: str = "", pages: Sequence[int] = (), owner: str = ""
+    ) -> list[PageBox] | Unreadable:
+        """The boxes of a span of a PDF's text on its pages. With its own words and the page offsets, only the pages around it
+        have to be read. The process that has the file is asked again, for the same owner only."""
+        request = ParserRequest("boxes", {"start": start, "end": end, "words": words, "pages": list(pages)})
         return await self._in_thread(
-            lambda job: self._ask(job, source, request, lambda found, _: from_json(list[PageBox], found))
+            lambda job: self._ask(job, source, request, lambda found, _: from_json(list[PageBox], found), owner)
         )
 
     async def page_count(self, source: Path | bytes) -> int | Unreadable:
         """The number of pages of a PDF."""
-        request = ParserRequest("pages", {"name": ""})
-        return await self._in_thread(lambda job: self._ask(job, source, request, lambda found, _: int(found)))
+        return await self._in_thread(
+            lambda job: self._ask(job, source, ParserRequest("pages", {}), lambda found, _: int(found))
+        )
 
-    async def page_image(self, source: Path | bytes, page: int, scale: float = 2.0) -> bytes | Unreadable:
-        """A page of a PDF as a PNG."""
-        request = ParserRequest("page_image", {"name": "", "page": page, "scale": scale})
-        return await self._in_thread(lambda job: self._ask(job, source, request, lambda _, blob: blob))
-
-    async def ask(
-        self, source: Path, request: ParserRequest, take: Callable[[Any, bytes], T], owner: str = ""
-    ) -> T | Unreadable:
-        """The answer to a request about a PDF. The process that has the file is asked again, for the same owner only."""
-        return await self._in_thread(lambda job: self._ask(job, source, request, take, owner))
+    async def page_image(
+        self, source: Path | bytes, page: int, *, scale: float = 0.0, width: int = 0, owner: str = ""
+    ) -> bytes | Unreadable:
+        """A page of a PDF, counted from 1, as a PNG: `width` pixels wide, or with `scale` pixels per point."""
+        request = ParserRequest("page_image", {"page": page, "scale": scale, "width": width})
+        return await self._in_thread(lambda job: self._ask(job, source, request, lambda _, blob: blob, owner))
 
     def close(self) -> None:
         with self._lock:

@@ -93,7 +93,7 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
     counted = document_list.counts(workspace.store, scope).get(base.id, document_list.Counted())
     sums = document_list.sums(workspace.store, base, scope)
     problems = document_list.page(workspace.store, scope, ("unreadable",), limit=SHOWN).entries
-    outdated = workspace.outdated([base.id])
+    outdated = workspace.documents.outdated([base.id])
     return BaseReadinessResponse(
         base=base.name,
         readable=counted.ready,
@@ -177,7 +177,7 @@ async def delete_base(name: BaseName, workspace: CurrentWorkspace, server: Curre
 
 async def _deleted(workspace: Workspace, base: Base) -> None:
     await check_unlocked(workspace, base)
-    await workspace.delete_base(base.name)
+    await workspace.records.erase_base(base.name)
 
 
 def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:

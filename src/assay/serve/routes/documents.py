@@ -103,7 +103,7 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
     if head is None:
         raise document_missing(document)
     line = document_summary(head.entry, {base.id: base.name for base in scope.bases})
-    found = workspace.document(document)
+    found = workspace.documents.get(document)
     return DocumentView(
         tables=tuple(
             DocumentTableView(caption=each.caption, columns=each.columns, rows=len(row_spans(each)), start=each.start)
@@ -129,13 +129,13 @@ async def edit_document(
             raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
         await asyncio.to_thread(asyncio.run, _edited(workspace, base, document, changed))
     if changed.off is not None or changed.tags is not None:
-        await asyncio.to_thread(workspace.mark_document, document, changed.off, changed.tags)
+        await asyncio.to_thread(workspace.documents.mark, document, changed.off, changed.tags)
     return await asyncio.to_thread(one_document, document, workspace)
 
 
 async def _edited(workspace: Workspace, base: Base, document: str, changed: UpdateDocumentRequest) -> None:
     await check_unlocked(workspace, base)
-    await workspace.edit_document(document, changed.title, changed.date)
+    await workspace.documents.edit(document, changed.title, changed.date)
 
 
 @documents_router.get("/{document}/citations", response_model=CitingRunsResponse)
@@ -146,7 +146,7 @@ def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRuns
     return CitingRunsResponse(
         runs=tuple(
             CitingRunView(run=run.id, thread=run.asked.thread, question=run.asked.question, asked_on=run.asked.today)
-            for run in workspace.citing_runs(document)
+            for run in workspace.questions.citing(document)
         )
     )
 
@@ -167,7 +167,7 @@ async def remove_document(document: DocumentId, workspace: CurrentWorkspace, ser
 
 async def _removed(workspace: Workspace, entry: Entry, base: Base) -> list[Entry]:
     await check_unlocked(workspace, base)
-    return await workspace.remove([entry.id], base.name)
+    return await workspace.documents.remove([entry.id], base.name)
 
 
 def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
@@ -242,7 +242,7 @@ def rows_of(
 
 
 def _readable(workspace: Workspace, document: str) -> Document:
-    found = workspace.document(document)
+    found = workspace.documents.get(document)
     if found is None:
         raise document_missing(document)
     return found
@@ -319,7 +319,7 @@ async def boxes_of(
     if not has_pages or end <= start:
         return BoxesResponse(document=document, boxes=())
     if OCR_LANGUAGES in head.meta:
-        found = await server.background.run(workspace.boxes(document, start, end))
+        found = await server.background.run(workspace.documents.boxes(document, start, end))
     else:
         words = await asyncio.to_thread(_words, workspace, document, start, end)
         found = await server.pages.boxes(
@@ -352,7 +352,7 @@ async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: Cur
     where = search_filters(wanted)
     hits = await server.background.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
-    left_out = await asyncio.to_thread(workspace.left_out, where)
+    left_out = await asyncio.to_thread(workspace.documents.left_out, where)
     return SearchResponse(
         query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out_view(left_out)
     )

@@ -196,7 +196,7 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
     require_administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
-    members.remove_member(server.workspace.store, server.workspace.cache, name, by=who.principal.id)
+    members.remove_member(server.workspace.store, server.workspace.context.cache, name, by=who.principal.id)
     return Response(status_code=204)
 
 
@@ -255,13 +255,13 @@ def access_view(access: Access) -> AccessView:
 @access_router.get("/bases/{name:path}/access", response_model=AccessView)
 def base_access(name: BaseName, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a knowledge base; for its owner."""
-    return access_view(workspace.base_access(name))
+    return access_view(workspace.people.base_access(name))
 
 
 @access_router.post("/bases/{name:path}/access", response_model=AccessView)
 async def change_base_access(name: BaseName, changed: ChangeAccessRequest, workspace: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
-    return access_view(await asyncio.to_thread(_run, workspace.share_base(name, changed.name, changed.may)))
+    return access_view(await asyncio.to_thread(workspace.people.share_base, name, changed.name, changed.may))
 
 
 @access_router.get("/offers", response_model=list[OfferView])
@@ -275,21 +275,21 @@ def list_offers(workspace: CurrentWorkspace) -> list[OfferView]:
             owner=offer.base.owner,
             declined=offer.declined,
         )
-        for offer in workspace.offers()
+        for offer in workspace.people.offers()
     ]
 
 
 @access_router.post("/offers/{base}", status_code=204)
 def answer_offer(base: BaseId, answer: AnswerOfferRequest, workspace: CurrentWorkspace) -> Response:
     """Accept a shared knowledge base; or decline it, or leave it."""
-    workspace.answer_offer(base, answer.accept)
+    workspace.people.answer_offer(base, answer.accept)
     return Response(status_code=204)
 
 
 @access_router.get("/documents/{document}/access", response_model=AccessView)
 def document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
-    return access_view(workspace.document_access(document))
+    return access_view(workspace.people.document_access(document))
 
 
 @access_router.post("/documents/{document}/access", response_model=AccessView)
@@ -297,13 +297,15 @@ async def change_document_access(
     document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
-    return access_view(await asyncio.to_thread(_run, workspace.share_document(document, changed.name, changed.may)))
+    return access_view(
+        await asyncio.to_thread(_run, workspace.people.share_document(document, changed.name, changed.may))
+    )
 
 
 @access_router.delete("/documents/{document}/access", response_model=AccessView)
 async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
-    return access_view(await asyncio.to_thread(_run, workspace.reset_document_access(document)))
+    return access_view(await asyncio.to_thread(_run, workspace.people.reset_document_access(document)))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -317,7 +319,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 async def erase_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> ErasedResponse:
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
-    base, entry = await asyncio.to_thread(workspace.owned_document, document)
+    base, entry = await asyncio.to_thread(workspace.people.owned_document, document)
     if await server.worker.fills(base):
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
@@ -330,7 +332,7 @@ async def erase_document(document: DocumentId, workspace: CurrentWorkspace, serv
 
 async def _erased(workspace: Workspace, entry: Entry, base: Base) -> ErasureReport:
     await check_unlocked(workspace, base)
-    return await workspace.erase([entry], workspace.scope([base.name]))
+    return await workspace.records.erase([entry], workspace.scope([base.name]))
 
 
 auth_router = APIRouter(
@@ -353,7 +355,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         auth=server.serving.auth,
         csrf=person.csrf,
         model=settings.llm_model if has_model(settings) else "",
-        judge=server.workspace.judge_summary(),
+        judge=server.workspace.models.judge_summary(),
         leaves=tuple(host for host in reached(settings) if not facts.agreed(store, host)),
         modes=tuple(Mode),
         checkpoints=tuple(Checkpoint),

@@ -85,7 +85,7 @@ def report(
     if run and kind is not ReportKind.runs:
         raise UserError(f"The report on {kind.value} is about all runs. The one on runs can be about one of them.")
     if run:
-        made = build_run_account(workspace.store, workspace.run_for_asker(run))
+        made = build_run_account(workspace.store, workspace.questions.run_for_asker(run))
     else:
         whose = None if who.admin else workspace.principal.id
         made = build_report(workspace.store, kind, since or "", until or "", whose)
@@ -290,7 +290,7 @@ class VerificationResponse(ResponseModel):
 )
 def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWorkspace) -> Response:
     """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
-    seen = workspace.run_for_asker(run)
+    seen = workspace.questions.run_for_asker(run)
     made = export_bundle(workspace.store, workspace.path, workspace.settings, seen, workspace.scope())
     headers = {"Content-Disposition": f'attachment; filename="{run}.zip"'}
     return Response(made, media_type="application/zip", headers=headers)

@@ -33,7 +33,7 @@ from assay.workspace.facade import Workspace
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet
 
 if TYPE_CHECKING:
-    from assay.workspace.facade import ReviewService
+    from assay.workspace.facade import Reviews
 
 ReviewText = Annotated[str, StringConstraints(max_length=MAX_REVIEW_TEXT)]
 
@@ -127,14 +127,14 @@ review_router = APIRouter(
 RunId = Annotated[str, Path(max_length=100)]
 
 
-def reviews_of(server: Server, workspace: Workspace, who: Person) -> ReviewService:
+def reviews_of(server: Server, workspace: Workspace, who: Person) -> Reviews:
     """The review service for this user. The asker is resolved with their current groups."""
 
     def present(run: str, asker: str) -> Principal:
         known = underway.asker(server.workspace.store, run) or Principal(asker)
         return server.present(known) or Principal("")  # a removed user may read nothing
 
-    return workspace.reviews(admin=who.admin, principal_of=present)
+    return workspace.reviews.acting(admin=who.admin, principal_of=present)
 
 
 @review_router.get("", response_model=ReviewListResponse)
@@ -192,7 +192,7 @@ async def _decided(server: Server, workspace: Workspace, who: Person, run: str, 
         underway.end(workspace.store, run)
     else:
         asker = detail.who
-        await server.live.go_on(server.for_principal(service.principal_of(run, asker)), run)
+        await server.live.go_on(server.for_principal(service.asker(run, asker)), run)
     return detail
 
 
@@ -221,13 +221,15 @@ def _summary_fields(line: ReviewItem) -> dict[str, Any]:
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
     fields = _summary_fields(sheet.line)
     judges = {each.claim.words: each.by for each in sheet.claims}
-    cited = render.citations(sheet.answer, sheet.evidence, workspace.document)
+    cited = render.citations(sheet.answer, sheet.evidence, workspace.documents.get)
     return ReviewView(
         **fields,
         seal=sheet.seal,
-        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.document, judges) if sheet.open else None,
-        claims=tuple(_claim(each, sheet, workspace.document, cited) for each in sheet.claims),
-        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.document),
+        answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.documents.get, judges)
+        if sheet.open
+        else None,
+        claims=tuple(_claim(each, sheet, workspace.documents.get, cited) for each in sheet.claims),
+        evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.documents.get),
         history=tuple(
             DecisionView(
                 decision=each.decision,

@@ -50,7 +50,7 @@ from assay.store import documents
 from assay.store.runs import budgets, history, records, underway, visibility
 from assay.store.runs.records import Record
 from assay.workspace.facade import Workspace
-from assay.workspace.feedback import FeedbackItem
+from assay.workspace.types import FeedbackItem
 
 runs_router = APIRouter(
     prefix="/api",
@@ -161,7 +161,7 @@ def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> R
 def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
     # Checked before reading: a run that has ended by then is recorded.
     under_way = server.live.under_way_anywhere(workspace.store, run_id)
-    return run_views.run_view(workspace, workspace.run(run_id), under_way)
+    return run_views.run_view(workspace, workspace.questions.run(run_id), under_way)
 
 
 @runs_router.get(
@@ -229,13 +229,13 @@ def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, downl
 )
 def run_answer(run: RunId, workspace: CurrentWorkspace, format: AnswerFormat = AnswerFormat.text) -> Response:
     """A delivered answer as a text, a page, data, or a list of what it cites."""
-    found = workspace.run(run)
+    found = workspace.questions.run(run)
     if found.withheld:
         raise UserError(visibility.WITHHELD_ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
-    cited = render.citations(found.answer, found.evidence, workspace.document)
-    workings = show_workings(found.answer, found.evidence, workspace.document)
+    cited = render.citations(found.answer, found.evidence, workspace.documents.get)
+    workings = show_workings(found.answer, found.evidence, workspace.documents.get)
     match format:
         case AnswerFormat.markdown:
             return PlainTextResponse(render.as_markdown(found.answer, cited, workings), media_type=MEDIA_TYPES[format])
@@ -267,14 +267,16 @@ def _answer_policy() -> str:
 @runs_router.get("/runs/{run}/follow-ups", response_model=SuggestionsResponse)
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
-    return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_follow_ups(workspace.run(run)))))
+    return SuggestionsResponse(
+        questions=tuple(map(suggested, workspace.questions.suggest_follow_ups(workspace.questions.run(run))))
+    )
 
 
 @runs_router.post("/runs/{run}/feedback", status_code=201, response_model=FeedbackView)
 def give_feedback(run: RunId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
     """Say what you make of an answer of yours, or of one statement in it. It is recorded."""
-    workspace.give_feedback(workspace.run(run), given.kind, given.claim, given.words)
-    return _feedback_view(workspace.feedback(limit=1)[0])
+    workspace.questions.give_feedback(workspace.questions.run(run), given.kind, given.claim, given.words)
+    return _feedback_view(workspace.questions.feedback(limit=1)[0])
 
 
 @runs_router.get("/feedback", response_model=FeedbackListResponse)
@@ -288,7 +290,9 @@ def list_feedback(
     read are withheld."""
     if everyone:
         require_administrator(who)
-    return FeedbackListResponse(feedback=tuple(map(_feedback_view, workspace.feedback(everyone=everyone, limit=limit))))
+    return FeedbackListResponse(
+        feedback=tuple(map(_feedback_view, workspace.questions.feedback(everyone=everyone, limit=limit)))
+    )
 
 
 def _feedback_view(item: FeedbackItem) -> FeedbackView:
@@ -346,7 +350,7 @@ async def replay_run(
 
 
 async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
-    again = await workspace.replay(workspace.run(run_id))
+    again = await workspace.questions.replay(workspace.questions.run(run_id))
     return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 
@@ -410,22 +414,22 @@ async def rerun(
     run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
-    model = workspace.check_model_name(wanted.model)
+    model = workspace.models.check_name(wanted.model)
     origin = await server.background.run(_read(workspace, run))
-    workspace.check_branch(origin, wanted.begin)
+    workspace.questions.check_branch(origin, wanted.begin)
     with server.reserve_run(who):
-        new = await server.live.begin(workspace, workspace.branch(origin, wanted.begin, model))
+        new = await server.live.begin(workspace, workspace.questions.branch(origin, wanted.begin, model))
     return RunStartedResponse(run=new.id, thread="", events=f"/api/runs/{new.id}/events")
 
 
 async def _read(workspace: Workspace, run: str) -> Run:
-    return workspace.run(run)
+    return workspace.questions.run(run)
 
 
 @reruns_router.get("/{a}/diff/{b}", response_model=DifferenceResponse)
 def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
-    one, other = map(workspace.run_for_asker, (a, b))
+    one, other = map(workspace.questions.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
     compared = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
     parts = tuple(

@@ -28,8 +28,7 @@ from assay.serve.run_schemas import (
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.upload_files import copy_folder
-from assay.workspace.model_connection import ModelConnection, ProposedModel
-from assay.workspace.settings_change import Kind, SettingGroup
+from assay.workspace.types import Kind, ModelConnection, ProposedModel, SettingGroup
 
 log = logging.getLogger("assay.serve")
 
@@ -134,14 +133,14 @@ def _view(found: ModelConnection) -> ModelConnectionView:
 def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """Which model is asked, where it is, and what is sent to it. The key is never shown."""
     require_administrator(who)
-    return _view(server.workspace.model_connection())
+    return _view(server.workspace.setup.connection())
 
 
 @setup_router.post("/preview", response_model=ModelConnectionView)
 def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
     require_administrator(who)
-    return _view(server.workspace.model_connection(_proposed(given)))
+    return _view(server.workspace.setup.connection(_proposed(given)))
 
 
 @setup_router.post("/test", response_model=ModelTestResponse)
@@ -149,7 +148,7 @@ async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPer
     """Try the endpoint with a few test sentences; nothing of a document is among them. The machine must be agreed to, here
     or earlier. Nothing is changed."""
     require_administrator(who)
-    lines = await server.background.run(server.workspace.test_model(_proposed(given), given.agree))
+    lines = await server.background.run(server.workspace.setup.test(_proposed(given), given.agree))
     return ModelTestResponse(lines=tuple(lines))
 
 
@@ -159,25 +158,27 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
     read."""
     require_administrator(who)
     by = who.principal.id
-    server.workspace = await asyncio.to_thread(server.workspace.connect_model, _proposed(given), given.agree, by=by)
+    changed = await asyncio.to_thread(server.workspace.setup.connect, _proposed(given), given.agree, by=by)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has connected the model %r", who.principal.id, server.workspace.settings.llm_model)
-    return _view(await asyncio.to_thread(server.workspace.model_connection))
+    return _view(await asyncio.to_thread(server.workspace.setup.connection))
 
 
 @setup_router.delete("", response_model=ModelConnectionView)
 async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnectionView:
     """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
     require_administrator(who)
-    server.workspace = await asyncio.to_thread(server.workspace.disconnect_model, by=who.principal.id)
+    changed = await asyncio.to_thread(server.workspace.setup.disconnect, by=who.principal.id)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has disconnected the model", who.principal.id)
-    return _view(await asyncio.to_thread(server.workspace.model_connection))
+    return _view(await asyncio.to_thread(server.workspace.setup.connection))
 
 
 @settings_router.get("", response_model=SettingsResponse)
 def settings(server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
     """The settings that can be changed here, with their values and bounds. Keys and addresses are not among them."""
     require_administrator(who)
-    return _settings_view(server.workspace.setting_groups())
+    return _settings_view(server.workspace.setup.groups())
 
 
 @settings_router.patch("", response_model=SettingsResponse)
@@ -185,10 +186,10 @@ async def change_settings(given: SettingsRequest, server: CurrentServer, who: Cu
     """Change settings, all of them or none. They are written to the workspace's file, hold from the next question on, and
     each change is recorded."""
     require_administrator(who)
-    change = server.workspace.change_settings
-    server.workspace = await asyncio.to_thread(change, given.values, by=who.principal.id)
+    changed = await asyncio.to_thread(server.workspace.setup.change, given.values, by=who.principal.id)
+    server.workspace = server.workspace.with_settings(changed)
     log.info("%s has changed settings: %s", who.principal.id, ", ".join(sorted(given.values)))
-    return _settings_view(await asyncio.to_thread(server.workspace.setting_groups))
+    return _settings_view(await asyncio.to_thread(server.workspace.setup.groups))
 
 
 def _settings_view(groups: Sequence[SettingGroup]) -> SettingsResponse:
@@ -230,4 +231,4 @@ async def add_folder(
 @start_router.get("/suggestions", response_model=SuggestionsResponse)
 def suggestions(workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions to begin with, drawn from the documents that you may read. No model is asked."""
-    return SuggestionsResponse(questions=tuple(map(suggested, workspace.suggest_questions())))
+    return SuggestionsResponse(questions=tuple(map(suggested, workspace.questions.suggest())))

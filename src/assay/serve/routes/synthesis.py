@@ -37,7 +37,7 @@ async def forecast_synthesis(
 ) -> SynthesisForecastResponse:
     """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
-    expected = await server.background.run(workspace.plan_synthesis(ids, _synthesis_options(wanted)))
+    expected = await server.background.run(workspace.syntheses.plan(ids, _synthesis_options(wanted)))
     return SynthesisForecastResponse(
         documents=expected.documents,
         questions=expected.questions,
@@ -59,14 +59,14 @@ async def begin(
     """Begin a synthesis. It goes on whoever leaves, and after a restart; it is followed, stopped and resumed like any run."""
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
     with server.reserve_run(who):
-        run = await server.live.begin(workspace, workspace.synthesise(ids, _synthesis_options(wanted)))
+        run = await server.live.begin(workspace, workspace.syntheses.begin(ids, _synthesis_options(wanted)))
     return RunStartedResponse(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
 
 
 @synthesis_router.get("/{run}", response_model=dict[str, Any])
 def account_of(run: RunId, workspace: CurrentWorkspace) -> Any:
     """The account of a synthesis that is done, in the words of the documents that you may still read."""
-    return to_json(workspace.account(run))
+    return to_json(workspace.syntheses.account(run))
 
 
 @synthesis_router.get("/{run}/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
@@ -74,7 +74,8 @@ def page_of(run: RunId, workspace: CurrentWorkspace) -> HTMLResponse:
     """The account as a page. It may be framed by this server's own page, reaches nothing, and runs nothing but its script."""
     policy = f"{render.policy()}; sandbox allow-scripts; frame-ancestors 'self'"
     return HTMLResponse(
-        render.html(workspace.account(run), workspace.document), headers={"Content-Security-Policy": policy}
+        render.html(workspace.syntheses.account(run), workspace.documents.get),
+        headers={"Content-Security-Policy": policy},
     )
 
 
@@ -83,7 +84,9 @@ def markdown_of(run: RunId, workspace: CurrentWorkspace) -> PlainTextResponse:
     """The account as Markdown."""
     name = {"Content-Disposition": f'attachment; filename="synthesis-{"".join(filter(str.isalnum, run))}.md"'}
     return PlainTextResponse(
-        render.markdown(workspace.account(run), workspace.document), media_type="text/markdown", headers=name
+        render.markdown(workspace.syntheses.account(run), workspace.documents.get),
+        media_type="text/markdown",
+        headers=name,
     )
 
 
@@ -152,7 +155,7 @@ class ForecastResponse(RangesView):
 @forecast_router.post("/forecast", response_model=ForecastResponse, name="forecast")
 async def forecast_question(request: AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
-    found = await asyncio.to_thread(workspace.forecast_question, ask_options(request))
+    found = await asyncio.to_thread(workspace.questions.forecast, ask_options(request))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
     return ForecastResponse(

@@ -57,7 +57,7 @@ def one_thread(
 ) -> ThreadView:
     """A thread with its latest turns, or those before the run `before`, oldest first. A turn that was erased with a document
     is passed over."""
-    found, runs, earlier = workspace.thread_page(thread, before, limit)
+    found, runs, earlier = workspace.threads.page(thread, before, limit)
     turns = tuple(run_view(workspace, run, server.live.under_way_anywhere(workspace.store, run.id)) for run in runs)
     return ThreadView(**line(found).model_dump(), runs=turns, earlier=earlier)
 
@@ -65,14 +65,14 @@ def one_thread(
 @threads_router.get("/{thread}/readers", response_model=ThreadReadersResponse)
 def thread_readers(thread: str, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Who else may read a thread of yours."""
-    return ThreadReadersResponse(readers=tuple(workspace.thread_readers(thread)))
+    return ThreadReadersResponse(readers=tuple(workspace.threads.readers(thread)))
 
 
 @threads_router.post("/{thread}/readers", response_model=ThreadReadersResponse)
 def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorkspace) -> ThreadReadersResponse:
     """Let a person or a group read a thread of yours, or no longer. They see its questions, and the answers whose documents
     they may read themselves."""
-    return ThreadReadersResponse(readers=tuple(workspace.share_thread(thread, given.name, given.may)))
+    return ThreadReadersResponse(readers=tuple(workspace.threads.share(thread, given.name, given.may)))
 
 
 @threads_router.patch("/{thread}", response_model=ThreadSummary)
@@ -92,7 +92,7 @@ def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
 @shared_router.get("", response_model=SharedThreadsResponse)
 def list_shared_threads(workspace: CurrentWorkspace) -> SharedThreadsResponse:
     """Threads that others share with you."""
-    found = workspace.shared_threads()
+    found = workspace.threads.shared()
     return SharedThreadsResponse(
         threads=tuple(SharedThreadSummary(**line(each).model_dump(), owner=each.who) for each in found)
     )
@@ -101,7 +101,7 @@ def list_shared_threads(workspace: CurrentWorkspace) -> SharedThreadsResponse:
 @shared_router.get("/{thread}", response_model=SharedThreadView)
 def one_shared_thread(thread: str, workspace: CurrentWorkspace) -> SharedThreadView:
     """A thread that somebody shares with you: its questions, and the answers whose documents you may read now."""
-    found, runs = workspace.shared_thread(thread)
+    found, runs = workspace.threads.read_shared(thread)
     turns = tuple(
         SharedTurnView(
             question=run.asked.question,

@@ -1,0 +1,269 @@
+"""Questions that were asked: their runs, replays and branches, feedback on answers, and questions to ask next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+from assay.answer.render import claim_text
+from assay.answer.suggest import questions_of
+from assay.core.errors import AssayError, UserError
+from assay.core.events import (
+    Answered,
+    Asked,
+    AwaitingReview,
+    Branch,
+    Checked,
+    Event,
+    Failed,
+    FeedbackGiven,
+    FeedbackKind,
+    Gathered,
+    Judged,
+    ModelReplied,
+    Narrowed,
+    Resumed,
+    Reviewed,
+    Revised,
+    Routed,
+    Stakes,
+    StepAnswered,
+    Withheld,
+)
+from assay.core.run import Run
+from assay.core.settings import hider
+from assay.core.types import Document
+from assay.governance.replay import NoSearch, Replay, replay
+from assay.governance.reviewing import any_review, may_need_review, progress_line, redact_run
+from assay.models.factory import NO_MODEL, has_model, remote_hosts
+from assay.store import document_list
+from assay.store.documents import READY
+from assay.store.runs import budgets, feedback, history, records, reviews, visibility
+from assay.store.runs.feedback import FeedbackEntry
+from assay.store.runs.visibility import WITHHELD_ANSWER
+from assay.workspace.context import OnStore, Service
+from assay.workspace.services.ask import continue_run, record, resumption, run_context_for
+from assay.workspace.services.forecast import forecast_question
+from assay.workspace.services.models import Models, role_models, with_model
+from assay.workspace.types import AskOptions, FeedbackItem, Steps, Suggestion, WorkForecast
+
+WITHIN_STEP = (ModelReplied, Failed, Resumed)  # recorded while a step is under way
+REPEATED: tuple[tuple[type, ...], ...] = (  # one step may record several events of these types
+    (Checked,),
+    (Revised,),
+    (Gathered,),
+    (StepAnswered, Judged, Routed),
+)
+NOT_COPIED = (Withheld, Narrowed)  # withheld from this person
+MENTIONING, CITING = 40, 20  # runs that speak of a document and are looked into; those that are shown
+READ, SUGGESTED = 24, 3  # documents that are looked into for questions; questions
+
+
+@dataclass(frozen=True)
+class Questions(Service):
+    """Questions that were asked: their runs, what they took, what people said of them, and what to ask next."""
+
+    recent = OnStore(history.history)
+    page = OnStore(history.page)
+    progress = OnStore(history.run_progress)
+    routes = OnStore(history.routes)
+    chain = OnStore(records.chain)
+    faults = OnStore(records.faults)
+    owner = OnStore(records.owner)
+    started = OnStore(records.started)
+    recorded_at = OnStore(records.recorded_at)
+    active_seconds = OnStore(records.active_seconds)
+    events_since = OnStore(records.events_since)
+    runs_after = OnStore(records.runs_after)
+    hidden_since = OnStore(visibility.hidden_since)
+    mark_lost = OnStore(budgets.mark_lost)
+    spent = OnStore(budgets.spent_by_run)
+
+    def run(self, run_id: str) -> Run:
+        """A recorded run, with the text of the documents that this person may still read."""
+        return self.context.run(run_id)
+
+    def run_for_asker(self, run_id: str, run: Run | None = None) -> Run:
+        """A recorded run as the person who asked may see it: without the draft, while a reviewer may have to approve
+        it."""
+        return redact_run(run or self.run(run_id), watched=may_need_review(self.store, self.settings, run_id))
+
+    def progress_line(self, run_id: str) -> str:
+        """How far a run is, in numbers alone."""
+        return progress_line(self.run(run_id))
+
+    def record(self, run: Run, event: Event) -> Run:
+        """Append an event to a run. Secrets in it are masked."""
+        return record(self.context, run, event)
+
+    def check_choice(self, run: Run, choice: str, words: str) -> None:
+        """Raise a UserError unless `resume` would accept this choice."""
+        resumption(run, choice, words, self.principal.id)
+
+    def forecast(self, how: AskOptions) -> WorkForecast:
+        """What a question is expected to take. No model is asked."""
+        return forecast_question(self.context, how)
+
+    def check_branch(self, origin: Run, place: int) -> None:
+        """Raise a UserError unless a branch can begin at this record."""
+        first_of_step(origin, place)
+
+    async def replay(self, run: Run) -> Replay:
+        """Recompute the run from its record, and compare the two. Vectors are compared only with a local embedder and an
+        existing index; nothing else is needed."""
+        if run.answer is None:
+            raise UserError(
+                f"Run {run.id} has no answer yet, or none that you may read: there is nothing to make again."
+            )
+        if not remote_hosts(self.settings.embedder, self.settings.proxy):
+            with suppress(AssayError, OSError, RuntimeError):  # no index, a damaged one, or one of another embedder
+                return await replay(run, await run_context_for(self.context, run))
+        without_index = await run_context_for(self.context, run, search_context=NoSearch(self.store))
+        return await replay(run, without_index, searchable=False)
+
+    async def branch(self, origin: Run, place: int, model: str = "") -> Steps:
+        """A new run that begins with the events of another one before the step of record `place`, and continues live: with the
+        named model, or as the original did, with the models that are configured now or by rule. Recorded model calls are not
+        repeated; access is as of now."""
+        first = first_of_step(origin, place)
+        by_rule = model == NO_MODEL or (not model and not origin.asked.has_model)
+        if not model and not by_rule and not has_model(self.settings):
+            raise UserError(
+                f"Run {origin.id} has a language model, and the settings name none. `--model none` goes on by rule."
+            )
+        scope = self.context.scope(origin.asked.where.bases)  # a missing base is reported before anything is recorded
+        roles = {} if by_rule else await Models(with_model(self.context, model)).connect()
+        who = self.principal.id
+        asked = replace(
+            origin.asked,
+            who=who,
+            seats=role_models(roles),
+            about={base.name: base.description for base in scope.bases} if origin.asked.brief is None else {},
+            thread="",  # it is no turn of the conversation, though it knows the history
+            branch=Branch(origin.id, first, model),
+        )
+        gated = asked.stakes is Stakes.high or self.settings.review_always
+        gated = gated or reviews.is_gated(self.store, origin.id)  # a branch must not bypass a review
+        asked = replace(asked, may_be_reviewed=gated or any_review(self.store, self.settings))
+        run = record(self.context, Run(records.begin(self.store, who, gated=gated), ()), asked)
+        yield run, asked
+        for event in copied_events(origin, first):
+            run = record(self.context, run, event)
+            yield run, event
+        async for step in continue_run(self.context, run, roles):
+            yield step
+
+    def citing(self, document: str) -> list[Run]:
+        """This person's delivered runs that cite the document, newest first."""
+        found: list[Run] = []
+        for run_id in history.runs_mentioning(self.store, self.principal.id, document, MENTIONING):
+            with suppress(UserError):  # erased meanwhile
+                run = self.context.run(run_id)
+                if len(found) < CITING and run.answer is not None and document in _cited(run):
+                    found.append(run)
+        return found
+
+    def give_feedback(self, run: Run, kind: FeedbackKind, claim: int | None = None, words: str = "") -> FeedbackGiven:
+        """Record what the person who asked makes of a delivered answer, or of one claim of it."""
+        if run.withheld:
+            raise UserError(WITHHELD_ANSWER)
+        if run.answer is None:
+            raise UserError(f"Run {run.id} has no answer yet: there is nothing to say about it.")
+        if claim is not None and not 0 <= claim < len(_statements(run)):
+            raise UserError(f"The answer of run {run.id} has no statement {claim + 1}.")
+        made = FeedbackGiven(run.id, kind, self.principal.id, claim, hider(self.settings)(words.strip()))
+        feedback.give(self.store, made)
+        return made
+
+    def feedback(self, *, everyone: bool = False, limit: int = 200) -> list[FeedbackItem]:
+        """Feedback, newest first: one's own with what it is about; of everyone without it."""
+        who = self.principal.id
+        found = feedback.listing(self.store, self.context.scope(), "" if everyone else who, limit)
+        return [self._feedback_item(each) if each.given.by == who else FeedbackItem(each) for each in found]
+
+    def _feedback_item(self, entry: FeedbackEntry) -> FeedbackItem:
+        with suppress(UserError):  # the run was erased meanwhile
+            run = self.context.run(entry.given.run)
+            claims = _statements(run)
+            place = entry.given.claim
+            return FeedbackItem(entry, run.question, claims[place] if place is not None and place < len(claims) else "")
+        return FeedbackItem(entry)
+
+    def suggest(self) -> list[Suggestion]:
+        """Questions to begin with, each from another document while there are others; the same for the same documents."""
+        page = document_list.page(self.store, self.context.scope(), (READY,), limit=READ)
+        entries = sorted(page.entries, key=lambda entry: (entry.name, entry.id))
+        return _chosen(document for entry in entries if (document := self.context.document(entry.id)))
+
+    def suggest_follow_ups(self, run: Run) -> list[Suggestion]:
+        """Questions about the documents that an answer cites, on what it does not cite of them."""
+        if run.answer is None:
+            return []
+        cited = {key for block in run.answer.blocks for claim in block.claims for key in claim.cites}
+        spans: dict[str, list[tuple[int, int]]] = {}
+        for each in run.evidence:
+            if each.key in cited:
+                spans.setdefault(each.passage.doc_id, []).append((each.quote.start, each.quote.end))
+        return _chosen((found for each in spans if (found := self.context.document(each))), spans, asked=run.question)
+
+
+def first_of_step(run: Run, place: int) -> int:
+    """The first record of the step that record `place` belongs to. A step is always repeated as a whole, with its model
+    replies. Reviews are not steps: a branch from a review begins at the answer under review."""
+    if not 1 <= place < len(run.events):
+        raise UserError(
+            f"Run {run.id} has no record {place} to go on from: choose 1 to {len(run.events) - 1}, as `assay trace` shows them."
+        )
+    held = next((at for at, event in enumerate(run.events[:place]) if isinstance(event, AwaitingReview)), None)
+    first = place if held is None else held
+    made = next((event for event in run.events[first:] if not isinstance(event, WITHIN_STEP)), run.events[first])
+    same = next((types for types in REPEATED if isinstance(made, types)), ())
+    while (
+        first > 1 and isinstance(run.events[first - 1], (*WITHIN_STEP, *same)) and not _is_choice(run.events[first - 1])
+    ):
+        first -= 1
+    return first
+
+
+def _is_choice(event: Event) -> bool:
+    """Whether a person chose something here. That is a step of its own."""
+    return isinstance(event, Resumed) and bool(event.choice)
+
+
+def copied_events(origin: Run, first: int) -> tuple[Event, ...]:
+    """The events after the question that a branch copies. There is never an answer or a review among them."""
+    copied = tuple(event for event in origin.events[1:first] if not isinstance(event, NOT_COPIED))
+    assert not any(isinstance(event, Asked | AwaitingReview | Reviewed | Answered) for event in copied)
+    return copied
+
+
+def _cited(run: Run) -> set[str]:
+    assert run.answer is not None
+    keys = run.answer.cited_keys
+    return {each.passage.doc_id for each in run.evidence if each.key in keys}
+
+
+def _statements(run: Run) -> list[str]:
+    return [claim_text(claim) for block in run.answer.blocks for claim in block.claims] if run.answer else []
+
+
+def _chosen(
+    documents: Iterable[Document], known: dict[str, list[tuple[int, int]]] | None = None, asked: str = ""
+) -> list[Suggestion]:
+    """The first question of each document, then the second, until there are enough."""
+    streams = [_suggestions(each, (known or {}).get(each.id, [])) for each in documents]
+    found: dict[str, Suggestion] = {}
+    for row in zip_longest(*streams):
+        for each in row:
+            if each is not None and each.question.casefold() != asked.casefold():
+                found.setdefault(each.question, each)
+            if len(found) == SUGGESTED:
+                return list(found.values())
+    return list(found.values())
+
+
+def _suggestions(document: Document, known: list[tuple[int, int]]) -> Iterator[Suggestion]:
+    for each in questions_of(document, known):
+        yield Suggestion(each.question, document.id, document.title or document.uri.rpartition("/")[2])
