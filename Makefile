@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install dev demo check quick test test-long test-all soak guards docs bench lock clean
+.PHONY: install dev demo check fast quick test test-long test-all soak guards docs bench lock clean
 
 install: .venv/installed
 
@@ -40,6 +40,11 @@ PYTEST := $(BIN)/pytest -n 3 --dist worksteal  # one more than two cores: some t
 
 test: dev  # what a contributor runs: the checks and the quick tests, side by side
 	$(MAKE) --no-print-directory --jobs 2 check quick
+
+PURE := tests/answer tests/core tests/language tests/lookup tests/evidence tests/properties tests/doubles tests/evaluate/test_metrics.py
+
+fast: dev  # tests of the packages that only compute
+	$(PYTEST) -m "not ($(LONG))" $(wildcard $(PURE))
 
 quick: dev
 	$(PYTEST) -m "not ($(LONG))"

@@ -34,12 +34,11 @@ from paper_qa_cost import paper_qa_costs
 from peer import PYTHON, PeerFailed
 from result_file import add_out, write_result
 
-from assay.agent.hops import scoring
-from assay.agent.loop import play
-from assay.agent.past_searches import past_searches
-from assay.agent.steps import sift
-from assay.agent.steps.registry import Step
-from assay.agent.steps.sift import SiftLimits
+from assay.agent import hop_ranking
+from assay.agent.loop import Step, play
+from assay.agent.steps import gather
+from assay.agent.steps.gather import SiftLimits
+from assay.agent.steps.read_evidence import past_searches
 from assay.answer import draft
 from assay.answer.weigh import BatchLimits, evidence_key, quote
 from assay.core.events import Gathered, Mode, Route, Routed
@@ -69,12 +68,12 @@ def ours(
 ) -> Way:
     async def way(setting: Setting, case: Case) -> Cost:
         model = Knowing(case.question, case.gold)
-        before = sift.SIFT_LIMITS[mode]
-        sift.SIFT_LIMITS[mode] = sieve or before
+        before = gather.SIFT_LIMITS[mode]
+        gather.SIFT_LIMITS[mode] = sieve or before
         try:
             run = await play(asked(case, model, mode, route), setting.context(model, mode, width or BatchLimits()))
         finally:
-            sift.SIFT_LIMITS[mode] = before
+            gather.SIFT_LIMITS[mode] = before
         assert run.delivered, run.events[-1]
         return costed(case, model, [each.passage.doc_id for each in run.evidence])
 
@@ -126,12 +125,12 @@ async def sieved(setting: Setting, case: Case, mode: Mode) -> dict[tuple[int, in
         run = await done(step, run, context)
     ranked = [
         each.hit.passage
-        for each in scoring.rank_passages(case.question, await past_searches(run, context), context.hops)
+        for each in hop_ranking.rank_passages(case.question, await past_searches(run, context), context.hops)
     ]
     first = [found.passage for found in run.results["c1"].found]
     found: dict[tuple[int, int], tuple[float, bool, int]] = {}
     for of_run in (*SIEVES, 10**6):
-        for of_call in (0, sift.SIFT_LIMITS[mode].of_call):
+        for of_call in (0, gather.SIFT_LIMITS[mode].of_call):
             shown = {each.id: each.doc_id for each in (*ranked[:of_run], *first[:of_call])}
             got = len(case.gold.keys() & set(shown.values()))
             found[of_run, of_call] = (got / len(case.gold), got == len(case.gold), len(shown))
@@ -213,7 +212,7 @@ def ways() -> dict[str, Way]:
         "ours, thorough": ours(Mode.thorough),
     }
     found |= {
-        f"ours, best {n} of the run": ours(sieve=replace(sift.SIFT_LIMITS[Mode.balanced], of_run=n)) for n in TRIED
+        f"ours, best {n} of the run": ours(sieve=replace(gather.SIFT_LIMITS[Mode.balanced], of_run=n)) for n in TRIED
     }
     return found
 

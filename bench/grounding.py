@@ -24,7 +24,7 @@ from pathlib import Path
 from result_file import add_out, write_result
 
 from assay.answer.checking import claim_rules
-from assay.answer.evidence_text import Sources
+from assay.answer.claims import Sources
 from assay.core.types import Claim, Evidence, Passage, Quote
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences

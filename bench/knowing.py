@@ -9,7 +9,7 @@ from typing import Any
 
 from scripted import Script, calls, drops, no_calls, one_step, passages_in, research, supported
 
-from assay.agent.hops.scoring import bare_title, name_key
+from assay.agent.hop_ranking import bare_title, name_key
 from assay.core.events import RoleModel
 from assay.core.types import Usage
 from assay.language.names import find_names

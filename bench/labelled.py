@@ -11,9 +11,8 @@ from pathlib import Path
 
 from knowing import Knowing, meter
 
-from assay.agent.context import RunContext
-from assay.agent.hops.scoring import HOP_SETTINGS
-from assay.agent.limits import ROUNDS, Limits
+from assay.agent.context import ROUNDS, Limits, RunContext
+from assay.agent.hop_ranking import HOP_SETTINGS
 from assay.agent.tool import ToolContext
 from assay.answer.weigh import BatchLimits
 from assay.core.events import Asked, Event, Mode, Route

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from assay.agent.loop import carry_on
-from assay.agent.tool import Tool
-from assay.agent.tool_context import Result, ToolContext, as_found
+from assay.agent.tool import Result, Tool, ToolContext, as_found
 from assay.core.events import Asked, Mode
 from assay.core.run import Run
 from assay.core.types import Hit

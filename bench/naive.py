@@ -9,10 +9,9 @@ from knowing import Knowing
 from labelled import Case, Cost, Setting, asked, costed
 
 from assay.agent.context import RunContext
-from assay.agent.loop import play
-from assay.agent.steps import hop
+from assay.agent.loop import STEPS, Step, play
+from assay.agent.steps import call
 from assay.agent.steps.gather import gather_by_model
-from assay.agent.steps.registry import STEPS, Step
 from assay.answer.weigh import BatchLimits
 from assay.core.events import Decided, Found, Gathered, Mode, Stopped, StopReason, ToolRan
 from assay.core.run import Run
@@ -31,7 +30,7 @@ async def naive(setting: Setting, case: Case, width: int, hopping: bool, mode: M
         run = narrowed(await done(Step.DECIDE, run, context), before, width)
         if run.calls_waiting:
             run = await done(Step.CALL, run, context)
-        if hopping and hop.hop_due(run):
+        if hopping and call.hop_due(run):
             begun = len(run.events)
             run = narrowed(await done(Step.HOP, run, context), begun, width)
             run = await done(Step.CALL, run, context) if run.calls_waiting else run
@@ -39,7 +38,7 @@ async def naive(setting: Setting, case: Case, width: int, hopping: bool, mode: M
         unique = {found.passage.id: found for result in results for found in result.found}
         run = await weighed(run, context, setting, model, tuple(unique.values()))
         if run.round_unjudged:
-            run = await done(Step.JUDGE, run, context)
+            run = await done(Step.SUFFICIENCY, run, context)
     run = await play(run.then(Stopped(StopReason.sufficient)), context)
     assert run.delivered, run.events[-1]
     return costed(case, model, [each.passage.doc_id for each in run.evidence])

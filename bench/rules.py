@@ -66,7 +66,7 @@ class Group:
 
 def groups() -> list[Group]:
     """All groups. A new rule gets a row here, or belongs to one."""
-    from assay.agent.hops.leads import NextSearches, first_search
+    from assay.agent.hop_ranking import NextSearches, first_search
     from assay.core.events import StopReason
     from assay.index.named_documents import NamedWeights
 
@@ -97,16 +97,16 @@ def groups() -> list[Group]:
         ),
         Group(
             "hops",
-            ("agent/hops/leads.py", "agent/hops/scoring.py"),
-            {"assay.agent.hops.leads.next_searches": first_search_only},
+            ("agent/hop_ranking.py", "agent/hop_ranking.py"),
+            {"assay.agent.hop_ranking.next_searches": first_search_only},
             {"multi-hop": ("R@5",)},
         ),
         Group(
             "questions split in two",
-            ("agent/hops/split.py",),
+            ("agent/steps/plan.py",),
             {
-                "assay.agent.hops.split.split_question": nothing(None),
-                "assay.agent.hops.split.split_compound": nothing(()),
+                "assay.agent.steps.plan.split_question": nothing(None),
+                "assay.agent.steps.plan.split_compound": nothing(()),
             },
             {"multi-hop": ("R@5",), "extracts": ()},
         ),
@@ -118,7 +118,7 @@ def groups() -> list[Group]:
         ),
         Group(
             "quantities",
-            ("language/quantities.py", "language/units.py"),
+            ("language/quantities.py", "language/quantities.py"),
             {"assay.language.quantities.numbers": nothing([]), "assay.language.quantities.figures": nothing([])},
             {"claims": kept, "conflicts": ("F1",), "extracts": ()},
         ),
@@ -185,10 +185,10 @@ def groups() -> list[Group]:
         ),
         Group(
             "disputes",
-            ("answer/conflicts/dispute.py", "answer/conflicts/sides.py"),
+            ("answer/conflict.py", "answer/conflict.py"),
             {
-                "assay.answer.conflicts.sides.among_documents": nothing({}),
-                "assay.answer.conflicts.sides.minority_pairs": nothing(()),
+                "assay.answer.conflict.among_documents": nothing({}),
+                "assay.answer.conflict.minority_pairs": nothing(()),
             },
             {"conflicts": ()},
         ),

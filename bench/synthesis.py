@@ -24,7 +24,7 @@ from typing import Any
 from result_file import add_out, write_result
 from scripted import ChatServer, synthesis_model, text_of
 
-from assay.core.account import Pipeline
+from assay.core.synthesis import Pipeline
 from assay.models.cost import estimate_tokens
 from assay.workspace.facade import open_workspace
 from assay.workspace.types import SynthesisRequest

@@ -19,10 +19,15 @@ import pytest
 from doubles import WordAnswers
 from fake_clock import FakeClockLoop
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 from assay.workspace.facade import Workspace, open_workspace
 
 END = "-----END CERTIFICATE-----\n"
+# How fast a machine is decides no test.
+settings.register_profile("assay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("assay")
+
 CORPUS = Path(__file__).parent.parent / "samples" / "corpus"
 
 

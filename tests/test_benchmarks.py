@@ -252,7 +252,7 @@ def test_labels_name_files_and_say_what_these_state():
     assert all(set(each) == {"file", "title", "authors", "date", "organisation"} for each in labels)
 
 
-def test_code_may_shrink_and_not_grow():
-    most = {"lines": 10, "patterns": 2}
-    assert not lines.grown({"lines": 9, "patterns": 2}, most)
-    assert lines.grown({"lines": 10, "patterns": 3}, most) == ["patterns: 3, but at most 2"]
+def test_a_measure_may_shrink_and_grows_only_for_a_reason():
+    kept = {"lines": {"most": 10}, "patterns": {"most": 2, "raised": {"reads dates": 1}}}
+    assert not lines.grown({"lines": 9, "patterns": 3}, kept)
+    assert lines.grown({"lines": 10, "patterns": 4}, kept) == ["patterns: 4, but at most 3"]

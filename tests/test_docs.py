@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import Mount, Route
 
 import assay
-from assay.agent.steps.registry import Step
+from assay.agent.loop import Step
 from assay.answer import render
 from assay.answer.extracts import FOUND, PERHAPS
 from assay.cli.main import app

@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from assay.agent.context import RunContext
-from assay.agent.limits import Limits
-from assay.agent.loop import carry_on, next_step, play
-from assay.agent.steps.registry import Step
+from assay.agent.context import Limits, RunContext
+from assay.agent.loop import Step, carry_on, next_step, play
 from assay.answer.checking.judge import JUDGE
 from assay.answer.compose import answer
 from assay.core.events import (
@@ -54,7 +52,7 @@ def test_what_comes_next_follows_from_the_events_alone():
     )
     assert next_step(run, Limits()) is Step.CALL
     run = run.then(ToolRan("c1", ()))
-    assert next_step(run, Limits()) is Step.JUDGE
+    assert next_step(run, Limits()) is Step.SUFFICIENCY
     run = run.then(Stopped(StopReason.nothing_new))
     assert next_step(run, Limits()) is Step.DRAFT
 

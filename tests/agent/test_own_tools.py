@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from tool_contexts import ANN, BOB, PUMPS, SECRET, Library
 
-from assay.agent.tool import Result, guarded, tool
-from assay.agent.tool_context import ToolContext
+from assay.agent.tool import Result, ToolContext, guarded, tool
 from assay.agent.toolbox import load_tools, tools_for
 from assay.core.codec import from_json, to_json
 from assay.core.errors import ToolError, UserError

@@ -33,7 +33,7 @@ from doubles import steps as plans
 from lighthouse_notes import CLAIMS, GROUND, PAINT, TALL, TENDS, answered, fill, opened, resumed
 from lighthouse_notes import script as scripted
 
-from assay.agent.limits import ROUNDS
+from assay.agent.context import ROUNDS
 from assay.agent.loop import play
 from assay.answer.render import as_html, as_markdown, as_text
 from assay.core.errors import UserError

@@ -33,10 +33,9 @@ from doubles import (
 from doubles.replies import drops
 from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
 
-from assay.agent import tool_context
-from assay.agent.hops.leads import is_unit
-from assay.agent.hops.scoring import HOP_SETTINGS
-from assay.agent.limits import Limits
+from assay.agent import tool
+from assay.agent.context import Limits
+from assay.agent.hop_ranking import HOP_SETTINGS, is_unit
 from assay.answer.weigh import Weight
 from assay.core.errors import UserError
 from assay.core.events import (
@@ -197,7 +196,7 @@ async def test_the_router_sees_the_documents_near_the_question_and_no_other_sear
 ):
     seen: list[str] = []
     made: list[str] = []
-    search = tool_context.retrieve
+    search = tool.retrieve
 
     def route(text: str, schema: Any) -> Any:
         seen.append(text)
@@ -207,7 +206,7 @@ async def test_the_router_sees_the_documents_near_the_question_and_no_other_sear
         made.append(query)
         return await search(context, query, *rest)
 
-    monkeypatch.setattr(tool_context, "retrieve", counted)
+    monkeypatch.setattr(tool, "retrieve", counted)
     with ChatServer(model(route=route).answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, "What did the alert say?")
     assert "- alert, no date" in seen[0]
@@ -427,7 +426,7 @@ async def test_a_step_that_finds_several_things_hands_on_all_of_them(folder: Pat
 
 
 async def test_what_is_too_long_to_read_is_not_called_complete(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys.modules["assay.agent.toolbox.read_rest"], "LONGEST", -1)
+    monkeypatch.setattr(sys.modules["assay.agent.toolbox.reading"], "LONGEST", -1)
     with ChatServer(set_model().answer) as server, opened(folder, server) as workspace:
         run = await answered(workspace, WHICH, today=TODAY)
     assert run.answer is not None and run.answer.examined is not None

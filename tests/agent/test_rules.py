@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.agent.hops import leads, scoring
-from assay.agent.hops.scoring import HopSettings, Lead, PastSearch
+from assay.agent import hop_ranking
+from assay.agent.hop_ranking import HopSettings, Lead, PastSearch
 from assay.agent.steps import plan
 from assay.core.types import Hit, Passage
 from assay.language.terms import content_terms
@@ -50,18 +50,20 @@ def search(lead: Lead, search_context: dict[str, str]) -> PastSearch:
 
 def play(question: str, how: HopSettings, search_context: dict[str, str] = SHELF) -> tuple[list[PastSearch], str]:
     ran: list[PastSearch] = []
-    while (following := leads.next_searches(question, ran, how)).leads:
+    while (following := hop_ranking.next_searches(question, ran, how)).leads:
         ran += [search(lead, search_context) for lead in following.leads]
     return ran, following.why
 
 
 def titles(question: str, how: HopSettings, search_context: dict[str, str] = SHELF) -> list[str]:
-    return [ranked.hit.title for ranked in scoring.rank_passages(question, play(question, how, search_context)[0], how)]
+    return [
+        ranked.hit.title for ranked in hop_ranking.rank_passages(question, play(question, how, search_context)[0], how)
+    ]
 
 
 def test_the_first_search_is_the_question_itself():
-    assert leads.next_searches(QUESTION, []).leads == tuple(leads.first_search(QUESTION))
-    assert leads.first_search(QUESTION)[0].query == QUESTION
+    assert hop_ranking.next_searches(QUESTION, []).leads == tuple(hop_ranking.first_search(QUESTION))
+    assert hop_ranking.first_search(QUESTION)[0].query == QUESTION
 
 
 def test_a_name_leads_from_what_was_found_to_what_was_not_asked_for():
@@ -72,11 +74,13 @@ def test_without_hops_the_chain_is_not_found():
     assert not {"Ida Torvald", "Lindhavn"} <= set(titles(QUESTION, HopSettings(rounds=()))[:3])
 
 
-def torvald(search_context: dict[str, str]) -> scoring.NameLink:
+def torvald(search_context: dict[str, str]) -> hop_ranking.NameLink:
     """The link under her name, after a search for the question in a shelf that cannot find her by its words."""
-    first = search(leads.first_search(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
-    lead = next(each for each in leads.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
-    return scoring.score_passages(QUESTION, [first, search(lead, search_context)], HopSettings()).links["Ida Torvald"]
+    first = search(hop_ranking.first_search(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
+    lead = next(each for each in hop_ranking.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
+    return hop_ranking.score_passages(QUESTION, [first, search(lead, search_context)], HopSettings()).links[
+        "Ida Torvald"
+    ]
 
 
 def test_a_link_says_which_name_led_from_which_passage():
@@ -86,8 +90,8 @@ def test_a_link_says_which_name_led_from_which_passage():
 
 
 def test_a_hop_asks_for_the_name_and_what_is_still_open():
-    first = search(leads.first_search(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
-    lead = next(each for each in leads.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
+    first = search(hop_ranking.first_search(QUESTION)[0], {"Bell Sonata": SHELF["Bell Sonata"]})
+    lead = next(each for each in hop_ranking.next_searches(QUESTION, [first]).leads if each.name == "Ida Torvald")
     assert "population" in lead.query
     assert "Sonata" not in lead.query
     assert lead.reason == "Bell Sonata names Ida Torvald"
@@ -95,7 +99,7 @@ def test_a_hop_asks_for_the_name_and_what_is_still_open():
 
 def test_no_search_is_made_twice_and_the_limit_holds():
     ran, _ = play(QUESTION, HopSettings(limit=4, enough=2))
-    names = [scoring.name_key(each.lead.name) for each in ran[1:]]
+    names = [hop_ranking.name_key(each.lead.name) for each in ran[1:]]
     assert len(ran) <= 4
     assert len(names) == len(set(names))
 
@@ -116,13 +120,13 @@ def test_a_question_one_passage_speaks_of_in_full_stops_as_covered():
 def test_a_search_that_found_nothing_ends_quietly():
     ran, stop = play("zzz", HopSettings())
     assert stop == "nothing new"
-    assert scoring.rank_passages("zzz", ran) == []
-    assert scoring.rank_passages("zzz", []) == []
+    assert hop_ranking.rank_passages("zzz", ran) == []
+    assert hop_ranking.rank_passages("zzz", []) == []
 
 
 def test_a_name_of_the_question_that_nothing_holds_is_asked_for_alone():
-    hidden = search(leads.first_search("How old is Zorn Abbey?")[0], {"Kelp": SHELF["Kelp"] + " It is old."})
-    lead = leads.next_searches("How old is Zorn Abbey?", [hidden]).leads[0]
+    hidden = search(hop_ranking.first_search("How old is Zorn Abbey?")[0], {"Kelp": SHELF["Kelp"] + " It is old."})
+    lead = hop_ranking.next_searches("How old is Zorn Abbey?", [hidden]).leads[0]
     assert (lead.query, lead.source) == ("Zorn Abbey", "")
 
 
@@ -151,7 +155,7 @@ def test_titles_that_are_no_names_do_not_stop_a_chain():
 def test_a_title_is_followed_if_it_is_a_name(title: str, followed: bool):
     body = "The bridge is closed."
     hit = Hit(Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, title)
-    assert (scoring.name_key(title) in scoring.names_in(hit, pieces=True)) == followed
+    assert (hop_ranking.name_key(title) in hop_ranking.names_in(hit, pieces=True)) == followed
 
 
 @pytest.mark.parametrize(
@@ -163,7 +167,7 @@ def test_a_title_is_followed_if_it_is_a_name(title: str, followed: bool):
 )
 def test_the_labels_of_columns_are_not_followed_as_names(body: str):
     hit = Hit(Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, "Orders from Ardley this year")
-    assert set(scoring.names_in(hit, pieces=True)) == {"orrin fluidics", "skelby", "clarus", "ardley"}
+    assert set(hop_ranking.names_in(hit, pieces=True)) == {"orrin fluidics", "skelby", "clarus", "ardley"}
 
 
 def test_a_name_in_a_title_leads_to_other_documents_only():
@@ -180,7 +184,7 @@ def test_a_name_in_a_title_leads_to_other_documents_only():
         PastSearch(Lead(question, "", 5), vector(question), hits),
         PastSearch(Lead("Oak Hill deep", "", 5, "Oak Hill", "a1"), vector("Oak Hill deep"), hits),
     ]
-    assert scoring.score_passages(question, ran, HopSettings()).links.keys() == {"b"}
+    assert hop_ranking.score_passages(question, ran, HopSettings()).links.keys() == {"b"}
 
 
 def test_a_name_that_many_passages_hold_links_them_less():
@@ -191,17 +195,17 @@ def test_a_name_that_many_passages_hold_links_them_less():
 def test_the_order_does_not_depend_on_the_order_of_equal_hits():
     ran, _ = play(QUESTION, HopSettings())
     turned = [ran[0], *(replace(each, hits=each.hits[::-1]) for each in ran[1:])]
-    first = [each.hit.passage.id for each in scoring.rank_passages(QUESTION, ran)]
-    assert [each.hit.passage.id for each in scoring.rank_passages(QUESTION, turned)] == first
+    first = [each.hit.passage.id for each in hop_ranking.rank_passages(QUESTION, ran)]
+    assert [each.hit.passage.id for each in hop_ranking.rank_passages(QUESTION, turned)] == first
 
 
 @pytest.mark.parametrize("title", ["Brand (play)", "Brand"])
 def test_the_bracket_that_tells_namesakes_apart_is_no_part_of_a_name(title: str):
-    assert scoring.bare_title(title) == "Brand"
+    assert hop_ranking.bare_title(title) == "Brand"
 
 
 def test_the_weights_of_the_question_add_up_to_one():
-    board = scoring.score_passages(QUESTION, play(QUESTION, HopSettings())[0], HopSettings())
+    board = hop_ranking.score_passages(QUESTION, play(QUESTION, HopSettings())[0], HopSettings())
     assert math.isclose(sum(board.weights.values()), 1.0)
 
 
@@ -227,7 +231,7 @@ def test_the_unit_of_a_figure_is_not_followed():
     body = "The sluice at the mill lets water of 50 NTU pass, and 20 NTU in winter. The mill is near Oak Hill."
     passage = Hit(Passage("a", "a", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, "Mills")
     question = "Who keeps the sluice at the mill?"
-    found = leads.next_searches(question, [PastSearch(Lead(question, "", 5), vector(question), (passage,))])
+    found = hop_ranking.next_searches(question, [PastSearch(Lead(question, "", 5), vector(question), (passage,))])
     assert [lead.name for lead in found.leads] == ["Oak Hill"]
 
 
@@ -246,4 +250,4 @@ def test_only_what_a_text_writes_as_a_name_is_followed(body: str, names: set[str
     hit = Hit(
         Passage("p", "d", body, 0, len(body)), vector(body), {"fused": 1.0}, 1, "A long note on what was done there"
     )
-    assert set(scoring.names_in(hit, True, scoring.passage_terms(hit).uncapitalised)) == names
+    assert set(hop_ranking.names_in(hit, True, hop_ranking.passage_terms(hit).uncapitalised)) == names

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from assay.agent.hops.split import split_question
+from assay.agent.steps.plan import split_question
 from assay.core.events import StepAnswered
 from assay.core.run import Run
 from assay.core.types import Outcome

@@ -14,15 +14,13 @@ from doubles.protocol import body_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.agent.context import RunContext
-from assay.agent.limits import Limits
-from assay.agent.loop import next_step, play
+from assay.agent.context import Limits, RunContext
+from assay.agent.loop import Step, next_step, play
 from assay.agent.steps import gather as gathering
 from assay.agent.steps.call import call
-from assay.agent.steps.judge import StepAnswer, Sufficiency, bindings
+from assay.agent.steps.gather import sift_due
 from assay.agent.steps.plan import PLANS, Planning, build_plan, replan_due
-from assay.agent.steps.registry import Step
-from assay.agent.steps.sift import sift_due
+from assay.agent.steps.sufficiency import StepAnswer, Sufficiency, bindings
 from assay.agent.tool import Brief, Result, ToolContext, tool
 from assay.answer import weigh
 from assay.answer.weigh import BatchLimits, Weight, evidence_key
@@ -112,7 +110,7 @@ def test_a_score_of_nothing_is_never_evidence_however_low_the_cutoff():
 
 
 @given(st.lists(st.integers(1, 3000), max_size=40), st.integers(1, 8000), st.integers(1, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[int], window: int, together: int):
     found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
     groups = list(weigh.batches(found, window, BatchLimits(together=together)))
@@ -124,7 +122,7 @@ def test_batches_hold_every_passage_once_in_order_and_few_enough(lengths: list[i
 
 
 @given(st.lists(st.integers(1, 600), min_size=1, max_size=20), st.sampled_from((4096, 8192, 32768)))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_passages_of_a_batch_are_shown_uncut(lengths: list[int], window: int):
     found = [Found(passage("word " * length, str(n)), n, 1.0) for n, length in enumerate(lengths)]
     for group in weigh.batches(found, window, BatchLimits()):
@@ -384,7 +382,7 @@ STEPS = st.lists(st.tuples(IDS, QUESTIONS, st.just("q"), st.lists(IDS, max_size=
 
 
 @given(STEPS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_is_proposed_a_plan_is_a_dag_in_order(steps: list[Any]):
     seen: set[str] = set()
     for step in build_plan(proposed(*steps), "2026-05-04").steps:

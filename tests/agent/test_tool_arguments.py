@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tool_contexts import ANN, BOB, Library, after, call, names_found, refused
 
-from assay.agent.tool import Result, Within, checked, schema_of, tool
-from assay.agent.tool_context import ToolContext
+from assay.agent.tool import Result, ToolContext, Within, checked, schema_of, tool
 from assay.agent.toolbox import TOOLS, tools_for
 from assay.core.codec import from_json, to_json
 from assay.core.errors import ToolError, UserError
@@ -106,7 +105,7 @@ def nearly(name: str) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional={each: values[of["type"]] | JSON for each, of in properties.items()})
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 @pytest.mark.long
 def test_whatever_a_model_writes_as_arguments_is_a_result_or_a_tool_error(plant: Library, data: st.DataObject):

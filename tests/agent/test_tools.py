@@ -13,8 +13,7 @@ import pytest
 from sqlalchemy import update
 from tool_contexts import ANN, BOB, PUMPS, VALVES, Library, after, call, names_found, refused
 
-from assay.agent.tool import Result
-from assay.agent.tool_context import ToolContext
+from assay.agent.tool import Result, ToolContext
 from assay.answer.weigh import evidence_key
 from assay.core.access import Principal
 from assay.core.codec import to_json

@@ -19,7 +19,7 @@ from doubles import (
 )
 from lighthouse_notes import NOTES, fill, opened
 
-from assay.agent.steps.rephrase import adds_nothing, with_earlier_words
+from assay.agent.steps.turn import adds_nothing, with_earlier_words
 from assay.core.errors import UserError
 from assay.core.events import Decided, Rephrased, Route, SearchFilters
 from assay.core.run import Run

@@ -28,7 +28,7 @@ from assay.core.events import (
 from assay.core.run import Run
 from assay.core.types import Evidence, Passage, Plan, PlanStep
 from assay.models.cost import estimate_tokens
-from assay.prompts.fence import fence, fence_mark
+from assay.prompts import fence, fence_mark
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=400)
 PLAIN = st.lists(
@@ -73,7 +73,7 @@ def runs(draw: st.DrawFn) -> Run:
 
 
 @given(runs(), st.integers(1, 3000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_is_shown_never_takes_more_than_the_room_it_has(run: Run, room: int):
     assert (
         estimate_tokens(prompt_window.render_searches(run, room)) <= room
@@ -84,7 +84,7 @@ def test_what_is_shown_never_takes_more_than_the_room_it_has(run: Run, room: int
 
 
 @given(runs(), st.integers(100, 3000))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_every_key_that_is_shown_is_evidence_of_the_run_and_what_is_left_out_is_counted(run: Run, room: int):
     shown = prompt_window.render_evidence(run, {each.passage.doc_id: "a ⟦title⟧" for each in run.evidence}, room)
     keys = list(passages_in(shown))

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
-from assay.agent.tool import Result
-from assay.agent.tool_context import ToolContext
+from assay.agent.tool import Result, ToolContext
 from assay.agent.toolbox import TOOLS
 from assay.answer.weigh import evidence_key, quote
 from assay.core.access import Base, Principal

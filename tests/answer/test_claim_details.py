@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.answer.checking.model_rulings import DIFFER
+from assay.answer.checking.judge import DIFFER
 from assay.answer.claim_details import (
     OperandLine,
     basis,

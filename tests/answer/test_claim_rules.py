@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from assay.answer.checking import claim_rules
-from assay.answer.checking.judge import JUDGE
-from assay.answer.checking.model_rulings import Ruling, combine
-from assay.answer.evidence_text import Sources
+from assay.answer.checking.judge import JUDGE, Ruling, combine
+from assay.answer.claims import Sources
 from assay.core.types import Claim, Evidence, Operand, Passage, Quote, Verdict, Working
 
 KEY, OTHER = "a1b2c3d4", "0000ffff"

@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.answer import compose, draft, render, revise
-from assay.answer.checking import claim_rules, judge, model_rulings
-from assay.answer.checking.judge import JUDGE
-from assay.answer.checking.model_rulings import JudgeRequest
-from assay.answer.evidence_text import Sources
+from assay.answer.checking import claim_rules, judge
+from assay.answer.checking.judge import JUDGE, JudgeRequest
+from assay.answer.claims import Sources
 from assay.answer.extracts import FOUND
 from assay.core.events import (
     Asked,
@@ -92,12 +91,10 @@ def judged(run: Run, *verdicts: str, **whole) -> Run:
     said = iter(verdicts)
     for place, claim in run.unchecked:
         ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get)
-        ruling = model_rulings.Ruling.model_validate(
+        ruling = judge.Ruling.model_validate(
             {"claim": 1, "verdict": next(said, "supported"), "words": list(TEXTS), "why": "as scripted"}
         )
-        run = run.then(
-            Checked(place, model_rulings.combine(ruled, ruling, run.evidence, Sources(), "check@m"), "check@m")
-        )
+        run = run.then(Checked(place, judge.combine(ruled, ruling, run.evidence, Sources(), "check@m"), "check@m"))
     whole = {"complete": not whole, "by": "check@m", "final": True, **whole}
     return run.then(Critiqued(**whole))
 
@@ -414,7 +411,7 @@ WHOLE = st.fixed_dictionaries(
 
 
 @pytest.mark.long
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     REPLY,
     st.lists(st.lists(RULING, max_size=2), min_size=12, max_size=12),
@@ -430,9 +427,9 @@ def test_no_draft_whatever_leads_to_an_answer_with_faults(
     for _ in range(2):
         for place, claim in run.unchecked:
             ruled = JUDGE.verify(claim, run.evidence, DOCUMENTS.get)
-            said = model_rulings.Rulings.model_validate({"rulings": rulings[place % 12]})
+            said = judge.Rulings.model_validate({"rulings": rulings[place % 12]})
             if JUDGE.needs_model(ruled):
-                ruled = model_rulings.read(said, JudgeRequest((ruled,)), run.evidence, Sources(), "check@m")[0]
+                ruled = judge.read(said, JudgeRequest((ruled,)), run.evidence, Sources(), "check@m")[0]
             run = run.then(Checked(place, ruled))
         for place, claim in run.unsupported:
             wanted = revise.Revisions.model_validate({"revisions": [revisions[place % 12]]})

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.answer.conflicts.dispute import Statement, between, between_documents, statements
-from assay.answer.conflicts.sides import among_documents, minority_pairs
-from assay.language import question_kind
+from assay.answer.conflict import Statement, among_documents, between, between_documents, minority_pairs, statements
+from assay.language import names
 
 LIGHT = "Skerrow Light stands on Gannet Head in Aldersay. {} It is kept by the Northern Harbour Trust, founded in 1822."
 LOUISIANA = "Port Vell is a village in Marrow Parish, Louisiana. {} It is part of the Baton Rouge region."
@@ -150,7 +149,7 @@ def test_issues_of_a_series_do_not_dispute_each_other():
     ],
 )
 def test_a_question_tells_the_kind_of_its_answer(question: str, kind: str):
-    assert question_kind.kind(question) == kind
+    assert names.kind(question) == kind
 
 
 def test_only_the_kind_that_is_asked_for_is_disputed():

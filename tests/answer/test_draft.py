@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from assay import prompts
 from assay.answer import draft
 from assay.answer.checking import claim_rules
+from assay.answer.claims import Sources
 from assay.answer.draft import Direct, Writing
-from assay.answer.evidence_text import Sources
 from assay.core.types import Claim, Evidence, Operand, Passage, Quote, Shape, Verdict
 from assay.models.cost import estimate_tokens
 

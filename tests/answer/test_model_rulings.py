@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from assay import prompts
-from assay.answer.checking import claim_rules, model_rulings
-from assay.answer.checking.model_rulings import DIFFER, NO_WORDS, JudgeRequest, Ruling, Rulings, agree, combine
-from assay.answer.evidence_text import Sources
+from assay.answer.checking import claim_rules, judge
+from assay.answer.checking.judge import DIFFER, NO_WORDS, JudgeRequest, Ruling, Rulings, agree, combine
+from assay.answer.claims import Sources
 from assay.core.types import Claim, Evidence, Operand, Passage, Quote, Verdict, Working
 from assay.language.injection import TAINT_REASON
 from assay.language.quotation import within
@@ -65,18 +65,17 @@ def test_a_model_can_lower_a_verdict_or_settle_an_open_one(rule: Verdict, model:
 
 def test_a_claim_without_a_ruling_does_not_hold():
     reply = Rulings(rulings=[ruling("supported", DAM, claim=2), ruling("supported", DAM, claim=9)])
-    first, second = model_rulings.read(reply, JudgeRequest((OPEN, OPEN)), EVIDENCE, SOURCES, BY)
+    first, second = judge.read(reply, JudgeRequest((OPEN, OPEN)), EVIDENCE, SOURCES, BY)
     assert (first.verdict, second.verdict) == (Verdict.unsupported, Verdict.supported)
     assert (
-        model_rulings.read(Rulings(rulings=[]), JudgeRequest((OPEN,)), EVIDENCE, SOURCES, BY)[0].verdict
-        is Verdict.unsupported
+        judge.read(Rulings(rulings=[]), JudgeRequest((OPEN,)), EVIDENCE, SOURCES, BY)[0].verdict is Verdict.unsupported
     )
 
 
 def test_of_two_rulings_on_one_claim_the_worse_one_holds():
     said = [ruling("supported", DAM), ruling("contradicted", DAM)]
     for order in (said, said[::-1]):
-        found = model_rulings.read(Rulings(rulings=order), JudgeRequest((OPEN,)), EVIDENCE, SOURCES, BY)
+        found = judge.read(Rulings(rulings=order), JudgeRequest((OPEN,)), EVIDENCE, SOURCES, BY)
         assert found[0].verdict is Verdict.contradicted
 
 
@@ -167,7 +166,7 @@ def test_the_citation_of_an_operand_stays():
 
 def missing(*clauses: str, judged: Sequence[Claim] = ()) -> tuple[str, ...]:
     reply = Rulings(rulings=[], missing=list(clauses))
-    return model_rulings.accept_missing(reply, JudgeRequest((), "What did the dam cost?"), judged, EVIDENCE, SOURCES)
+    return judge.accept_missing(reply, JudgeRequest((), "What did the dam cost?"), judged, EVIDENCE, SOURCES)
 
 
 def test_what_is_missing_is_told_in_the_judges_words_once():
@@ -186,14 +185,14 @@ def test_what_is_missing_is_told_in_the_judges_words_once():
     ],
 )
 def test_what_is_missing_states_nothing_of_its_own(clause: str):
-    assert missing(clause) == (model_rulings.SOMETHING,)
+    assert missing(clause) == (judge.SOMETHING,)
 
 
 def test_what_is_missing_may_name_what_a_claim_that_holds_names():
     claim = Claim("With its twin the lake holds 5 million cubic metres.", (KEY,), Verdict.supported)
     clause = "what the 5 million cubic metres cost"
     assert missing(clause, judged=[claim]) == (clause,)
-    assert missing(clause, judged=[replace(claim, verdict=Verdict.unsupported)]) == (model_rulings.SOMETHING,)
+    assert missing(clause, judged=[replace(claim, verdict=Verdict.unsupported)]) == (judge.SOMETHING,)
 
 
 # --- a second opinion -----------------------------------------------------------------------------------------------
@@ -225,7 +224,7 @@ def test_where_two_judgements_differ_the_claim_can_be_marked_instead(pair: tuple
 
 
 def laid(request: JudgeRequest, room: int = 2000, known: Sequence[Evidence] = EVIDENCE) -> Mapping[str, str]:
-    return model_rulings.build_prompt(request, known, SOURCES, MARK, room)
+    return judge.build_prompt(request, known, SOURCES, MARK, room)
 
 
 @pytest.mark.parametrize("room", [350, 500, 2000])
@@ -279,9 +278,9 @@ def test_the_question_is_asked_with_the_claims_that_stand_already_or_not_at_all(
     request = JudgeRequest((OPEN,), "Who built the dam?", ("Trout live in the lake.",))
     shown = str(prompts.render("check", **laid(request)))
     assert "Question: Who built the dam?" in shown and "- Trout live in the lake." in shown
-    assert "answers" in model_rulings.schema(1, asks=True)["properties"]
+    assert "answers" in judge.schema(1, asks=True)["properties"]
     alone = laid(JudgeRequest((OPEN,)))
-    assert alone["whole"] == "" and "answers" not in model_rulings.schema(1, asks=False)["properties"]
+    assert alone["whole"] == "" and "answers" not in judge.schema(1, asks=False)["properties"]
 
 
 def test_a_passage_a_claim_and_an_argument_stand_between_marks():
@@ -301,7 +300,7 @@ def test_a_heading_that_names_a_topic_needs_no_words():
     topic = replace(OPEN, text="Drawbacks")
     request = JudgeRequest((topic, topic), headings=frozenset({0}))
     told = [ruling("supported", claim=1), ruling("supported", claim=2)]
-    heading, claim = model_rulings.read(Rulings(rulings=told), request, EVIDENCE, SOURCES, BY)
+    heading, claim = judge.read(Rulings(rulings=told), request, EVIDENCE, SOURCES, BY)
     assert (heading.verdict, claim.verdict) == (Verdict.supported, Verdict.partial)
     assert "Claim 1 (heading, cites" in laid(request)["claims"]
 
@@ -311,10 +310,10 @@ def test_a_heading_that_names_a_topic_needs_no_words():
 
 def test_claims_share_a_request_as_long_as_their_passages_are_shown_whole():
     few = [Claim(f"Claim {n}.", (KEY,)) for n in range(5)]
-    assert model_rulings.batches(few, EVIDENCE, 8192) == [range(5)]
-    assert model_rulings.batches([], EVIDENCE, 8192) == []
+    assert judge.batches(few, EVIDENCE, 8192) == [range(5)]
+    assert judge.batches([], EVIDENCE, 8192) == []
     many = [Claim(f"Claim {n}.", (KEY,)) for n in range(30)]
-    assert model_rulings.batches(many, EVIDENCE, 100_000) == [range(24), range(24, 30)]
+    assert judge.batches(many, EVIDENCE, 100_000) == [range(24), range(24, 30)]
 
 
 @pytest.mark.parametrize("window", [4096, 8192, 32_000])
@@ -323,12 +322,12 @@ def test_no_passage_is_left_out_of_a_request_for_want_of_room(window: int):
         evidence(f"Report {n}. " + "The lake is calm and the dam is dry. " * 40, f"{n:08x}", "d1") for n in range(20)
     ]
     claims = [Claim(f"Report {n} says that the lake is calm.", (f"{n:08x}",)) for n in range(20)]
-    batches = model_rulings.batches(claims, known, window)
+    batches = judge.batches(claims, known, window)
     assert [index for batch in batches for index in batch] == list(range(20))
     assert len(batches) < 20
     frame = estimate_tokens(prompts.template("check"))
     for batch in batches:
         own = tuple(claims[batch.start : batch.stop])
-        room = window - frame - 300 - model_rulings.RULING * len(own)
+        room = window - frame - 300 - judge.RULING * len(own)
         values = laid(JudgeRequest(own, "Is the lake calm?"), room, known)
         assert all(known[index].passage.text.strip() in values["evidence"] for index in batch)

@@ -7,7 +7,7 @@ import pytest
 
 from assay.answer import render
 from assay.answer.claim_details import OperandLine, ShownWorking
-from assay.answer.extract_view import Stretch
+from assay.answer.extracts import Stretch
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import (
     Answer,

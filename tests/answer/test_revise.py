@@ -7,7 +7,7 @@ import pytest
 from assay.answer import revise
 from assay.answer.checking import claim_rules
 from assay.answer.checking.judge import JUDGE
-from assay.answer.evidence_text import Sources
+from assay.answer.claims import Sources
 from assay.core.events import Asked, Checked, Drafted, Gathered, Revised, RevisionCause
 from assay.core.run import Run
 from assay.core.types import Block, Claim, Document, Evidence, Operand, Passage, Quote, Shape, Verdict, Working

@@ -248,7 +248,7 @@ def sums(draw: st.DrawFn) -> tuple[list[Decimal], str, Decimal]:
     return operands, text, value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(sums(), st.integers(0, 4), st.data())
 def test_the_right_result_proves_and_a_changed_digit_does_not(
     drawn: tuple[list[Decimal], str, Decimal], decimals: int, data: st.DataObject
@@ -270,7 +270,7 @@ def test_the_right_result_proves_and_a_changed_digit_does_not(
     assert not prove(f"It is {changed} in all.", Working(text, given_, result), cited).ok
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=60), st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
 def test_no_working_raises(expression: str, words: str, result: str, text: str):
     given_ = Working(expression, (Operand(words, "k"),), result)

@@ -2,26 +2,6 @@
 
 from __future__ import annotations
 
-from assay.core.account import (
-    Brief,
-    Coverage,
-    Insight,
-    Pair,
-    PairReason,
-    Pipeline,
-    Portrait,
-    Question,
-    QuestionKind,
-    Readability,
-    Relation,
-    RelationSide,
-    RelationType,
-    SpineSentence,
-    Theme,
-    TranslatedParagraph,
-    TranslatedSentence,
-    Translation,
-)
 from assay.core.events import (
     Answered,
     Asked,
@@ -44,6 +24,26 @@ from assay.core.events import (
     Translated,
 )
 from assay.core.run import Run
+from assay.core.synthesis import (
+    Brief,
+    Coverage,
+    Insight,
+    Pair,
+    PairReason,
+    Pipeline,
+    Portrait,
+    Question,
+    QuestionKind,
+    Readability,
+    Relation,
+    RelationSide,
+    RelationType,
+    SpineSentence,
+    Theme,
+    TranslatedParagraph,
+    TranslatedSentence,
+    Translation,
+)
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Quote, Shape, Usage, Verdict
 
 WORDS = {"d1": "The boiler is inspected weekly.", "d2": "The boiler is inspected yearly."}

@@ -13,8 +13,7 @@ from terminal import NOTES, Typed, looked_up
 
 from assay.cli.setup import doctor
 from assay.cli.view import dialogue
-from assay.core.settings import load_settings
-from assay.core.settings_file import with_settings
+from assay.core.settings import load_settings, with_settings
 from assay.store import facts
 from assay.workspace.facade import Workspace, open_workspace
 

@@ -11,7 +11,6 @@ from synthesised import BRIEF, CONTRADICTION, EARLIER, EVENTS, WHOLE, evidence, 
 
 from assay.cli.view.run_view import ROWS, rows_for
 from assay.cli.view.synthesis_view import doing, line, view
-from assay.core.account import Brief, Pipeline, Portrait
 from assay.core.events import (
     KINDS,
     Asked,
@@ -29,6 +28,7 @@ from assay.core.events import (
 )
 from assay.core.events.describe import Family, describe, record_line
 from assay.core.run import Run
+from assay.core.synthesis import Brief, Pipeline, Portrait
 
 
 def shown(run: Run, width: int = 100, rows: int = ROWS) -> str:

@@ -24,7 +24,7 @@ from terminal import NOTES, PAINT, Typed
 from assay.agent.forecast import LOCAL, REMOTE
 from assay.cli.questions import synthesise
 from assay.core import private_files
-from assay.core.account import Brief, Pipeline
+from assay.core.synthesis import Brief, Pipeline
 from assay.store.runs.history import history
 from assay.synthesis.forecast import SynthesisForecast, forecast, lasting, rounded
 from assay.workspace.facade import Workspace, open_workspace
@@ -447,10 +447,10 @@ def test_the_program_still_starts_without_what_a_synthesis_needs():
 
 
 def test_the_choices_of_the_flags_are_those_of_the_values():
-    from assay.core import account
+    from assay.core import synthesis
     from assay.workspace.services import syntheses as synthesising
 
-    assert list(synthesise.PipelineOption) == list(account.Pipeline) and list(synthesise.ApproachOption) == list(
-        account.Approach
+    assert list(synthesise.PipelineOption) == list(synthesis.Pipeline) and list(synthesise.ApproachOption) == list(
+        synthesis.Approach
     )
     assert tuple(synthesise.Rerank) == synthesising.RERANKERS and set(synthesise.OTHERS) < set(synthesising.RERANKERS)

@@ -450,7 +450,7 @@ def test_every_filter_means_what_matches_says(engine, runner, tmp_path):
         4 if engine is lance_on_s3 and not SOAK else 12
     )  # in a bucket they take long, and are the same SQL as in a folder
 
-    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(FIELDS, min_size=1, max_size=12), st.lists(FILTERS, min_size=8, max_size=12))
     def check(rows: list[dict[str, Scalar]], filters: list[Filter]) -> None:
         async def play() -> None:

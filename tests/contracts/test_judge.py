@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from assay.answer.checking.judge import AskModel, CodeThenModel, Judge, sources_of
-from assay.answer.checking.model_rulings import Judgement, JudgeRequest, Ruling, Rulings
+from assay.answer.checking.judge import (
+    AskModel,
+    CodeThenModel,
+    Judge,
+    Judgement,
+    JudgeRequest,
+    Ruling,
+    Rulings,
+    sources_of,
+)
 from assay.core.events import RULES, Fallback
 from assay.core.types import Claim, Document, Evidence, Operand, Passage, Quote, Verdict, Working
 from assay.language.quotation import within

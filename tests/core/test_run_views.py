@@ -134,7 +134,7 @@ EVENTS: list[Event] = [
 ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(EVENTS), max_size=14))
 def test_views_kept_from_shorter_runs_are_those_of_the_events(events: list[Event]):
     run = Run("r1", (Asked("When?", "ada", "2026-01-02"),))

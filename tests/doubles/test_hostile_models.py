@@ -10,14 +10,14 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from assay.agent.steps.judge import Sufficiency
 from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
+from assay.agent.steps.sufficiency import Sufficiency
 from assay.answer import draft, revise, weigh
-from assay.answer.checking import model_rulings
+from assay.answer.checking import judge
 from assay.models import replies
 from assay.models.llm import LLM, Message, Prompt, Reply, ToolSpec
-from assay.prompts.fence import fence
+from assay.prompts import fence
 from doubles import AlwaysContinue, ChatServer, InventsKeys, ObeysDocuments, RandomModel, SameCall, UnknownTools
 from doubles.fill_policies import cooperative_reply
 from doubles.protocol import body_of
@@ -45,7 +45,7 @@ ASKED: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "judge": (Sufficiency, SUFFICIENCY, EVIDENCE),
     "write": (draft.Writing, draft.schema(KEYS), EVIDENCE),
     "write · revise": (revise.Revisions, revise.schema(3, KEYS), EVIDENCE),
-    "check": (model_rulings.Rulings, model_rulings.schema(3, asks=True), EVIDENCE),
+    "check": (judge.Rulings, judge.schema(3, asks=True), EVIDENCE),
 }
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from assay.agent.steps.judge import Sufficiency
 from assay.agent.steps.plan import Planning
 from assay.agent.steps.route import Routing
-from assay.answer.checking.model_rulings import Rulings
+from assay.agent.steps.sufficiency import Sufficiency
+from assay.answer.checking.judge import Rulings
 from assay.answer.draft import Direct, Writing
 from assay.answer.revise import Revisions
 from assay.answer.weigh import Weights
 from assay.models.llm import Message, Prompt
-from assay.prompts.fence import fence
+from assay.prompts import fence
 from doubles import Script, UnexpectedRequest, replies
 
 PASSAGES = "\n".join(

@@ -9,7 +9,7 @@ import pytest
 
 from assay.models.capability import probe
 from assay.models.llm import LLM, Message, Prompt, ToolSpec
-from assay.prompts.fence import fence
+from assay.prompts import fence
 from doubles import ChatServer, Script, UnexpectedRequest, calls, keys_in, no_calls, passages_in
 
 SEARCH = ToolSpec("search", "finds things", {"type": "object", "properties": {"query": {"type": "string"}}})

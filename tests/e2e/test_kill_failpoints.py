@@ -23,9 +23,9 @@ from dying import approved
 from notes import filled
 from sqlalchemy import select
 
-from assay.core.account import Account
 from assay.core.errors import Missing
 from assay.core.run import Run
+from assay.core.synthesis import Synthesis
 from assay.core.types import Usage
 from assay.ingest.sources import find_sources
 from assay.store.runs import budgets, records, reviews
@@ -224,7 +224,7 @@ def test_a_synthesis_goes_on_to_the_same_account_wherever_it_was_killed(scene: C
                 assert timeless(workspace.syntheses.account(run.id)) == account, death.at
 
 
-def timeless(account: Account) -> Account:
+def timeless(account: Synthesis) -> Synthesis:
     """The account without what differs from run to run: its name, and the seconds it took."""
     return replace(account, run="", usage=Usage(), narrative=replace(account.narrative, usage=Usage()))
 

@@ -17,7 +17,7 @@ from beacon import requests, serving
 from doubles import ChatServer, synthesis_model
 from notes import filled
 
-from assay.core.account import Account
+from assay.core.synthesis import Synthesis
 from assay.core.types import Usage
 from assay.store.runs import budgets, records
 from assay.workspace.facade import Workspace, open_workspace
@@ -42,7 +42,7 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def timeless(account: Account) -> Account:
+def timeless(account: Synthesis) -> Synthesis:
     """The account without what differs from run to run: its name, and the seconds it took."""
     return replace(account, run="", usage=Usage(), narrative=replace(account.narrative, usage=Usage()))
 

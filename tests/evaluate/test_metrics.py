@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from assay.evaluate.metrics import all_found, intervals, mean, mean_interval, means, ndcg, recall
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.permutations([f"d{n}" for n in range(15)]),
     st.dictionaries(st.sampled_from([f"d{n}" for n in range(20)]), st.integers(0, 4), min_size=1),

@@ -49,31 +49,8 @@ from assay.ingest.parsed import Parsed
 from assay.run import Run
 from assay.store import people
 from assay.synthesising import Wish
-from assay.testing import (
-    ChatServer,
-    Http,
-    Script,
-    WordEmbedder,
-    calls,
-    complete,
-    direct,
-    drops,
-    enough,
-    gap,
-    keeps,
-    lookup,
-    missing,
-    one_step,
-    research,
-    rests,
-    reviewer,
-    rewrites,
-    role_of,
-    says,
-    steps,
-    supported,
-    writes,
-)
+from assay.testing import ChatServer, Http, Script, calls, complete, direct, drops, enough, gap, keeps, lookup, missing, one_step, research, rests, reviewer, rewrites, role_of, says, steps, supported, writes
+from assay.evaluate.plain_text import WordEmbedder
 from assay.testing.protocol import reply_of
 from assay.trust import Decision, Edit
 from assay.workspace import Workspace, open_workspace

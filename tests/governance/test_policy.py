@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from assay.core.account import Brief, Pipeline
 from assay.core.errors import UserError
 from assay.core.events import Asked, Checked, Drafted, Gathered, Rephrased, Stakes
 from assay.core.run import Run
 from assay.core.settings import Settings
+from assay.core.synthesis import Brief, Pipeline
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
 from assay.governance.reviewing import (
     ALWAYS,

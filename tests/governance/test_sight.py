@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from assay.core.account import Portrait
 from assay.core.codec import dumps, to_json
 from assay.core.events import (
     Asked,
@@ -41,6 +40,7 @@ from assay.core.events import (
     Withheld,
 )
 from assay.core.run import Run
+from assay.core.synthesis import Portrait
 from assay.core.types import Answer, Block, Claim, Evidence, Outcome, Passage, Plan, PlanStep, Quote, Shape
 from assay.governance.reviewing import progress_line, redact_event, redact_run
 

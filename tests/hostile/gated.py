@@ -17,7 +17,7 @@ from sqlalchemy import Connection, delete, event, func, insert, select, update
 
 from assay.agent.context import RunContext
 from assay.agent.loop import carry_on
-from assay.agent.tool_context import ToolContext
+from assay.agent.tool import ToolContext
 from assay.core.access import Principal
 from assay.core.codec import from_json
 from assay.core.errors import AssayError

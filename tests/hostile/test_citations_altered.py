@@ -13,8 +13,8 @@ from pathlib import Path
 
 from assay.answer.checking.judge import JUDGE
 from assay.answer.weigh import evidence_key, quote
+from assay.core.printable import clean_text
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
-from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
 from assay.language.quotation import locate_quote

@@ -83,8 +83,19 @@ def each_connection(workspace: Workspace, pragma: Callable[[Any], str]) -> None:
     event.listen(workspace.store.engine, "connect", lambda raw, _: raw.execute(f"PRAGMA {pragma(raw)}"))
 
 
-def full(raw: Any) -> str:
-    return f"max_page_count={raw.execute('PRAGMA page_count').fetchone()[0] + 2}"  # as where the disk ends there
+def cut_by_a_full_disk(workspace: Workspace) -> str:
+    """A run that began and could not end: a page is added to the disk until there is one."""
+    with workspace.store.engine.connect() as connection:
+        used = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    for pages in range(200):
+        each_connection(workspace, lambda _, most=used + pages: f"max_page_count={most}")
+        try:
+            asked(workspace)
+        except UserError as problem:
+            assert "The disk is full" in str(problem)
+        if cut := [line for line in workspace_runs(workspace) if workspace.questions.run(line).answer is None]:
+            return cut[0]
+    raise AssertionError("no run was cut")
 
 
 # --- disks ----------------------------------------------------------------------------------------------------------
@@ -92,14 +103,10 @@ def full(raw: Any) -> str:
 
 def test_on_a_full_disk_every_command_says_so_reading_goes_on_and_nothing_is_lost(folder: Path):
     with opened(folder) as workspace:
-        each_connection(workspace, full)
-        with pytest.raises(UserError, match="The disk is full"):
-            for _ in range(40):  # until the last page is used
-                asked(workspace)
+        cut = cut_by_a_full_disk(workspace)
         with pytest.raises(UserError, match="The disk is full"):
             add(workspace, long="word " * 40_000)
         assert len(asyncio.run(workspace.search("tower"))) == 4
-        cut = next(line for line in workspace_runs(workspace) if workspace.questions.run(line).answer is None)
     with opened(folder) as workspace:  # there is space again
         assert verify(workspace.store, None).faults == ()
         steps = workspace.resume(cut)

@@ -33,7 +33,7 @@ from doubles import (
 from doubles.protocol import asked_in
 from hostile_runs import Ended, asked, door, kept, of, secret, small_workspace, sound, stocked, typed_end, within
 
-from assay.agent.limits import ROUNDS
+from assay.agent.context import ROUNDS
 from assay.agent.steps.decide import AT_ONCE, same_call
 from assay.agent.toolbox import TOOLS
 from assay.core.codec import dumps, to_json
@@ -41,7 +41,7 @@ from assay.core.events import Answered, Critiqued, Decided, Drafted, Mode, Model
 from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.language.injection import is_command
-from assay.prompts.fence import fence_mark
+from assay.prompts import fence_mark
 from assay.workspace.facade import Workspace
 
 QUESTION = "What was found when the Varn dam was inspected?"

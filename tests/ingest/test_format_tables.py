@@ -12,7 +12,7 @@ from assay.core.tables import check_tables, table_rows
 from assay.core.types import Table
 from assay.ingest.formats import docx, html, plain, pptx, xlsx
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.language.units import find_units
+from assay.language.quantities import find_units
 from assay.tables.build import caption_above
 
 LIMITS = FileLimits()

@@ -67,7 +67,7 @@ def assembled(parts: list) -> Document:
     return document(text, tuple(sections))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(pieces, st.integers(3, 60), st.integers(0, 30), st.sampled_from([words, characters, quarters]))
 @pytest.mark.long
 def test_passages_are_exact_complete_ordered_and_within_their_size(parts, size, overlap, tokens):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from assay.answer.evidence_text import Sources, quotations
+from assay.answer.claims import Sources, quotations
 from assay.answer.weigh import build_prompt
 from assay.core.codec import from_json, to_json
 from assay.core.events import Found

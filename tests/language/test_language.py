@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.language.clean import clean_text
+from assay.core.printable import clean_text
 from assay.language.names import find_names
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, uncovered_words

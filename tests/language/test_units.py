@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.language.units import BARE_MONEY, declares_amounts, find_units, is_unit, only_declares, stated_scales
+from assay.language.quantities import BARE_MONEY, declares_amounts, find_units, is_unit, only_declares, stated_scales
 
 
 @pytest.mark.parametrize(

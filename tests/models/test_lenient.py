@@ -134,7 +134,7 @@ def test_a_long_list_of_errors_is_cut():
 
 
 @given(st.text() | st.text(alphabet='{}[]"\\:,`<>think/ \nab1.eENaf-'))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_nothing_but_its_own_error_is_ever_raised(text):
     try:
         value = extract_json(text)
@@ -159,7 +159,7 @@ json_values = st.recursive(
 
 @pytest.mark.long
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), json_values, max_size=4), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_object_comes_back_as_it_was_written(value, ascii_only):
     written = json.dumps(value, ensure_ascii=ascii_only)
     for text in (written, f"```json\n{written}\n```", f"Well, {written} it is."):

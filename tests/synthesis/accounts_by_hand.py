@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from assay.core.account import (
+from assay.core.synthesis import (
     EXECUTIVE,
     EXPERT,
     PLAIN,
-    Account,
     Brief,
     Coverage,
     Diagnostics,
@@ -23,6 +22,7 @@ from assay.core.account import (
     RelationType,
     RerankerComparison,
     SpineSentence,
+    Synthesis,
     Theme,
     TranslatedParagraph,
     TranslatedSentence,
@@ -94,7 +94,7 @@ TURNS = (
 MODEL = "a-model"
 
 
-def account(documents: int, *, pipeline: Pipeline = Pipeline.synthesis, model: str = MODEL) -> Account:
+def account(documents: int, *, pipeline: Pipeline = Pipeline.synthesis, model: str = MODEL) -> Synthesis:
     """An account of so many documents. The last one can not be read; the one before says nothing; of few, none is so."""
     ids = tuple(f"doc{place}" for place in range(1, documents + 1))
     told = ids if documents < 6 else ids[:-2]
@@ -122,7 +122,7 @@ def account(documents: int, *, pipeline: Pipeline = Pipeline.synthesis, model: s
     answer = _narrative(insights, themes, model)
     tellings = (_plain(answer), _executive(answer)) if model else ()
     counted = {tie.value: sum(each.type is tie for each in relations) for tie in RelationType}
-    return Account(
+    return Synthesis(
         run="r-2026-01",
         brief=Brief(
             pipeline, ids, "How are people beside small rivers warned of floods?", audiences=(EXPERT, PLAIN, EXECUTIVE)

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.agent.context import RunContext
-from assay.agent.tool_context import ToolContext
-from assay.core.account import Brief, Pipeline
+from assay.agent.tool import ToolContext
 from assay.core.events import Asked, Event
 from assay.core.run import Run
+from assay.core.synthesis import Brief, Pipeline
 from assay.core.types import Document, Section
 from assay.evaluate.plain_text import WordEmbedder
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
-from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
 from assay.core.errors import ModelError
 from assay.core.events import (
     Answered,
@@ -29,6 +28,7 @@ from assay.core.events import (
     Translated,
 )
 from assay.core.run import Run
+from assay.core.synthesis import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Portrait, Translation
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
 from assay.models.cost import estimate_tokens
 from assay.models.llm import Prompt, Reply, Role
@@ -291,7 +291,7 @@ TEXT = st.one_of(st.sampled_from([PUMP, OIL, COST, YARD, "The pump is sold."]), 
 
 @pytest.mark.long
 @given(st.lists(st.tuples(TEXT, st.lists(st.integers(-1, 6), max_size=4)), max_size=8), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_is_written_every_claim_and_every_document_is_accounted_for(
     written: list[tuple[str, list[int]]], spares: bool
 ):

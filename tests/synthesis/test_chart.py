@@ -7,7 +7,7 @@ import pytest
 from accounts_by_hand import account
 from lxml import etree
 
-from assay.core.account import RelationType, Theme
+from assay.core.synthesis import RelationType, Theme
 from assay.synthesis.circle import MapLabel, cut, overlap, overlapping, place_on_circle, width, wrap
 from assay.synthesis.content import footnotes
 from assay.synthesis.render import map_labels, svg

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from wharf import DOCS, INSTRUCTION, KEPT_A, KEPT_B, Model, carried, context, document, key, opened, was_read
 
-from assay.core.account import Relation, RelationType
 from assay.core.events import Covered
 from assay.core.run import Run
+from assay.core.synthesis import Relation, RelationType
 from assay.core.types import Document
 from assay.synthesis import compare, state
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from orchard import CANKERED, HIVED, PRUNED, THREE, asked, context, document, done
 
-from assay.core.account import Portrait
 from assay.core.run import Run
+from assay.core.synthesis import Portrait
 from assay.core.types import Document
 from assay.language.quotation import stands
 from assay.synthesis import describe, key_sentences, state
@@ -179,8 +179,8 @@ def test_what_ingestion_found_is_not_replaced():
 
 @pytest.mark.long
 async def test_the_sample_corpus_has_an_abstract_for_every_document_that_can_be_read(filled):
-    from assay.core.account import Brief, Pipeline
     from assay.core.events import Asked
+    from assay.core.synthesis import Brief, Pipeline
     from assay.workspace.services.ask import run_context_for
 
     ready = tuple(each.id for each in filled.documents.listing())

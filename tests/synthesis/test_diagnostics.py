@@ -6,16 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from assay.core.account import (
-    Brief,
-    Pipeline,
-    Relation,
-    RelationSide,
-    RelationType,
-    RerankerComparison,
-)
 from assay.core.events import Asked, Event, Found, Paired, PassagesChosen, Related, RoleModel
 from assay.core.run import Run
+from assay.core.synthesis import Brief, Pipeline, Relation, RelationSide, RelationType, RerankerComparison
 from assay.core.types import Passage, Quote
 from assay.models.llm import Role
 from assay.synthesis.account import diagnose

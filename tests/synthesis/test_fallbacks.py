@@ -7,9 +7,9 @@ from dataclasses import replace
 from wharf import DOCS, carried, context, opened, was_read
 
 from assay.agent.context import RunContext
-from assay.core.account import Pipeline, Portrait, Readability, Translation
 from assay.core.events import RULES, Described, Fallback, InsightsDrawn, Revised, Translated
 from assay.core.run import Run
+from assay.core.synthesis import Pipeline, Portrait, Readability, Translation
 from assay.core.types import Outcome
 from assay.governance.replay import refusal
 from assay.synthesis import account, narrate, settle, state

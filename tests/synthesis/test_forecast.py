@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.agent.forecast import LOCAL, REMOTE, Speed, pace
-from assay.core.account import Approach, Brief, Pipeline
+from assay.core.synthesis import Approach, Brief, Pipeline
 from assay.core.types import Usage
 from assay.synthesis.forecast import SynthesisForecast, forecast, in_words, is_large, lasting
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from accounts_by_hand import account
 
-from assay.core.account import Pipeline, RelationType
+from assay.core.synthesis import Pipeline, RelationType
 from assay.core.types import Document, Section
 from assay.synthesis.content import footnotes, md
 from assay.synthesis.render import markdown

@@ -9,8 +9,8 @@ import pytest
 from doubles import synthesis_replies, verdicts
 from wharf import DOCS, KEPT_A, KEPT_B, Model, carried, context, document, key, opened, was_read
 
-from assay.core.account import Pipeline
 from assay.core.run import Run
+from assay.core.synthesis import Pipeline
 from assay.core.types import Claim, Outcome, Verdict
 from assay.synthesis import narrate, plan, settle, state
 

@@ -12,7 +12,7 @@ import pytest
 from accounts_by_hand import account
 from selectolax.lexbor import LexborHTMLParser
 
-from assay.core.account import Account, Pipeline, Theme
+from assay.core.synthesis import Pipeline, Synthesis, Theme
 from assay.core.types import Answer, Block, Claim, Outcome, Quote
 from assay.synthesis.circle import overlap
 from assay.synthesis.render import html
@@ -25,7 +25,7 @@ HOSTILE = """</script></style></title><script>alert(1)</script><img src=x onerro
 KEYS = frozenset({"id", "key", "doc_id", "insight", "question", "documents", "cites", "run"})
 
 
-def parsed(made: Account) -> LexborHTMLParser:
+def parsed(made: Synthesis) -> LexborHTMLParser:
     return LexborHTMLParser(html(made))
 
 
@@ -239,7 +239,7 @@ def test_the_page_asks_for_nothing_and_runs_one_script_that_is_named_by_its_dige
 class Opened:
     """A page in a browser, with all that it complained of and asked for."""
 
-    def __init__(self, browser: Any, folder: Path, made: Account, name: str, **context: Any) -> None:
+    def __init__(self, browser: Any, folder: Path, made: Synthesis, name: str, **context: Any) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{name}.html"
         file.write_text(html(made), encoding="utf-8")
@@ -263,7 +263,7 @@ def shown(browser: Any, tmp_path: Path):
     """Opens an account in a browser; in the end it has complained of nothing and asked for nothing."""
     opened: list[Opened] = []
 
-    def show(made: Account, name: str, *, width: int = 1280, dark: bool = False, script: bool = True) -> Any:
+    def show(made: Synthesis, name: str, *, width: int = 1280, dark: bool = False, script: bool = True) -> Any:
         each = Opened(
             browser,
             tmp_path,

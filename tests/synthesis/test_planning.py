@@ -7,9 +7,9 @@ from typing import Any
 from doubles import verdicts
 from wharf import DOCS, INSTRUCTION, KEPT_A, Model, carried, context, document, opened, was_read
 
-from assay.core.account import QuestionKind, RelationType
 from assay.core.events import Related
 from assay.core.run import Run
+from assay.core.synthesis import QuestionKind, RelationType
 from assay.synthesis import plan, state
 
 LIFTS = "The crane of D1 lifts containers with a hook, that of D2 with two hooks and a beam."

@@ -8,8 +8,8 @@ import pytest
 from doubles import synthesis_replies
 from wharf import DOCS, INSTRUCTION, KEPT_A, A, Model, carried, context, document, key, opened, passages
 
-from assay.core.account import Pipeline, QuestionKind
 from assay.core.events import Fallback, Gathered, InsightsDrawn
+from assay.core.synthesis import Pipeline, QuestionKind
 from assay.core.types import Passage
 from assay.models.cost import estimate_tokens
 from assay.models.meter import NoReply

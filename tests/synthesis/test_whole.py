@@ -13,10 +13,10 @@ from doubles import ChatServer, HttpReply, synthesis_model
 from doubles.protocol import role_of, text_of
 from quay import DENIED, HOSTILE, PAPERS, REBUILT, documents, fill, opened, resumed, synthesised, wish
 
-from assay.core.account import Account, Approach, Pipeline, QuestionKind, RelationType
 from assay.core.codec import from_json, to_json
 from assay.core.events import Answered, Failed, ModelReplied
 from assay.core.run import Run
+from assay.core.synthesis import Approach, Pipeline, QuestionKind, RelationType, Synthesis
 from assay.core.types import Outcome, Usage, Verdict
 from assay.governance.replay import replay
 from assay.language.quotation import stands, within
@@ -43,7 +43,7 @@ async def server() -> AsyncIterator[ChatServer]:
     assert not made.problems
 
 
-def holds(account: Account, workspace: Workspace) -> None:
+def holds(account: Synthesis, workspace: Workspace) -> None:
     """From question to claim: every step names the one before, and every quotation stands in its document."""
     evidence = {each.key: each for each in account.evidence}
     asked = {question.id: question for question in account.questions}
@@ -96,7 +96,7 @@ async def test_a_synthesis_ends_with_an_account_that_holds(pipeline: Pipeline, f
         else:
             named = {doc for beat in account.spine for doc in beat.documents}
             assert named == set(account.brief.documents) and comparative
-        assert account == from_json(Account, json.loads(json.dumps(to_json(account))))
+        assert account == from_json(Synthesis, json.loads(json.dumps(to_json(account))))
 
 
 async def test_what_two_documents_contradict_each_other_about_is_found_and_quoted_on_both_sides(
@@ -210,7 +210,7 @@ async def test_swapping_two_titles_changes_labels_and_nothing_else(tmp_path: Pat
     swapped = dict(PAPERS)
     one, other = "The north sluice", "Silt in the basin"
     swapped[one], swapped[other] = PAPERS[other], PAPERS[one]
-    accounts: list[Account] = []
+    accounts: list[Synthesis] = []
     told: list[set[tuple[str, str]]] = []
     for name, papers in (("as-it-is", PAPERS), ("swapped", swapped)):
         await fill(tmp_path / name, papers)
@@ -232,7 +232,7 @@ def _bare(words: str) -> str:
 
 
 async def test_a_hostile_document_changes_nothing_but_its_own_row(tmp_path: Path):
-    accounts: list[Account] = []
+    accounts: list[Synthesis] = []
     for name, papers in (("clean", PAPERS), ("attacked", {**PAPERS, "Zz notice": HOSTILE})):
         await fill(tmp_path / name, papers)
         with ChatServer(synthesis_model(), window=8192) as server, opened(tmp_path / name, server) as workspace:

@@ -14,9 +14,9 @@ from doubles.script import ReplyWriter
 
 from assay.agent.context import RunContext
 from assay.agent.tool import ToolContext
-from assay.core.account import Brief, Pipeline, Portrait
 from assay.core.events import Asked, Covered, Described, Event, Found, ModelReplied, PassagesChosen, RoleModel
 from assay.core.run import Run
+from assay.core.synthesis import Brief, Pipeline, Portrait
 from assay.core.types import Document, Passage
 from assay.evaluate.plain_text import WordEmbedder
 from assay.models.cost import prompt_tokens

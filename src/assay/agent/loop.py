@@ -1,25 +1,24 @@
-"""The run loop: read the events so far, name the next step (pure), run it, and persist each event before publishing it."""
+"""The run loop: read the events so far, name the next step (pure), run it, and persist each event before publishing it.
+A step only yields events."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
+from enum import Enum, auto
 from typing import TypeVar
 
-from assay.agent.context import Log, RunContext
-from assay.agent.limits import Limits
+from assay.agent.context import Limits, Log, RunContext
 from assay.agent.prompt_window import compaction_due
-from assay.agent.steps.check import judgement_due
-from assay.agent.steps.draft import fallback_due
-from assay.agent.steps.hop import hop_due
-from assay.agent.steps.pause import pause_due
-from assay.agent.steps.plan import replan_due
-from assay.agent.steps.recall import recall_due
-from assay.agent.steps.registry import STEPS, Step
-from assay.agent.steps.reopen import reopen_due
-from assay.agent.steps.rework import without_source
-from assay.agent.steps.sift import sift_due
-from assay.agent.steps.summarise import summary_due
+from assay.agent.steps.call import call, hop, hop_due
+from assay.agent.steps.check import check, deliver, edit, judgement_due, revise
+from assay.agent.steps.decide import compact, decide, seek
+from assay.agent.steps.draft import draft, fallback_due, without_source
+from assay.agent.steps.gather import gather, sift, sift_due
+from assay.agent.steps.plan import plan, replan_due
+from assay.agent.steps.route import pause, pause_due, route
+from assay.agent.steps.sufficiency import reopen, reopen_due, stop, sufficiency
+from assay.agent.steps.turn import recall, recall_due, rephrase, summarise, summary_due
 from assay.core.errors import ModelError
 from assay.core.events import ANSWER_NOW, Checkpoint, Event, Failed, ModelReplied, Resumed, Revised, Route, StopReason
 from assay.core.run import Run
@@ -133,7 +132,7 @@ def next_search_step(run: Run, limits: Limits) -> Step:
     if run.plan is None:
         return Step.PAUSE if pause_due(run) else Step.PLAN  # ask for the intended meaning where that is required
     if run.round_unjudged:
-        return Step.JUDGE  # enough? what is missing? what did each step find?
+        return Step.SUFFICIENCY  # enough? what is missing? what did each step find?
     if run.nothing_left or run.satisfied or limits.reached(run) or limits.barren(run):
         return Step.STOP  # the reason is an event
     if run.chose(Checkpoint.searches, ANSWER_NOW):
@@ -145,3 +144,52 @@ def next_search_step(run: Run, limits: Limits) -> Step:
     if run.asked.has_model and compaction_due(run, limits.room):
         return Step.COMPACT
     return Step.DECIDE
+
+
+class Step(Enum):
+    SUMMARISE = auto()
+    REPHRASE = auto()
+    ROUTE = auto()
+    RECALL = auto()
+    PLAN = auto()
+    DECIDE = auto()
+    CALL = auto()
+    HOP = auto()
+    SIFT = auto()
+    GATHER = auto()
+    SUFFICIENCY = auto()
+    COMPACT = auto()
+    STOP = auto()
+    PAUSE = auto()
+    DRAFT = auto()
+    CHECK = auto()
+    SEEK = auto()
+    REVISE = auto()
+    REOPEN = auto()
+    EDIT = auto()
+    DELIVER = auto()
+
+
+STEPS: Mapping[Step, Callable[[Run, RunContext], AsyncIterator[Event]]] = {
+    Step.SUMMARISE: summarise,
+    Step.REPHRASE: rephrase,
+    Step.ROUTE: route,
+    Step.RECALL: recall,
+    Step.PLAN: plan,
+    Step.DECIDE: decide,
+    Step.CALL: call,
+    Step.HOP: hop,
+    Step.SIFT: sift,
+    Step.GATHER: gather,
+    Step.SUFFICIENCY: sufficiency,
+    Step.COMPACT: compact,
+    Step.STOP: stop,
+    Step.PAUSE: pause,
+    Step.DRAFT: draft,
+    Step.CHECK: check,
+    Step.SEEK: seek,
+    Step.REVISE: revise,
+    Step.REOPEN: reopen,
+    Step.EDIT: edit,
+    Step.DELIVER: deliver,
+}

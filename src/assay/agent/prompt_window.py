@@ -1,4 +1,5 @@
-"""Renders a run for prompts within a token budget. Older results are summarised; evidence keys never change. Pure."""
+"""Renders a run, and the earlier turns of a conversation, for prompts within a token budget. Older results are
+summarised; evidence keys never change. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ from assay.core.events import (
     Call,
     Compacted,
     Decided,
+    HistorySummarised,
     Judged,
     Resumed,
 )
 from assay.core.events.describe import format_call
 from assay.core.run import Run
-from assay.core.types import Evidence, PlanStep
+from assay.core.types import Evidence, Exchange, PlanStep
 from assay.models.cost import estimate_tokens, fit_to_tokens, shorten_path
-from assay.prompts.fence import context_label, fence, fence_mark
+from assay.prompts import context_label, fence, fence_mark
 
 ROUNDS = 3  # number of recent rounds whose results are shown in full
 TRIED = 8  # tokens for the heading above the past searches
@@ -213,3 +215,50 @@ def render_bases(run: Run) -> str:
 
 def evidence_documents(run: Run) -> list[str]:
     return sorted({each.passage.doc_id for each in run.evidence})
+
+
+DIRECT = "(not from the documents)"  # before the answer of such a turn
+LATEST = 4  # turns that are remembered at length and never summed up
+TURN_TOKENS = 160  # tokens of one turn in a prompt
+
+
+def conversation(run: Run) -> tuple[Exchange, ...]:
+    """The earlier turns of a run, the oldest ones summed up if this run did so."""
+    done, history = run.summarised, run.asked.history
+    return (summary_of(done), *history[-LATEST:]) if done and done.words else history
+
+
+def summary_of(done: HistorySummarised) -> Exchange:
+    """A summary as an exchange, in place of the turns that it covers."""
+    return Exchange(done.upto, "", done.words, done.documents, done.passages, turns=done.turns)
+
+
+def is_talk(turn: Exchange) -> bool:
+    """Whether a turn was answered without the documents."""
+    return turn.answer.startswith(DIRECT)
+
+
+def documents_of(history: Sequence[Exchange]) -> list[str]:
+    """The documents whose text the turns contain."""
+    return sorted({doc for turn in history for doc in turn.documents})
+
+
+def render_history(history: Sequence[Exchange], mark: str, room: int) -> str:
+    """The turns in at most `room` tokens; the oldest are left out if space is short."""
+    left = room
+    shown: list[str] = []
+    number = sum(turn.turns or 1 for turn in history)
+    for turn in reversed(history):
+        words = fence(mark, *_labelled(turn, number))
+        if (cost := estimate_tokens(words) + 1) > left:
+            break
+        shown.insert(0, words)
+        left -= cost
+        number -= turn.turns or 1
+    return "\n".join(shown)
+
+
+def _labelled(turn: Exchange, number: int) -> tuple[str, str]:
+    if turn.turns:
+        return f"turns {number - turn.turns + 1} to {number}, in short", fit_to_tokens(turn.answer, 2 * TURN_TOKENS)
+    return f"turn {number}", f"Asked: {turn.question}\nSaid: {fit_to_tokens(turn.answer, TURN_TOKENS)}"

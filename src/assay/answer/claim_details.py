@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.answer.checking import working
-from assay.answer.checking.claim_rules import HEDGE
-from assay.answer.checking.judge import Documents, sources_of
-from assay.answer.checking.model_rulings import DIFFER
-from assay.answer.checking.source import cited_texts
+from assay.answer.checking.claim_rules import HEDGE, cited_texts
+from assay.answer.checking.judge import DIFFER, Documents, sources_of
 from assay.core.events import RULES, Checked, Event
 from assay.core.types import Answer, Basis, Claim, Derivation, Evidence
 from assay.language.quotation import find_words, line_at

@@ -1,4 +1,5 @@
-"""Builds the answer from checked claims. The only place that decides what is delivered; nothing unverified passes. Pure."""
+"""Builds the answer from checked claims. The only place that decides what is delivered; nothing unverified passes.
+Pure."""
 
 from __future__ import annotations
 

@@ -15,16 +15,16 @@ from pydantic import BaseModel, ConfigDict
 from assay import prompts
 from assay.answer import claims
 from assay.answer.checking.repetition import quotation, quote_source, stands_in
-from assay.answer.evidence_text import Sources, quotations
+from assay.answer.claims import Sources, quotations
 from assay.core.events import Drafted
+from assay.core.printable import clean_text
 from assay.core.types import Block, Claim, Conflict, Evidence, Operand, Quote, Shape, Working
-from assay.language.clean import clean_text
 from assay.language.dates import with_weekday
-from assay.language.question_kind import asks_for_several
+from assay.language.names import asks_for_several
 from assay.language.terms import content_terms
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.replies import list_schema, object_schema
-from assay.prompts.fence import fence
+from assay.prompts import fence
 
 BLOCKS, CLAIMS, CITES, OPERANDS = 8, 24, 6, 40  # most that a reply may contain
 

@@ -1,4 +1,5 @@
-"""Renders an answer as terminal text, Markdown, HTML, JSON and BibTeX. Evidence keys become citation numbers here. Pure."""
+"""Renders an answer as terminal text, Markdown, HTML, JSON and BibTeX. Evidence keys become citation numbers here.
+Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
 from assay.answer.claim_details import ShownWorking, basis
-from assay.answer.extract_view import BETWEEN, Stretch, quoted_in_place
+from assay.answer.extracts import Stretch, quoted_in_place
 from assay.core.codec import to_json
 from assay.core.events import BUDGETS
+from assay.core.printable import clean_text
 from assay.core.types import (
+    BETWEEN,
     Answer,
     Basis,
     Block,
@@ -29,7 +32,6 @@ from assay.core.types import (
     omitted_when_empty,
 )
 from assay.ingest.metadata.file_fields import is_organisation
-from assay.language.clean import clean_text
 from assay.language.quotation import within
 from assay.tables.parts import PartRow, TablePart, text_table
 

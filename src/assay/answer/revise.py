@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.answer import claims
 from assay.answer.checking import repetition
-from assay.answer.checking.claim_rules import HEDGE
-from assay.answer.checking.source import claim_terms
+from assay.answer.checking.claim_rules import HEDGE, claim_terms
+from assay.answer.claims import Sources, quotations
 from assay.answer.draft import (
     CITES,
     Stated,
@@ -22,16 +22,14 @@ from assay.answer.draft import (
     calculation_schema,
     with_working,
 )
-from assay.answer.evidence_text import Sources, quotations
 from assay.core.events import RULES, Revised, RevisionCause
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
 from assay.language import facts
-from assay.language.terms import content_terms
-from assay.language.words import stop_words
+from assay.language.terms import content_terms, stop_words
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.replies import list_schema, object_schema
-from assay.prompts.fence import fence
+from assay.prompts import fence
 
 OTHER_EVIDENCE = 5  # pieces of evidence shown in addition to the claim's citations
 

@@ -1,8 +1,8 @@
 """Questions that a document answers, by rule: about a cell of one of its tables, about a paper as a whole, or about one
 of its sections. Few rather than odd ones. Pure.
 
-The words come from documents, and a person may send them as their own question: whatever reads like an instruction, or like
-anything but a plain name, is left out.
+The words come from documents, and a person may send them as their own question: whatever reads like an instruction, or
+like anything but a plain name, is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from assay.tables.lookup import Grid, is_total, look_up
 PLAIN = re.compile(r"[^\W_][\w ,.’'()&/-]*")  # a name, and nothing that could be more
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.):]?\s+(?=\S)")
 WORDS = 7  # of a heading or a row
+UNIT = re.compile(r"\s+(?:in|per)\s|\s*[(\[,/]")  # begins what a column is measured in
 TITLE = 80  # characters of a title in a question
 ROWS = 12  # rows of a table that are tried
 STATEMENTS = 2  # of a section
@@ -68,7 +69,7 @@ def _of_row(document: Document, grid: Grid, row: TableRow) -> Iterator[AnsweredQ
             or len(value) > TITLE
             or not _plain(column)
             or len(words) < 2
-            or any(each.endswith("s") for each in words)
+            or UNIT.split(column)[0].endswith("s")
         ):
             continue  # one word alone is seldom clear, and a plural would need another verb
         question = f"What is the {words[0].lower()} {' '.join(words[1:])} of {label}?"

@@ -24,7 +24,7 @@ from assay.language.sentences import is_table_row, split_sentences
 from assay.language.terms import content_terms
 from assay.models.cost import estimate_tokens, fair_share, fit_to_tokens, shorten_path
 from assay.models.llm import Reading
-from assay.prompts.fence import context_label, fence
+from assay.prompts import context_label, fence
 
 KEPT = 20  # passages per run worth quoting at all
 

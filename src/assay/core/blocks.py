@@ -1,6 +1,6 @@
-"""Divides the text of a document into blocks, each with its subject: an option and its description, a labelled value, an item
-and the line that introduces its list, a change and its release. By layout alone, whatever the language. Pure, and linear.
-"""
+"""Divides the text of a document into blocks, each with its subject: an option and its description, a labelled value,
+an item and the line that introduces its list, a change and its release. By layout alone, whatever the language.
+Pure, and linear."""
 
 from __future__ import annotations
 

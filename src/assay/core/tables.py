@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
-from assay.core.types import Table, TableCell, TableRow
+from assay.core.types import BETWEEN, Table, TableCell, TableRow
 
 _SIGNS = re.compile(
     r"(?<=[($€£¥]) (?=[\d(.])|(?<=[\d—–-]) (?=[)%])|(?<=\)) (?=%)"
 )  # blanks between a number and its signs
 LINES = " — "  # between the lines of a caption
 _UNTIDY = re.compile(r"[^\S ]|  |[$€£¥()%]")
-BETWEEN = " › "  # between a group and a row label
 MOST_BYTES = 200_000_000  # of an unpacked layout
 
 

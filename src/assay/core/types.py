@@ -19,6 +19,7 @@ from assay.core.formats import format_named
 from assay.core.printable import printable_name
 
 Scalar = str | int | float | bool
+BETWEEN = " › "  # between headings, and between a group and a row label
 
 
 OMIT = "omit when empty"  # in a field's metadata: its empty value is not written, so that older data has the same form
@@ -135,7 +136,7 @@ class Document:
             if section.start > offset:
                 break
             path = [above for above in path if above.level < section.level] + [section]
-        return " › ".join(section.title for section in path)
+        return BETWEEN.join(section.title for section in path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.answer.checking.claim_rules import HEDGE
-from assay.answer.checking.judge import JUDGE, AskModel, sources_of
-from assay.answer.checking.model_rulings import JudgeRequest
+from assay.answer.checking.judge import JUDGE, AskModel, JudgeRequest, sources_of
 from assay.answer.compose import DeliveryGuard, find_fault
 from assay.core.codec import digest
 from assay.core.errors import UserError
@@ -26,7 +25,7 @@ from assay.evaluate.metrics import intervals, means
 from assay.evaluate.model_grade import connect_judge
 from assay.language.injection import is_suspicious, is_tainted
 from assay.models.llm import Role
-from assay.prompts.fence import fence_mark
+from assay.prompts import fence_mark
 from assay.workspace.facade import open_workspace
 
 Report = Callable[[str], None]

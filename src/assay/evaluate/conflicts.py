@@ -11,8 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from assay.answer.conflicts.dispute import statements
-from assay.answer.conflicts.sides import among_documents, minority_pairs
+from assay.answer.conflict import among_documents, minority_pairs, statements
 from assay.core.errors import UserError
 from assay.evaluate.metrics import intervals
 from assay.language import facts

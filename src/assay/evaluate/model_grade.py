@@ -17,7 +17,7 @@ from assay.models.capability import probe
 from assay.models.factory import has_model, llm_for, models_by_role
 from assay.models.llm import Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
-from assay.prompts.fence import fence, fence_mark
+from assay.prompts import fence, fence_mark
 from assay.workspace.facade import Workspace
 
 Ask = Callable[..., Any]

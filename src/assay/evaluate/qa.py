@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from assay.answer.extract_view import quoted_in_place
+from assay.answer.extracts import quoted_in_place
 from assay.core.errors import UserError
 from assay.core.events import SearchFilters
 from assay.core.types import Answer, Document, Outcome, Quote

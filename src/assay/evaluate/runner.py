@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.agent.context import RunContext
-from assay.agent.limits import ROUNDS, Limits
+from assay.agent.context import ROUNDS, Limits, RunContext
 from assay.agent.loop import play
 from assay.agent.tool import ToolContext
 from assay.core.codec import digest

@@ -20,9 +20,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from assay.agent.context import RunContext
-from assay.agent.limits import ROUNDS, Limits
-from assay.agent.steps.registry import STEPS, Step
+from assay.agent.context import ROUNDS, Limits, RunContext
+from assay.agent.loop import STEPS, Step
 from assay.agent.tool import ToolContext
 from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
@@ -92,8 +91,8 @@ STEP_OF: Mapping[type, Step] = {
     Rephrased: Step.REPHRASE,
     Routed: Step.ROUTE,
     Planned: Step.PLAN,
-    Judged: Step.JUDGE,
-    StepAnswered: Step.JUDGE,
+    Judged: Step.SUFFICIENCY,
+    StepAnswered: Step.SUFFICIENCY,
     Compacted: Step.COMPACT,
     Drafted: Step.DRAFT,
     Checked: Step.CHECK,
@@ -109,7 +108,7 @@ ENDS = {
     Step.SEEK: (Revised, Decided),
     Step.REVISE: Revised,
     Step.EDIT: Revised,
-    Step.JUDGE: Judged,
+    Step.SUFFICIENCY: Judged,
     Step.REOPEN: Critiqued,
 }
 
@@ -181,7 +180,7 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
         before = Run(recorded.id, recorded.events[:place])
         step = _step_of(event)
         if isinstance(event, Routed) and before.route:  # a look-up that found nothing, or not everything
-            step = Step.REOPEN if before.draft else Step.JUDGE
+            step = Step.REOPEN if before.draft else Step.SUFFICIENCY
         count = _length(recorded, place, step)
         expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
         try:
@@ -328,7 +327,7 @@ def _length(recorded: Run, place: int, step: Step) -> int:
         event = recorded.events[at]
         if isinstance(event, kind) and _step_of(event) is step:
             last = at
-            if step is Step.JUDGE:
+            if step is Step.SUFFICIENCY:
                 break
         elif not isinstance(event, (ModelReplied, StepAnswered, Routed)):
             break

@@ -48,10 +48,10 @@ from assay.core.events import (
     Withheld,
 )
 from assay.core.events.describe import count_of
+from assay.core.printable import clean_text
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Answer, Outcome, Verdict
-from assay.language.clean import clean_text
 from assay.language.terms import fold_case
 from assay.models.http import EndpointClient, EndpointNames
 from assay.store.access import grants, members

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.core.identity import ORGANISATION, PERIOD, file_words
-from assay.language.terms import fold_case
-from assay.language.words import stop_words
+from assay.language.terms import fold_case, stop_words
 
 NAME_WEIGHT, PERIOD_WEIGHT = 0.8, 0.6  # in units of the spread of the fused scores
 MOST_NAMED = 24  # documents that are searched on their own

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from assay.core.types import Section, Table
 from assay.ingest.parsed import Parsed
-from assay.language.units import declares_amounts, find_units, names_unit, only_declares
+from assay.language.quantities import declares_amounts, find_units, names_unit, only_declares
 from assay.tables.build import CAPTION
 
 _SERIES = re.compile(r"\W*([^\W\d_]{2,20})\s{0,3}(?:\d|[IVX]{1,5}\b|[A-Z]\b)|\W*(\d{1,3}(?:\.\d{1,3}){0,4})[.)\s]")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from assay.core.printable import clean_text
 from assay.core.types import HIDDEN, Section, Table, omitted_when_empty
-from assay.language.clean import clean_text
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings

@@ -1,4 +1,5 @@
-"""Dates as people write them: days and ranges of days ("the last 12 months", "this week"), and every date of a text. Pure."""
+"""Dates as people write them: days and ranges of days ("the last 12 months", "this week"), and every date of a text.
+Pure."""
 
 from __future__ import annotations
 

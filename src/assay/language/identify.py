@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from functools import cache
 
-from assay.language.words import data_lines
+from assay.language.terms import data_lines
 
 SAMPLE = 4_000  # characters, from the beginning, the middle and the end
 MIN_LETTERS = 12  # below this, any result would be a guess

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from assay.core.printable import clean_text
 from assay.core.types import Claim, Evidence
-from assay.language.clean import clean_text
 
 
 @dataclass(frozen=True, slots=True)

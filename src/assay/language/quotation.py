@@ -1,5 +1,5 @@
-"""Locates and verifies quotations, and finds words and the line they stand in. No model: text that does not match is not a
-quotation."""
+"""Locates and verifies quotations, and finds words and the line they stand in. No model: text that does not match is
+not a quotation."""
 
 from __future__ import annotations
 

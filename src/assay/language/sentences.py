@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assay.language.words import word_list
+from assay.language.terms import word_list
 
 Span = tuple[int, int]
 

@@ -1,4 +1,5 @@
-"""Content terms of a text: folded, stemmed, without stop words. Pure."""
+"""Content terms of a text: folded, stemmed, without stop words. Word lists are plain text files in `data/`; `#` begins
+a comment."""
 
 from __future__ import annotations
 
@@ -6,10 +7,9 @@ import re
 import unicodedata
 from collections.abc import Collection
 from functools import cache, lru_cache
+from importlib import resources
 
 import snowballstemmer
-
-from assay.language.words import stop_words, word_list
 
 _STEMMER = snowballstemmer.stemmer("english")
 
@@ -46,3 +46,21 @@ def uncovered_words(text: str, covered: Collection[str]) -> str:
     stems = set(covered)
     words = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
     return " ".join(word for word in words if (own := set(content_terms(word))) and not own & stems)
+
+
+@cache
+def word_list(name: str) -> frozenset[str]:
+    """The words of `data/<name>.txt`."""
+    return frozenset(word for line in data_lines(name) for word in line.split())
+
+
+@cache
+def data_lines(name: str) -> tuple[str, ...]:
+    """The lines of `data/<name>.txt`, without comments and blank lines."""
+    lines = (resources.files("assay.language") / "data" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    return tuple(line for line in lines if line.strip() and not line.startswith("#"))
+
+
+def stop_words() -> frozenset[str]:
+    """English words that carry no content."""
+    return word_list("stop_words")

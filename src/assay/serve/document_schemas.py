@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from assay.core.account import Approach, Pipeline
 from assay.core.events import Stakes
+from assay.core.synthesis import Approach, Pipeline
 from assay.serve.run_schemas import (
     Id,
     LeftOutView,

@@ -26,7 +26,7 @@ from assay.core.errors import AssayError, UserError
 from assay.core.events import Mode, SearchFilters
 from assay.core.types import Hit, LeftOut, Outcome
 from assay.language.dates import first_day, last_day
-from assay.prompts.fence import context_label, fence, fence_mark
+from assay.prompts import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
 from assay.serve.document_schemas import SearchResponse
 from assay.serve.document_views import hit_view, left_out_view

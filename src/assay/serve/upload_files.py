@@ -20,9 +20,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from assay.core.errors import UserError
+from assay.core.printable import clean_text
 from assay.ingest.parsed import Status
 from assay.ingest.sources import find_sources
-from assay.language.clean import clean_text
 from assay.serve.upload_job import FULL
 from assay.store.jobs import JobFile
 

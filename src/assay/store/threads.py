@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, s
 from assay.core.access import Principal
 from assay.core.errors import Missing, UserError
 from assay.core.events import Granted
-from assay.language.clean import clean_text
+from assay.core.printable import clean_text
 from assay.store.database import Store
 from assay.store.dialect import insert_new
 from assay.store.runs.records import note

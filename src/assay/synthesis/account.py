@@ -6,9 +6,17 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
-from assay.core.account import Account, Diagnostics, Pipeline, Relation, RelationType, RerankerComparison, SpineSentence
 from assay.core.events import Gathered, fallbacks
 from assay.core.run import Run
+from assay.core.synthesis import (
+    Diagnostics,
+    Pipeline,
+    Relation,
+    RelationType,
+    RerankerComparison,
+    SpineSentence,
+    Synthesis,
+)
 from assay.core.types import Answer, Document
 from assay.language.injection import is_suspicious
 from assay.language.quotation import stands
@@ -26,7 +34,7 @@ OF_WHAT = {
 }
 
 
-def account(run: Run, document: Callable[[str], Document | None]) -> Account:
+def account(run: Run, document: Callable[[str], Document | None]) -> Synthesis:
     """The account of a delivered synthesis. A relation is included only while both documents still contain its
     quotations."""
     document = cache(document)
@@ -35,7 +43,7 @@ def account(run: Run, document: Callable[[str], Document | None]) -> Account:
     brief, spine = state.brief(run), state.spine(run)
     known = state.portraits(run)
     words = "\n\n".join(claim.words for claim in answer.claims)
-    return Account(
+    return Synthesis(
         run=run.id,
         brief=brief,
         question=run.question,

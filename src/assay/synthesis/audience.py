@@ -14,9 +14,13 @@ from assay.agent.context import RunContext, mark
 from assay.agent.steps.check import judge_window
 from assay.answer import claims as stating
 from assay.answer import compose
-from assay.answer.checking.model_rulings import JudgeRequest, batches
-from assay.answer.evidence_text import Sources
-from assay.core.account import (
+from assay.answer.checking.judge import JudgeRequest, batches
+from assay.answer.claims import Sources
+from assay.core.events import Event, Translated
+from assay.core.events.synthesis import BY_RULES, Maker, combine_makers, stand_in
+from assay.core.printable import clean_text
+from assay.core.run import Run
+from assay.core.synthesis import (
     EXECUTIVE,
     EXPERT,
     PLAIN,
@@ -25,12 +29,8 @@ from assay.core.account import (
     TranslatedSentence,
     Translation,
 )
-from assay.core.events import Event, Translated
-from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
-from assay.core.run import Run
 from assay.core.types import Claim, Conflict, Evidence, Passage, Quote, Verdict
 from assay.language import facts
-from assay.language.clean import clean_text
 from assay.language.dates import dates
 from assay.language.injection import is_suspicious
 from assay.language.quantities import numbers
@@ -39,7 +39,7 @@ from assay.language.terms import fold_case, stem_word
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
-from assay.prompts.fence import fence
+from assay.prompts import fence
 from assay.synthesis import state
 from assay.synthesis.material import document_names
 

@@ -13,10 +13,10 @@ from itertools import combinations
 import numpy as np
 
 from assay.agent.context import RunContext
-from assay.answer.conflicts.dispute import ALIKE, Dispute, Statement, between
-from assay.core.account import Insight, Question, QuestionKind, Relation, RelationSide, RelationType
+from assay.answer.conflict import ALIKE, Dispute, Statement, between
 from assay.core.events import Event, Gathered, InsightsDrawn, Merged, Paired, Related
 from assay.core.run import Run
+from assay.core.synthesis import Insight, Question, QuestionKind, Relation, RelationSide, RelationType
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names

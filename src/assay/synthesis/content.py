@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from assay.answer.render import MARKDOWN, Citation, claim_text, one_line, quotes_of, remarks
-from assay.core.account import (
+from assay.core.printable import clean_text
+from assay.core.synthesis import (
     EXPERT,
-    Account,
     Approach,
     Coverage,
     Insight,
@@ -29,11 +29,11 @@ from assay.core.account import (
     Relation,
     RelationSide,
     RelationType,
+    Synthesis,
     TranslatedSentence,
     Translation,
 )
 from assay.core.types import Block, Claim, Document, Evidence, Quote, Shape
-from assay.language.clean import clean_text
 
 MANY = 12  # above this many documents, the comparison is too wide for paper
 QUESTION_KINDS = {
@@ -113,15 +113,15 @@ class CoverageTable:
         )
 
 
-def title(account: Account) -> str:
+def title(account: Synthesis) -> str:
     return printable(account.brief.focus) or printable(account.question) or "Synthesis"
 
 
-def made_by(account: Account) -> str:
+def made_by(account: Synthesis) -> str:
     return f"written with {', '.join(map(printable, account.models))}" if account.models else NO_MODEL
 
 
-def subtitle(account: Account) -> str:
+def subtitle(account: Synthesis) -> str:
     """`A synthesis of 10 documents, made on 2026-01-01; written with a-model.`"""
     what = "A summary" if account.brief.pipeline is Pipeline.summary else "A synthesis"
     on = f", made on {printable(account.made_on)}" if account.made_on else ""
@@ -132,7 +132,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def texts(account: Account) -> tuple[tuple[str, Translation | None], ...]:
+def texts(account: Synthesis) -> tuple[tuple[str, Translation | None], ...]:
     """The audiences in requested order. The expert text has no translation and is always included."""
     made = {each.audience: each for each in account.translations}
     wanted = [each for each in account.brief.audiences if each == EXPERT or each in made]
@@ -147,12 +147,12 @@ def narrative_remarks(notes: Footnotes) -> list[str]:
     return remarks(replace(account.narrative, conflicts=()) if deep else account.narrative, notes.cited)
 
 
-def contradictions(account: Account) -> list[tuple[int, Relation]]:
+def contradictions(account: Synthesis) -> list[tuple[int, Relation]]:
     """Contradictions with their positions among all relations, so that a relation has the same number everywhere."""
     return [(n, each) for n, each in enumerate(account.relations, 1) if each.type is RelationType.contradiction]
 
 
-def other_relations(account: Account) -> dict[RelationType, list[tuple[int, Relation]]]:
+def other_relations(account: Synthesis) -> dict[RelationType, list[tuple[int, Relation]]]:
     """All other relations by type, in legend order."""
     numbered = list(enumerate(account.relations, 1))
     kinds = {tie: [(n, each) for n, each in numbered if each.type is tie] for tie in TIES}
@@ -177,7 +177,7 @@ def comparison(notes: Footnotes) -> ComparisonTable:
     return ComparisonTable(tuple(shown_rows), documents, len(rows) - len(shown_rows))
 
 
-def coverage(account: Account) -> CoverageTable:
+def coverage(account: Synthesis) -> CoverageTable:
     names = ["questions", "evidence", "insights", "claims", "relations"]
     if account.brief.pipeline is Pipeline.summary:
         names = ["questions", "evidence", "claims"]
@@ -185,13 +185,13 @@ def coverage(account: Account) -> CoverageTable:
     return CoverageTable(["Document", *(name.capitalize() for name in names), "Why little or nothing"], rows)
 
 
-def type_counts(account: Account) -> dict[str, int]:
+def type_counts(account: Synthesis) -> dict[str, int]:
     """The number of relations of each type: from the diagnostics, otherwise counted."""
     counted = account.diagnostics.types or Counter(str(each.type) for each in account.relations)
     return {str(tie): counted.get(str(tie), 0) for tie in TIES}
 
 
-def method(account: Account) -> list[tuple[str, str]]:
+def method(account: Synthesis) -> list[tuple[str, str]]:
     """How the account was made and what it cost, as terms and descriptions."""
     brief, usage = account.brief, account.usage
     by = Counter(printable(each.by) or "rules" for each in account.relations)
@@ -245,7 +245,7 @@ def has_kept(text: Translation) -> bool:
     return any(sentence.kept for paragraph in text.paragraphs for sentence in paragraph.sentences)
 
 
-def omitted_claims(account: Account, text: Translation) -> list[Claim]:
+def omitted_claims(account: Synthesis, text: Translation) -> list[Claim]:
     claims = account.narrative.claims
     return [claims[place] for place in text.left_out if 0 <= place < len(claims)]
 
@@ -270,7 +270,7 @@ FindDocument = Callable[[str], Document | None]
 class Footnotes:
     """An account with its citations resolved: every number refers to words of a document."""
 
-    account: Account
+    account: Synthesis
     labels: Mapping[str, str]
     portraits: Mapping[str, Portrait]
     evidence: Mapping[str, Evidence]
@@ -343,7 +343,7 @@ def in_order(citations: Iterable[Citation]) -> list[Citation]:
     return sorted({each.number: each for each in citations}.values(), key=lambda each: each.number)
 
 
-def footnotes(account: Account, document: FindDocument = lambda _: None) -> Footnotes:
+def footnotes(account: Synthesis, document: FindDocument = lambda _: None) -> Footnotes:
     portraits = {each.doc_id: each for each in account.documents}
     evidence = {each.key: each for each in account.evidence}
     return Footnotes(
@@ -374,7 +374,7 @@ def printable(words: str) -> str:
 
 
 def _numbered(
-    account: Account, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
+    account: Synthesis, evidence: Mapping[str, Evidence], portraits: Mapping[str, Portrait]
 ) -> dict[tuple[str, Quote], Citation]:
     """Number the citations: first the narrative, then the spine, relations and insights, at last unused evidence."""
     found: dict[tuple[str, Quote], Citation] = {}
@@ -403,7 +403,7 @@ def _numbered(
     return found
 
 
-def _in_order(account: Account, evidence: Mapping[str, Evidence]):
+def _in_order(account: Synthesis, evidence: Mapping[str, Evidence]):
     claims = (*account.narrative.claims, *account.narrative.near, *(beat.claim for beat in account.spine))
     for claim in claims:
         yield from quotes_of(claim, evidence)

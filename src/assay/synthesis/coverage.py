@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 
 from assay.agent.context import RunContext
-from assay.core.account import Coverage
 from assay.core.events import Covered, Event
 from assay.core.run import Run
+from assay.core.synthesis import Coverage
 from assay.core.types import Verdict
 from assay.language.injection import is_suspicious
 from assay.synthesis import state

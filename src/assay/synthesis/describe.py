@@ -11,12 +11,12 @@ from typing import Protocol
 
 from assay.agent.context import RunContext
 from assay.answer.claims import STATES
-from assay.core.account import Portrait
 from assay.core.events import Described, Event
+from assay.core.printable import clean_text
 from assay.core.run import Run
+from assay.core.synthesis import Portrait
 from assay.core.types import Document
 from assay.ingest.metadata.file_fields import is_name, is_organisation
-from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.quotation import locate_quote, stands
 from assay.language.sentences import is_table_row

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from assay.agent.forecast import Speed
-from assay.answer.checking.model_rulings import TOGETHER
-from assay.core.account import EXPERT, Approach, Brief, Pipeline
+from assay.answer.checking.judge import TOGETHER
+from assay.core.synthesis import EXPERT, Approach, Brief, Pipeline
 from assay.store.runs.forecasts import WorkEstimate
 from assay.synthesis import audience
 from assay.synthesis.plan import RELATIONS

@@ -21,8 +21,7 @@ from assay.language.sentences import (
     split_sentences,
     split_statements,
 )
-from assay.language.terms import fold_case
-from assay.language.words import stop_words
+from assay.language.terms import fold_case, stop_words
 
 if TYPE_CHECKING:
     import numpy as np

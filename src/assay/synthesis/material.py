@@ -9,9 +9,9 @@ from functools import cache
 
 from assay.agent.context import RunContext
 from assay.answer.checking.judge import unchanged_evidence
-from assay.answer.evidence_text import Sources
-from assay.core.account import Insight, Relation, RelationType
+from assay.answer.claims import Sources
 from assay.core.run import Run
+from assay.core.synthesis import Insight, Relation, RelationType
 from assay.core.types import Evidence
 from assay.language.injection import is_suspicious
 from assay.models.cost import fit_to_tokens

@@ -12,17 +12,17 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
 from assay.answer import claims
-from assay.answer.evidence_text import quotations
-from assay.core.account import Pipeline, Relation, RelationType, Theme
+from assay.answer.claims import quotations
 from assay.core.events import Drafted, Event
-from assay.core.events.maker import Maker, combine_makers, stand_in
+from assay.core.events.synthesis import Maker, combine_makers, stand_in
 from assay.core.run import Run
+from assay.core.synthesis import Pipeline, Relation, RelationType, Theme
 from assay.core.types import Block, Claim, Conflict, Quote, Shape
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
-from assay.prompts.fence import fence
+from assay.prompts import fence
 from assay.synthesis import polish, state
 from assay.synthesis.material import Material, gather_material
 

@@ -12,10 +12,10 @@ from enum import Enum, auto
 
 from assay.agent import loop
 from assay.agent.context import RunContext
-from assay.agent.steps.edit import edit
-from assay.core.account import EXPERT, Pipeline
+from assay.agent.steps.check import edit
 from assay.core.events import Event
 from assay.core.run import Run
+from assay.core.synthesis import EXPERT, Pipeline
 from assay.synthesis import audience, compare, coverage, describe, narrate, plan, read, search, settle, state
 
 PASSES = 2  # the second pass reads again what the first covered thinly

@@ -11,20 +11,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.context import RunContext, mark
 from assay.agent.steps.check import judge_window
-from assay.answer.checking.model_rulings import JudgeRequest, batches
-from assay.core.account import Insight, Question, QuestionKind, Relation, RelationSide, RelationType, Theme
+from assay.answer.checking.judge import JudgeRequest, batches
 from assay.core.events import Event, InsightsDrawn, Merged, Paired, Related, SpineWritten
-from assay.core.events.maker import Maker, combine_makers, stand_in
+from assay.core.events.synthesis import Maker, combine_makers, stand_in
+from assay.core.printable import clean_text
 from assay.core.run import Run
+from assay.core.synthesis import Insight, Question, QuestionKind, Relation, RelationSide, RelationType, Theme
 from assay.core.types import Claim, Verdict
 from assay.language import facts
-from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
-from assay.prompts.fence import fence
+from assay.prompts import fence
 from assay.synthesis import state
 from assay.synthesis.material import Material, gather_material
 from assay.synthesis.read import question_key, stands_alone

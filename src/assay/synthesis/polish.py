@@ -11,16 +11,16 @@ from pydantic import BaseModel, ConfigDict
 
 from assay.agent.context import RunContext, mark
 from assay.answer import claims
-from assay.core.account import Insight
-from assay.core.events.maker import BY_RULES, Maker, stand_in
+from assay.core.events.synthesis import BY_RULES, Maker, stand_in
 from assay.core.run import Run
+from assay.core.synthesis import Insight
 from assay.core.types import Block, Claim
 from assay.language import facts
 from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
-from assay.prompts.fence import fence
+from assay.prompts import fence
 from assay.synthesis import state
 from assay.synthesis.material import Material
 

@@ -18,12 +18,12 @@ from assay.agent.context import RunContext, mark
 from assay.answer.checking import repetition
 from assay.answer.checking.judge import JUDGE, Documents
 from assay.answer.weigh import SAYS, quote, whole
-from assay.core.account import Insight, Pipeline, Question, QuestionKind
 from assay.core.events import Described, Event, Found, Gathered, InsightsDrawn, Merged, PassagesChosen
-from assay.core.events.maker import BY_RULES, Maker, combine_makers, stand_in
+from assay.core.events.synthesis import BY_RULES, Maker, combine_makers, stand_in
+from assay.core.printable import clean_text
 from assay.core.run import Run
+from assay.core.synthesis import Insight, Pipeline, Question, QuestionKind
 from assay.core.types import Claim, Evidence, Passage, Verdict
-from assay.language.clean import clean_text
 from assay.language.injection import is_suspicious
 from assay.language.names import find_names
 from assay.language.quotation import locate_quote
@@ -33,7 +33,7 @@ from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
-from assay.prompts.fence import context_label, fence
+from assay.prompts import context_label, fence
 from assay.synthesis import key_sentences, state
 from assay.synthesis.describe import fill_identity
 

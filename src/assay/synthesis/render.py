@@ -18,7 +18,7 @@ from typing import Any
 from markupsafe import Markup
 
 from assay.answer.render import OPINION, OUTCOME_TEXT, claim_text
-from assay.core.account import EXECUTIVE, EXPERT, PLAIN, Account, Pipeline, Relation, RelationType
+from assay.core.synthesis import EXECUTIVE, EXPERT, PLAIN, Pipeline, Relation, RelationType, Synthesis
 from assay.synthesis import content
 from assay.synthesis.circle import Circle, MapLabel, Point, place_on_circle, width
 from assay.synthesis.content import (
@@ -43,7 +43,7 @@ MAP_LEAD = (
 )
 
 
-def html(account: Account, document: FindDocument = lambda _: None) -> str:
+def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The page. It is complete without its script. With the documents, a quotation has its own page and section."""
     values = _values(account, document)
     deep = account.brief.pipeline is Pipeline.synthesis
@@ -58,7 +58,7 @@ def html(account: Account, document: FindDocument = lambda _: None) -> str:
     )
 
 
-def markdown(account: Account, document: FindDocument = lambda _: None) -> str:
+def markdown(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The whole account in one Markdown file; quotations are footnotes."""
     text = markdown_environment().get_template("account.md").render(_values(account, document))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
@@ -73,7 +73,7 @@ def policy() -> str:
     )
 
 
-def _values(account: Account, document: FindDocument) -> dict[str, Any]:
+def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
     """The values that both templates use."""
     notes = footnotes(account, cache(document))
     values = {
@@ -167,7 +167,7 @@ class LegendEntry:
     size: float = KEY
 
 
-def svg(account: Account) -> Markup:
+def svg(account: Synthesis) -> Markup:
     """The map of an account as one SVG, with an edge for every relation and a node for every document."""
     notes = footnotes(account)
     circle = place_on_circle(map_labels(account, notes))
@@ -193,7 +193,7 @@ def svg(account: Account) -> Markup:
     return Markup(picture)
 
 
-def map_labels(account: Account, notes: Footnotes) -> tuple[MapLabel, ...]:
+def map_labels(account: Synthesis, notes: Footnotes) -> tuple[MapLabel, ...]:
     """Documents by theme, each theme preceded by its name, by label within a theme. Every document occurs once, with
     or without a theme."""
     named: list[MapLabel] = []
@@ -211,7 +211,7 @@ def _named(doc: str, notes: Footnotes) -> MapLabel:
     return MapLabel(doc, notes.label(doc), notes.title(doc))
 
 
-def _arcs(account: Account, circle: Circle) -> list[str]:
+def _arcs(account: Synthesis, circle: Circle) -> list[str]:
     """An arc path for each theme, from its first document to its last."""
     arcs: list[str] = []
     heads = [place for place, spot in enumerate(circle.spots) if not spot.named.doc_id]
@@ -228,7 +228,7 @@ def _arcs(account: Account, circle: Circle) -> list[str]:
     return arcs
 
 
-def _edges(account: Account, circle: Circle) -> list[MapEdge]:
+def _edges(account: Synthesis, circle: Circle) -> list[MapEdge]:
     """Curves between documents, spread out if there are several; contradictions are drawn on top."""
     nodes = {spot.named.doc_id: spot.node for spot in circle.spots if spot.named.doc_id}
     order = list(nodes)
@@ -259,7 +259,7 @@ def _curve(start: Point, end: Point, place: int, several: int) -> str:
     return f"M{ax:.1f} {ay:.1f}Q{cx:.1f} {cy:.1f} {bx:.1f} {by:.1f}"
 
 
-def _legend(account: Account, left: float, top: float, room: float) -> tuple[list[LegendEntry], float]:
+def _legend(account: Synthesis, left: float, top: float, room: float) -> tuple[list[LegendEntry], float]:
     """The legend: the meaning and number of each kind of line, set in rows; and its height."""
     counted = Counter(each.type for each in account.relations)
     related = {doc for each in account.relations for doc in _pair(each)}

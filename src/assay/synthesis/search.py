@@ -7,10 +7,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 
 from assay.agent import loop
-from assay.agent.context import RunContext
-from assay.agent.hops.scoring import HOP_SETTINGS
-from assay.agent.limits import ROUNDS
-from assay.core.account import Approach, Brief, Question
+from assay.agent.context import ROUNDS, RunContext
+from assay.agent.hop_ranking import HOP_SETTINGS
 from assay.core.errors import ModelError
 from assay.core.events import (
     Eagerness,
@@ -25,6 +23,7 @@ from assay.core.events import (
     Stopped,
 )
 from assay.core.run import Run
+from assay.core.synthesis import Approach, Brief, Question
 from assay.core.types import Hit
 from assay.index.filters import In
 from assay.index.fusion import capped

@@ -9,13 +9,13 @@ from functools import cache
 
 from assay.agent.context import RunContext
 from assay.agent.steps import check as check_step
-from assay.agent.steps import deliver as deliver_step
-from assay.agent.steps import revise as revise_step
+from assay.agent.steps import check as deliver_step
+from assay.agent.steps import check as revise_step
 from assay.answer import compose
 from assay.answer.checking.judge import unchanged_evidence
-from assay.core.account import RelationType
 from assay.core.events import RULES, Event, Failed, Revised
 from assay.core.run import Run
+from assay.core.synthesis import RelationType
 from assay.core.types import Claim, Outcome
 from assay.synthesis import state
 from assay.synthesis.material import document_names, labelled_sources

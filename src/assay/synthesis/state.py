@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from assay.core.account import Brief, Insight, Portrait, Question, Relation, Translation
 from assay.core.codec import digest
 from assay.core.events import (
     Covered,
@@ -25,6 +24,7 @@ from assay.core.events import (
     Translated,
 )
 from assay.core.run import Run
+from assay.core.synthesis import Brief, Insight, Portrait, Question, Relation, Translation
 from assay.core.types import Evidence, Passage
 from assay.models.ask import UNKNOWN_WINDOW
 from assay.models.llm import Role

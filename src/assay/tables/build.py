@@ -1,4 +1,5 @@
-"""Cells with their places → a `Table`: columns from cells that are merged or split, merged header rows, groups of rows, units.
+"""Cells with their places → a `Table`: columns from cells that are merged or split, merged header rows, groups of rows,
+units.
 
 Used by every format, PDF included. Pure.
 """
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from assay.core.tables import RowSpan, pack_rows
 from assay.core.types import Table
-from assay.language.units import find_units, is_unit, only_declares
+from assay.language.quantities import find_units, is_unit, only_declares
 
 SLIGHT = 0.5  # a difference of indent that only ranks groups: bold ones above others
 LONGEST_NAME = 300  # characters of a caption or of a column name

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from assay.core.identity import title_by_identity
+from assay.core.printable import clean_text
 from assay.core.tables import table_rows
 from assay.core.types import Block, Claim, Derivation, Derived, Document, Evidence, Quote, TableRow, file_name
-from assay.language.clean import clean_text
+from assay.language.quantities import is_unit, names_unit
 from assay.language.quotation import lies_in
-from assay.language.units import is_unit, names_unit
 from assay.tables.lookup import ROWS, TableAnswer, as_number
 from assay.tables.question import Operation
 

@@ -1,9 +1,10 @@
-"""What is said of a table around its rows: the context of a passage (caption, units, period, header), row labels, and kinds of
-table that are learned from them: which table of a document is the principal one with the rows that a question asks for.
+"""What is said of a table around its rows: the context of a passage (caption, units, period, header), row labels, and
+kinds of table that are learned from them: which table of a document is the principal one with the rows that a
+question asks for.
 
-Tables whose row labels recur across documents are of one kind. The more documents have the labels of a table, the more it is
-the one that every document of its kind has (a balance sheet, a bill of quantities), and not an extract of it. Pure.
-docs/decisions/0022-finding-the-page.md has what it is worth.
+Tables whose row labels recur across documents are of one kind. The more documents have the labels of a table, the more
+it is the one that every document of its kind has (a balance sheet, a bill of quantities), and not an extract of it.
+Pure. docs/decisions/0022-finding-the-page.md has what it is worth.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.core.tables import BETWEEN, LINES, header_end, table_rows, tables_within
-from assay.core.types import Document, Table
+from assay.core.tables import LINES, header_end, table_rows, tables_within
+from assay.core.types import BETWEEN, Document, Table
 from assay.language.glossary import AskedRow, Glossary, Terms, asked_rows, name_grams
+from assay.language.quantities import BARE_MONEY
 from assay.language.terms import content_terms
-from assay.language.units import BARE_MONEY
 
 MOST_TABLES = 3  # of a document that a question is sent to
 PART = 0.6  # the worth of a label that has more words than were asked for

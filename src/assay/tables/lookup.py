@@ -1,7 +1,8 @@
-"""Finds what a table says in answer to a question: a cell by row and column, rows by condition, counts, extremes and sums.
+"""Finds what a table says in answer to a question: a cell by row and column, rows by condition, counts, extremes and
+sums.
 
-A reading binds every content word of the question to the table, a column, a row or the operation. A table answers only if
-all readings, of all tables, give the same values. Pure.
+A reading binds every content word of the question to the table, a column, a row or the operation. A table answers only
+if all readings, of all tables, give the same values. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A document as it is read: text and tables in turn, and some rows of a table with the cells that a quotation covers. Pure.
+"""A document as it is read: text and tables in turn, and some rows of a table with the cells that a quotation covers.
+Pure.
 
 A spreadsheet may have a million cells: a part has as many as a page can show.
 """
@@ -10,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.core.tables import BETWEEN, row_spans, table_rows, tables_within
-from assay.core.types import Document, Table, TableCell, TableRow
+from assay.core.tables import row_spans, table_rows, tables_within
+from assay.core.types import BETWEEN, Document, Table, TableCell, TableRow
 
 MOST_ROWS = 100
 MOST_COLUMNS = 100

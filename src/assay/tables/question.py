@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 
-from assay.language.terms import content_terms, fold_case, stem_word
-from assay.language.words import data_lines, stop_words
+from assay.language.terms import content_terms, data_lines, fold_case, stem_word, stop_words
 
 TOKEN = re.compile(r"[^\W_]+(?:[-.:/’'][^\W_]+)*")
 POSSESSIVE = re.compile(r"['’]s$")

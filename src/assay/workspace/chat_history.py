@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.agent.turns import DIRECT, LATEST, summary_of
+from assay.agent.prompt_window import DIRECT, LATEST, summary_of
 from assay.core.run import Run
 from assay.core.types import Answer, Exchange, Outcome, Usage
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from assay.core.account import EXPERT, Approach, Pipeline
 from assay.core.events import Checkpoint, Eagerness, Event, Mode, Route, SearchFilters, Stakes
 from assay.core.run import Run
+from assay.core.synthesis import EXPERT, Approach, Pipeline
 from assay.core.types import Exchange
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Checks every claim of the draft against its citations, through the run's judge, and the claims as an answer."""
+"""Checks every claim of the draft against its citations, through the run's judge, and the claims as an answer. What
+failed is rewritten, hedged or dropped; then the answer is delivered, or waits for a reviewer, whose words replace
+the draft's."""
 
 from __future__ import annotations
 
@@ -9,24 +11,30 @@ from functools import cache
 from assay.agent.context import RunContext, mark
 from assay.agent.prompt_window import evidence_documents
 from assay.answer import compose
-from assay.answer.checking.judge import unchanged_evidence
-from assay.answer.checking.model_rulings import Judgement, JudgeRequest, agree, batches
+from assay.answer import revise as revising
+from assay.answer.checking.judge import Judgement, JudgeRequest, agree, batches, unchanged_evidence
 from assay.core.events import (
     RULES,
+    Answered,
+    AwaitingReview,
     Checked,
     Critiqued,
+    Decision,
     Event,
     Failed,
     Mode,
     ModelReplied,
     Resumed,
+    Revised,
     RevisionCause,
     Route,
     Stakes,
+    Task,
 )
-from assay.core.run import Run
-from assay.core.types import Claim, Verdict
+from assay.core.run import Run, seal_of
+from assay.core.types import Answer, Claim, Verdict
 from assay.models.llm import Role
+from assay.models.meter import NoReply
 
 ANSWERS = 0.3  # probability from which on claims answer the question
 Placed = Sequence[tuple[int, Claim]]
@@ -218,3 +226,89 @@ def _reversed(request: JudgeRequest) -> JudgeRequest:
         today=request.today,
         glossary=request.glossary,
     )
+
+
+async def deliver(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Yield the answer, or `Failed` if anything in it fails the final check."""
+    guard = compose.delivery_guard(run, context.document, context.judge)
+    answer = compose.guarded_answer(run, guard, context.titles(run), context.unreadable())
+    if wrong := compose.guarded_faults(answer, run, guard):
+        yield Failed("Unverified", f"Nothing is delivered, since not everything in it holds: {'; '.join(wrong)}.")
+        return
+    yield release(run, context, answer)
+
+
+def release(run: Run, context: RunContext, answer: Answer) -> Answered | AwaitingReview:
+    """The answer, or a review request if the answer needs one and exactly this version is not approved."""
+    reasons = context.oversees(run, answer)
+    if not reasons and not run.gated and run.asked.stakes is Stakes.normal:
+        return Answered(answer)
+    decided, waited = run.decided, sum(isinstance(event, AwaitingReview) for event in run.events)
+    seal = seal_of(run, answer, max(waited - 1, 0))  # of the answer last queued for review
+    if decided and decided.decision is Decision.approve and decided.seal == seal and context.cleared(seal):
+        return Answered(answer, seal)
+    return AwaitingReview(
+        answer, seal_of(run, answer, waited), reasons or ("it was looked at by a reviewer before",), context.four_eyes
+    )
+
+
+async def edit(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Replace the draft's text with a reviewer's; it is checked like any other."""
+    reviewed = run.reviews[-1]
+    for each in run.edits_due:
+        claim = run.claims_by_place.get(each.place)
+        if claim is not None and each.text.strip():
+            edited = Claim(each.text.strip(), claim.cites, edited=reviewed.by)
+            yield Revised(each.place, edited, "edited in review", f"review: {reviewed.by}", RevisionCause.review)
+        else:
+            yield Revised(each.place, None, "dropped in review", f"review: {reviewed.by}", RevisionCause.review)
+
+
+REVISED = 24  # claims that a model is asked to put right; a draft with more failures is not worth it
+
+
+async def revise(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """Put failed claims right: by their writer, or without one as quotations. Each is then checked one last
+    time."""
+    sources = context.sources(run)
+    if run.rephrased and run.rephrased.task is Task.check:
+        for place, claim in run.unsupported:
+            yield Revised(place, None, claim.why)  # it was asked whether it holds
+        return
+    asks = run.asked.has_model and not context.small(Role.write)
+    due = dict(run.unsupported)
+    failing = _before_revision(run).unsupported
+    revisable = [(place, claim) for place, claim in failing if asks and claim.quote is None][:REVISED]
+    for place, claim in due.items():
+        if (place, claim) not in revisable:
+            yield revising.quote_instead(place, claim, run)
+    if not revisable:
+        return
+    failed = [claim for _, claim in revisable]
+    evidence = revising.relevant_evidence(failed, run.evidence)
+    reply = await context.ask(
+        Role.write,
+        "revise",
+        revising.Revisions,
+        lambda room: revising.build_prompt(run.question, failed, evidence, sources, mark(run), room),
+        schema=revising.schema(len(failed), [each.key for each in evidence]),
+        documents=evidence_documents(run),
+        max_tokens=200 + 200 * len(failed),
+    )
+    if isinstance(reply, NoReply):
+        revised = [revising.quote_instead(place, claim, run) for place, claim in revisable]
+    else:
+        revised = revising.read(reply[0], revisable, run.evidence, reply[1])
+    for each in revised:
+        if each.place in due:
+            yield each
+
+
+def _before_revision(run: Run) -> Run:
+    """The run as it was before the first of these claims was revised. After a resume, the request is the same."""
+    events = run.events
+    while isinstance(last := events[-1], ModelReplied | Failed | Resumed | Revised):
+        if isinstance(last, Revised) and last.cause is RevisionCause.recited:
+            break
+        events = events[:-1]
+    return Run(run.id, events)

@@ -1,5 +1,6 @@
 """Decides what to search for next. Ready steps of the plan are searched as planned; for what is then still missing a
-model chooses tools. A call that repeats an earlier one, even in slightly different words, is skipped."""
+model chooses tools, and for claims that failed their check support is sought once. A call that repeats an earlier
+one is skipped."""
 
 from __future__ import annotations
 
@@ -7,25 +8,41 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from assay.agent import hop_ranking as rules
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
-from assay.agent.hops import leads as rules
-from assay.agent.hops.scoring import Lead
-from assay.agent.past_searches import build_calls, past_searches
-from assay.agent.steps.read_evidence import FIRST, is_split, joined_parts, second_question, second_search
+from assay.agent.hop_ranking import Lead
+from assay.agent.steps.read_evidence import (
+    FIRST,
+    build_calls,
+    is_split,
+    joined_parts,
+    past_searches,
+    second_question,
+    second_search,
+)
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.collection import parse as parse_catalogue
-from assay.agent.toolbox.follow import follow
-from assay.agent.toolbox.read_rest import read_rest
-from assay.agent.toolbox.read_rows import read_rows
-from assay.agent.toolbox.recall import recall
-from assay.agent.toolbox.search_all import search_all
+from assay.agent.toolbox.reading import read_rest, read_rows
+from assay.agent.toolbox.search import follow, recall, search_all
+from assay.answer import revise as revising
+from assay.answer.checking.judge import unchanged_evidence
 from assay.core.errors import ToolError
-from assay.core.events import RULES, Call, Decided, Event, Found, Route, StopReason
+from assay.core.events import (
+    RULES,
+    Call,
+    Decided,
+    Event,
+    Found,
+    Revised,
+    RevisionCause,
+    Route,
+    StopReason,
+)
 from assay.core.events.describe import format_call
 from assay.core.run import Run
-from assay.core.types import Document, Scalar
+from assay.core.types import Claim, Document, Scalar
 from assay.language.terms import content_terms, fold_case
 from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
@@ -285,3 +302,29 @@ async def decide_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     why = "; ".join(lead.reason for lead in leads) if leads else following.why
     calls = build_calls(run, leads)
     yield Decided(calls, why, stop=following.stop)
+
+
+async def compact(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    event = prompt_window.compaction_due(run, context.limits.room)
+    assert event is not None
+    yield event
+
+
+RECITED = "cited anew, since other evidence says it"
+
+
+async def seek(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """For failed claims: first look for other evidence of this run that they repeat, then search once for what the judge
+    names."""
+    standing = unchanged_evidence(run.evidence, context.document)
+    open_: list[tuple[int, Claim]] = []
+    for place, claim in run.unsupported:
+        if right := revising.correct_citations(claim, standing):
+            yield Revised(place, right, f"{RECITED}: {claim.why}", cause=RevisionCause.recited)
+        else:
+            open_.append((place, claim))
+    judgement = run.judgement
+    if open_ and judgement is not None:
+        call = Call(f"c{len(run.calls) + 1}", "search", {"query": judgement.gap[:300], "k": WIDTH})
+        calls = () if already_called(run, call) else (call,)
+        yield Decided(calls, "support of a claim is searched for", seeks=tuple(place for place, _ in open_))

@@ -1,20 +1,21 @@
-"""Reads pieces of the evidence with the answer model: for the question, or for one of the two that it was split into."""
+"""The run's searches with their vectors, and pieces of the evidence as the answer model reads them: for the question,
+or for one of the two that it was split into."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from assay.agent import prompt_window
+from assay.agent import hop_ranking, prompt_window
 from assay.agent.context import RunContext
-from assay.agent.hops import scoring
-from assay.agent.past_searches import past_searches
-from assay.agent.toolbox.follow import follow
+from assay.agent.hop_ranking import Lead, PastSearch
+from assay.agent.toolbox.search import follow, recall
 from assay.answer import extracts, weigh
 from assay.answer.extracts import ReadPiece
-from assay.core.events import Call, StepAnswered
+from assay.core.events import Call, Decided, StepAnswered
 from assay.core.run import Run
-from assay.core.types import Evidence
+from assay.core.types import Evidence, Hit
+from assay.index.retrieve import fetch, query_vectors
 from assay.language.identify import identify_language
 from assay.language.terms import content_terms, fold_case
 
@@ -38,7 +39,7 @@ async def read_evidence(run: Run, context: RunContext, question: str, first: Seq
     weighed: Sequence[Evidence] = run.evidence
     if run.asked.has_model:
         done = await past_searches(run, context)
-        ranked = scoring.rank_passages(run.query, done, context.hops) if done else []
+        ranked = hop_ranking.rank_passages(run.query, done, context.hops) if done else []
         weighed = weigh.rescore(run.evidence, {each.hit.passage.id: each.score for each in ranked})
     places = {passage: place for place, passage in enumerate(first)}
     weighed = sorted(weighed, key=lambda each: places.get(each.passage.id, len(places)))
@@ -121,3 +122,76 @@ def second_search(run: Run) -> Call | None:
 def holding(name: str, pieces: Sequence[ReadPiece]) -> list[ReadPiece]:
     """The pieces that have a name, in their own words."""
     return [each for each in pieces if fold_case(name) in fold_case(each.piece.quote.text)]
+
+
+def build_calls(run: Run, leads: Sequence[Lead]) -> tuple[Call, ...]:
+    first = len(run.calls) + 1
+    return tuple(_call(f"c{number}", lead) for number, lead in enumerate(leads, first))
+
+
+def _call(number: str, lead: Lead) -> Call:
+    if lead.source:
+        return Call(number, follow.name, {"passage": lead.source, "name": lead.name, "query": lead.query, "k": lead.k})
+    return Call(number, "search", {"query": lead.query, "k": lead.k})
+
+
+def _lead(call: Call, by_name: bool) -> Lead:
+    """Convert a call to a `Lead`, the reverse of `_call`. Every search the rules made after the first follows a name."""
+    of = call.arguments
+    query, source = str(of["query"]), str(of.get("passage", ""))
+    name = str(of.get("name", "")) if source else query if by_name else ""
+    return Lead(query, "", int(str(of.get("k", 8))), name, source)
+
+
+def _name_calls(run: Run) -> frozenset[str]:
+    """The calls the rules made to follow names: all but their first."""
+    first = next(
+        (call.id for event in run.events if isinstance(event, Decided) and event.is_round for call in event.calls), ""
+    )
+    return frozenset(
+        call.id
+        for event in run.events
+        if isinstance(event, Decided) and not event.recalls and (event.hops or not run.asked.has_model)
+        for call in event.calls
+        if call.id != first
+    )
+
+
+async def past_searches(run: Run, context: RunContext, *, include_recall: bool = True) -> list[PastSearch]:
+    """The run's searches, that for the question first, each with the vectors of its query and of its results.
+
+    `include_recall` includes passages recalled from earlier turns."""
+    done = [
+        (call, run.results[call.id])
+        for call in run.calls
+        if call.id in run.results and not run.results[call.id].error and "query" in call.arguments
+        if include_recall or call.tool != recall.name
+    ]
+    # Passages are scored by the search for the question, also where a planner's queries were made before it.
+    done.sort(key=lambda each: str(each[0].arguments["query"]) != run.query)
+    named = _name_calls(run)
+    hits = await fetch_hits(run, context)
+    vectors = await query_vectors(
+        context.tool_context.search_context, [str(call.arguments["query"]) for call, _ in done]
+    )
+    return [
+        PastSearch(
+            _lead(call, call.id in named),
+            vector,
+            tuple(
+                replace(hits[found.passage.id], scores={"fused": found.score}, rank=found.rank)
+                for found in result.found
+                if found.passage.id in hits
+            ),
+        )
+        for (call, result), vector in zip(done, vectors, strict=True)
+    ]
+
+
+async def fetch_hits(run: Run, context: RunContext) -> Mapping[str, Hit]:
+    """Every passage of the run with its vector: from memory, or fetched again after a restart."""
+    missing = {found.passage.id for found in run.found} - context.tool_context.seen.keys()
+    if missing:
+        for hit in await fetch(context.tool_context.search_context, sorted(missing), context.tool_context.scope()):
+            context.tool_context.seen[hit.passage.id] = hit
+    return context.tool_context.seen

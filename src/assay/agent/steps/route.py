@@ -1,23 +1,40 @@
-"""Routes a question: direct answer, single look-up, or research. A model decides, having seen what documents are near;
-only that no document is near lets it answer without them."""
+"""Decides how a question is answered: direct, by a look-up or by research. One search before it says which documents
+are near; a person may be asked at the checkpoints they chose."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext, mark
-from assay.agent.first_look import documents_near, is_near
-from assay.agent.turns import conversation, documents_of, render_history
-from assay.answer import greetings
-from assay.core.events import Checkpoint, Eagerness, Event, Route, Routed, Subject
+from assay.agent.prompt_window import conversation, documents_of, render_history
+from assay.agent.toolbox.documents import shown
+from assay.core.events import (
+    ANSWER_NOW,
+    EACH,
+    GO_ON,
+    MORE_SOURCES,
+    OTHER_WORDS,
+    Checkpoint,
+    Eagerness,
+    Event,
+    Paused,
+    Route,
+    Routed,
+    Subject,
+)
 from assay.core.run import Run
+from assay.core.types import Hit
+from assay.index.retrieve import query_vectors
+from assay.index.search_filter import filter_for
 from assay.language import dates
 from assay.language.injection import is_suspicious
-from assay.language.terms import content_terms
+from assay.language.terms import content_terms, fold_case
 from assay.models.cost import estimate_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
@@ -30,7 +47,7 @@ HINTS = {
 
 
 SHOWN = 600  # tokens of the conversation shown to a model
-LISTED, LISTED_SMALL = 8, 4  # documents near the question that a model is shown
+SHOWN, SHOWN_SMALL = 8, 4  # documents near the question that a model is shown
 
 
 class Routing(BaseModel):
@@ -50,7 +67,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if run.subject is Subject.answer:
         yield Routed(Route.rework, "it works on the last answer")
         return
-    if greetings.is_greeting(run.question):
+    if is_greeting(run.question):
         yield Routed(Route.direct, "a greeting asks for nothing")
         return
     if run.subject is Subject.talk:
@@ -64,7 +81,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Routed(asked.route, "as the person asked")
         return
     small = context.small(Role.route)
-    near = await documents_near(run, context, LISTED_SMALL if small else LISTED)
+    near = await documents_near(run, context, SHOWN_SMALL if small else SHOWN)
     reply = await context.ask(
         Role.route,
         "route",
@@ -133,3 +150,109 @@ def reading_due(run: Run) -> bool:
         return False
     wanted = Checkpoint.reading in asked.checkpoints or asked.eagerness is Eagerness.sparing
     return wanted and routed is not None and bool(routed.readings) and Checkpoint.reading not in run.pauses
+
+
+PAUSES: Mapping[Checkpoint, tuple[str, tuple[str, ...]]] = {
+    Checkpoint.searches: ("Three searches were made. Go on, or answer from what there is?", (GO_ON, ANSWER_NOW)),
+    Checkpoint.nothing: (
+        "Nothing relevant was found. Try other words, or have the gap said?",
+        (OTHER_WORDS, ANSWER_NOW),
+    ),
+    Checkpoint.sources: ("These are the sources. Answer from them, or look for more?", (ANSWER_NOW, MORE_SOURCES)),
+}
+
+
+def pause_due(run: Run) -> Checkpoint | None:
+    """The checkpoint to pause at now, if any. Each checkpoint pauses a run at most once."""
+    wanted = frozenset(run.asked.checkpoints) - run.pauses
+    if run.asked.may_be_reviewed:
+        wanted -= {Checkpoint.sources}  # they are the reviewer's to see first
+    if run.plan is None:
+        return Checkpoint.reading if reading_due(run) else None
+    if run.stopped is None:
+        if Checkpoint.searches in wanted and len(run.results) >= 3 and not run.round_unjudged:
+            return Checkpoint.searches
+    elif run.draft is None:
+        if Checkpoint.nothing in wanted and not run.evidence:
+            return Checkpoint.nothing
+        if Checkpoint.sources in wanted and run.evidence:
+            return Checkpoint.sources
+    elif Checkpoint.nothing in wanted and not run.asked.has_model and not run.draft.blocks:
+        return Checkpoint.nothing  # rules find something near to any question: whether it answers is known only now
+    return None
+
+
+async def pause(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    at = pause_due(run)
+    assert at is not None
+    if at is Checkpoint.reading:
+        yield Paused(at, "The question can be read in several ways. Which is meant?", (*run.readings, EACH))
+    else:
+        yield Paused(at, *PAUSES[at])
+
+
+GREETING = frozenset("hi hello hey greetings morning afternoon evening hallo".split())
+THANKS = frozenset("thanks thank thx cheers bye goodbye".split())
+BESIDE = frozenset(
+    "good there you very much so many a lot for your help that all everyone again day and to the".split()
+)
+GREETING_WORDS = 8  # words
+
+
+def is_greeting(question: str) -> bool:
+    """Whether a question only greets or thanks."""
+    words = re.findall(r"[^\W_]+", fold_case(question))
+    return (
+        0 < len(words) <= GREETING_WORDS
+        and bool(set(words) & (GREETING | THANKS))
+        and set(words) <= GREETING | THANKS | BESIDE
+    )
+
+
+def reply_to_greeting(question: str) -> str:
+    words = set(re.findall(r"[^\W_]+", fold_case(question)))
+    return "You are welcome." if words & THANKS else "Hello. Ask a question about your documents."
+
+
+FOUND = 50  # passages, as many as the first search of a run asks for
+LISTED = 15  # documents that a model is shown, at most
+LONGEST = 200  # characters of the identity of one
+READ = 8  # passages that the answer model reads
+# From these on the documents are near a question: cosine, cosine without a reading, probability of an answer. See decision 26.
+SIMILAR, SAME_THING, NEAR = 0.2, 0.4, 0.1
+
+
+async def look(run: Run, context: RunContext, query: str) -> list[Hit]:
+    """The passages nearest to a query that this person may read, within the limits of the search."""
+    tools = replace(context.tool_context, where=filter_for(run.where, context.tool_context.traits))
+    return await tools.retrieve(query, FOUND)
+
+
+async def documents_near(run: Run, context: RunContext, most: int = LISTED) -> dict[str, str]:
+    """The documents nearest to the question, best first: id → title, organisation, kind, period and date. More would tell
+    a model about documents that this run does not need."""
+    found = list(dict.fromkeys(hit.passage.doc_id for hit in await look(run, context, run.query)))[:most]
+    titles, dates = context.tool_context.titles(found), context.tool_context.dates(found)
+    return {each: f"{shown(titles[each], LONGEST)}, {dates.get(each) or 'no date'}" for each in found if each in titles}
+
+
+async def is_near(run: Run, context: RunContext, question: str) -> bool:
+    """Whether the documents may answer a question: a passage is about the same thing, or it is similar and the answer model
+    does not rule out that one answers it. Without such a model, similar is enough."""
+    hits = await look(run, context, question)
+    (vector,) = await query_vectors(context.tool_context.search_context, [question])
+    similar = max((float(hit.vector @ vector) for hit in hits), default=-1.0)
+    if not SIMILAR <= similar < SAME_THING:
+        return similar >= SAME_THING
+    probability = await probability_of_answer(run, context, question)
+    return probability is None or probability >= NEAR
+
+
+async def probability_of_answer(run: Run, context: RunContext, question: str) -> float | None:
+    """How likely the passage that answers a question best is to answer it, by the answer model; None without one."""
+    reader = context.tool_context.search_context.answer_model
+    if reader is None:
+        return None
+    hits = (await look(run, context, question))[:READ]
+    readings = await reader.read(question, [f"{hit.title}: {hit.passage.text}" for hit in hits])
+    return max((each.answers for each in readings), default=0.0)

@@ -1,27 +1,17 @@
-"""The registry of built-in tools, by name. One file per tool; all are read-only."""
+"""The registry of tools, by name; all are read-only. Custom tools are loaded by import path and validated."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Mapping, Sequence
 
-from assay.agent.tool import Tool
+from assay.agent.tool import WAIT, Tool, guarded, parameters_of
 from assay.agent.toolbox.collection import catalogue
-from assay.agent.toolbox.compare_documents import compare_documents
-from assay.agent.toolbox.custom import admit_tool, load_tools
-from assay.agent.toolbox.extract_entities import extract_entities
-from assay.agent.toolbox.follow import follow
-from assay.agent.toolbox.get_document import get_document
-from assay.agent.toolbox.list_sources import list_sources
-from assay.agent.toolbox.read_on import read_on
-from assay.agent.toolbox.read_rest import read_rest
-from assay.agent.toolbox.read_rows import read_rows
-from assay.agent.toolbox.read_table import read_table
-from assay.agent.toolbox.recall import recall
-from assay.agent.toolbox.search import search, search_in
-from assay.agent.toolbox.search_all import search_all
-from assay.agent.toolbox.search_by_source import search_by_source
-from assay.agent.toolbox.summarise_results import summarise_results
+from assay.agent.toolbox.documents import get_document, list_sources
+from assay.agent.toolbox.notes import compare_documents, extract_entities, summarise_results
+from assay.agent.toolbox.reading import read_on, read_rest, read_rows, read_table
+from assay.agent.toolbox.search import follow, recall, search, search_all, search_by_source, search_in
 from assay.core.errors import UserError
 from assay.language.terms import fold_case
 
@@ -78,3 +68,43 @@ def _per_base(bases: Mapping[str, str]) -> dict[str, Tool]:
             name, number = f"search_{plain}_{number}", number + 1
         tools[name] = search_in(name, base, description)
     return tools
+
+
+TOOL_PLACE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+
+def load_tools(places: str) -> tuple[Tool, ...]:
+    """Load the tools named in a setting: `package.module:name`, comma-separated."""
+    return tuple(_loaded(place.strip()) for place in places.split(",") if place.strip())
+
+
+def _loaded(place: str) -> Tool:
+    match = TOOL_PLACE.fullmatch(place)
+    if match is None:
+        raise UserError(f"{place!r} does not name a tool. Write package.module:name.")
+    try:
+        module = importlib.import_module(match["module"])
+    except Exception as error:  # a third-party module may raise anything
+        raise UserError(f"The tool {place!r} cannot be loaded: {type(error).__name__}: {error}.") from error
+    found = getattr(module, match["name"], None)
+    if not isinstance(found, Tool):
+        raise UserError(f"{place!r} is not a tool. Put @tool from assay.agent.tool above the function.")
+    return found
+
+
+def admit_tool(tool: Tool, taken: Sequence[str], seconds: float = WAIT) -> Tool:
+    """Validate and wrap a custom tool: it needs a description and an unused name, and gets a time limit."""
+    if not isinstance(tool, Tool):
+        raise UserError(f"{tool!r} is not a tool. Put @tool from assay.agent.tool above the function.")
+    if not NAME.fullmatch(tool.name):
+        raise UserError(f"A tool cannot be called {tool.name!r}. Use up to 64 letters, figures and underscores.")
+    if tool.name in taken:
+        raise UserError(f"There is a tool called {tool.name!r} already. Give yours another name.")
+    if not tool.about.strip():
+        raise UserError(f"The tool {tool.name!r} has no docstring. Say in it what the tool is for.")
+    try:
+        parameters_of(tool.body)
+    except TypeError as error:
+        raise UserError(f"The tool {tool.name!r} cannot be used: {error}.") from error
+    return guarded(tool, seconds)

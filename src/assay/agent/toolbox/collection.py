@@ -1,7 +1,7 @@
 """`catalogue`: the documents that a question about the collection is about. Only the rules use it.
 
-A question is parsed into what is asked (`Wanted`) and which documents it is asked of. It is about the collection only if
-the whole question is understood this way; everything else is searched for in the texts.
+A question is parsed into what is asked (`Wanted`) and which documents it is asked of. It is about the collection only
+if the whole question is understood this way; everything else is searched for in the texts.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from assay.agent.tool import Query, Result, as_found, built_in
-from assay.agent.tool_context import ToolContext
-from assay.agent.toolbox.search import some
+from assay.agent.tool import Query, Result, ToolContext, as_found, built_in
+from assay.agent.toolbox.documents import some
 from assay.core.formats import formats_by_label, formats_by_noun
 from assay.core.types import Hit, file_name
 from assay.language.dates import MONTHS

@@ -1,5 +1,4 @@
-"""How tools name documents: by file name, with sanitised titles. Everything a document says about itself is untrusted
-data."""
+"""`list_sources` and `get_document`; documents by name, and how tools name them."""
 
 from __future__ import annotations
 
@@ -7,10 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Annotated
 
-from assay.agent.tool_context import ToolContext
+from assay.agent.tool import Count, Result, ToolContext, Within, as_found, built_in, tool
 from assay.core.errors import ToolError
-from assay.language.clean import clean_text
+from assay.core.printable import clean_text
+from assay.core.types import Document, Hit
 from assay.language.terms import fold_case
 from assay.store.documents import Entry
 
@@ -58,3 +59,87 @@ def document_named(context: ToolContext, source: str, entries: Sequence[Entry] |
             more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
             raise ToolError(f"{shown(source)!r} fits {len(found)} documents: {some}{more}. Use one of these names.")
     raise ToolError(f"There is no document called {shown(source)!r}. list_sources shows what there is.")
+
+
+def some(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+@tool
+async def list_sources(
+    context: ToolContext, contains: str = "", k: Count = 20, page: Annotated[int, Within(1, 10_000)] = 1
+) -> Result:
+    """List the documents: name, title, type and date.
+
+    contains: only documents whose name, title, type or date has these letters in it
+    k: how many to list
+    page: 2 for the next k, and so on
+    """
+    entries = context.sources()
+    called = names(entries)
+    wanted = fold_case(contains).strip()
+    found = [
+        entry
+        for entry in entries
+        if wanted in fold_case(f"{called[entry.id]} {entry.title} {entry.kind} {entry.date or ''}")
+    ]
+    listed = found[(page - 1) * k : page * k]
+    after = max(0, len(found) - page * k)
+    like = f" with {shown(contains)!r}" if wanted else ""
+    if not listed:
+        hint = (
+            "use fewer letters" if wanted and not found else "there is no such page" if found else "nothing was added"
+        )
+        return Result((), f"{some(len(found), 'document')}{like}; {hint}")
+    more = f"; {after} more on page {page + 1}" if after else ""
+    lines = (f"- {line(entry, called[entry.id])}" for entry in listed)
+    head = f"{some(len(found), 'document')}{like}; {len(listed)} listed{more}"
+    return Result((), "\n".join((f"{head}:", *lines)), tuple(entry.id for entry in listed))
+
+
+PART = 8  # passages per part
+OUTLINE = 30  # headings shown
+
+
+@built_in(reads_one=True)
+async def get_document(context: ToolContext, source: str, part: Annotated[int, Within(1, 10_000)] = 1) -> Result:
+    """Read a document from its beginning. A long one has parts; the outline says what stands in which.
+
+    source: the document's name, as list_sources gives it
+    part: which part to read
+    """
+    entry = document_named(context, source)
+    document = context.document(entry.id)
+    hits = await context.passages(entry.id)
+    parts = max(1, -(-len(hits) // PART))
+    if document is None or not hits:  # deleted between the two reads
+        raise ToolError(f"There is no document called {shown(source)!r}. list_sources shows what there is.")
+    if part > parts:
+        raise ToolError(f"{shown(entry.name)} has {parts} parts; there is no part {part}.")
+    note = f"{line(entry, shown(entry.name))}, part {part} of {parts}."
+    if part < parts:
+        note += f" Part {part + 1} comes next."
+    if outline := _outline(document, hits):
+        note += f"\n{outline}"
+    return Result(as_found(hits[(part - 1) * PART : part * PART]), note, (entry.id,))
+
+
+def _outline(document: Document, hits: list[Hit]) -> str:
+    """The headings, each with the part it is in; only the upper levels if there are many."""
+    sections = list(document.sections)
+    while len(sections) > OUTLINE and len({section.level for section in sections}) > 1:
+        deepest = max(section.level for section in sections)
+        sections = [section for section in sections if section.level < deepest]
+    lines = [
+        f"- part {_part_at(section.start, hits)}: {shown(section.title, 80)}"
+        for section in sections[:OUTLINE]
+        if section.title.strip()
+    ]
+    if len(sections) > OUTLINE:
+        lines.append(f"- and {len(sections) - OUTLINE} more headings")
+    return "\n".join(lines)
+
+
+def _part_at(offset: int, hits: list[Hit]) -> int:
+    before = sum(hit.passage.start <= offset for hit in hits)
+    return max(0, before - 1) // PART + 1

@@ -1,4 +1,5 @@
-"""The small language of workings: decimals, operations, comparisons, and functions over figures, dates, clock times and items.
+"""The small language of workings: decimals, operations, comparisons, and functions over figures, dates, clock times and
+items.
 
 Nothing is executed: an expression is parsed to a tree, and only what is listed here has a value. Pure.
 """

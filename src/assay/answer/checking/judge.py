@@ -1,24 +1,34 @@
 """The judge: the only path by which any claim gets a verdict, in answers, in review and in syntheses.
 
-Code settles wording and arithmetic. A capable model judges every claim that is not a quotation; it cannot lift what code
-has refuted. An alternative judge replaces `CodeThenModel` and nothing else.
+Code settles wording and arithmetic. A capable model judges every claim that is not a quotation (its prompt, its reply
+and what becomes of each claim are here too); it cannot lift what code has refuted. An alternative judge replaces
+`CodeThenModel` and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
-from assay.answer.checking import claim_rules, model_rulings
-from assay.answer.checking.model_rulings import Judgement, JudgeRequest
-from assay.answer.evidence_text import Sources
+from pydantic import BaseModel, ConfigDict, Field
+
+from assay import prompts
+from assay.answer.checking import claim_rules
+from assay.answer.checking.claim_rules import HEDGE, by_rule, cited_texts
+from assay.answer.claims import Sources, accept_clause, quotations
+from assay.answer.weigh import quote
 from assay.core.events import RULES
-from assay.core.types import Claim, Document, Evidence, Verdict
+from assay.core.types import Claim, Document, Evidence, Quote, Verdict
+from assay.language.dates import with_weekday
+from assay.language.glossary import Glossary, describe_measures
 from assay.language.injection import note_taint
-from assay.language.quotation import lies_in, stands, within
+from assay.language.quotation import lies_in, locate_quote, stands, within
+from assay.models.cost import estimate_tokens, fit_to_tokens
 from assay.models.llm import Role
 from assay.models.meter import NoReply
+from assay.models.replies import list_schema, object_schema
+from assay.prompts import fence
 from assay.tables import derive
 
 Documents = Callable[[str], Document | None]
@@ -31,13 +41,13 @@ class AskModel(Protocol):
         self,
         role: Role,
         name: str,
-        kind: type[model_rulings.Rulings],
+        kind: type[Rulings],
         build_prompt: Callable[[int], Mapping[str, str]],
         *,
         schema: Mapping[str, Any] | None = None,
         documents: Sequence[str] = (),
         max_tokens: int = 1024,
-    ) -> Awaitable[tuple[model_rulings.Rulings, str] | NoReply]: ...
+    ) -> Awaitable[tuple[Rulings, str] | NoReply]: ...
 
 
 class Judge(Protocol):
@@ -138,21 +148,21 @@ class CodeThenModel:
         reply = await ask(
             role,
             "check",
-            model_rulings.Rulings,
-            lambda room: model_rulings.build_prompt(request, evidence, sources, mark, room),
-            schema=model_rulings.schema(len(claims), asks=bool(request.question)),
+            Rulings,
+            lambda room: build_prompt(request, evidence, sources, mark, room),
+            schema=schema(len(claims), asks=bool(request.question)),
             documents=documents,
             max_tokens=500 + 250 * len(claims),
         )
         if isinstance(reply, NoReply):
             return Judgement(claims, RULES)
         rulings, by = reply
-        judged = model_rulings.read(rulings, request, evidence, sources, by)
+        judged = read(rulings, request, evidence, sources, by)
         return Judgement(
             judged,
             by,
             rulings.answers,
-            model_rulings.accept_missing(rulings, request, judged, evidence, sources),
+            accept_missing(rulings, request, judged, evidence, sources),
             " ".join(rulings.search.split()),
         )
 
@@ -183,3 +193,232 @@ def sources_of(evidence: Sequence[Evidence], document: Documents) -> Sources:
         {key: each.title for key, each in found.items() if each},
         {key: each.date for key, each in found.items() if each and each.date},
     )
+
+
+VERDICTS = ("supported", "partial", "unsupported", "contradicted")
+SEVERITY = (Verdict.contradicted, Verdict.unsupported, Verdict.partial, Verdict.supported)
+TOGETHER = 24  # claims per request
+PASSAGES = 16_000  # tokens of passages per request
+FRAME, CLAIM, RULING = 1600, 80, 200  # tokens of a request without claims, of a claim with its notes, and of its ruling
+FOLLOWS, NO_REASON = "it follows from the words shown", "its judge gave no reason"
+NO_WORDS = "its judge named no words of what it cites"
+DIFFER = "two judgements differ"
+SOMETHING = "a part of what the question asks for"
+
+
+class Ruling(BaseModel):
+    """A verdict on one claim, by its number in the request, and the words that carry it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    claim: int
+    why: str = ""
+    verdict: Literal["supported", "partial", "unsupported", "contradicted"]
+    words: list[str] = Field(default_factory=list, max_length=12)
+
+
+class Rulings(BaseModel):
+    """The rulings, and a judgement of the claims as an answer: whether they answer the question, what is missing, and
+    what to search for, if a search could help."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    rulings: list[Ruling]
+    answers: bool = True
+    missing: list[str] = Field(default_factory=list, max_length=6)
+    search: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """Claims to judge, with what their judge is shown beside the evidence."""
+
+    claims: tuple[Claim, ...]
+    question: str = ""  # empty: the claims answer no single question
+    accepted: tuple[str, ...] = ()  # claims that were judged before and stand
+    arguments: Mapping[int, str] = field(default_factory=dict)  # why the writer keeps a claim, by index
+    opinions: frozenset[int] = frozenset()  # indexes
+    headings: frozenset[int] = frozenset()  # indexes
+    today: str = ""
+    glossary: Glossary | None = None
+    read_whole: tuple[str, ...] = ()  # titles of documents that were read to their end, for a question about a set
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The claims with their verdicts, and the judgement of the whole."""
+
+    claims: tuple[Claim, ...]
+    by: str
+    answers: bool = True
+    missing: tuple[str, ...] = ()
+    search: str = ""
+
+
+def batches(claims: Sequence[Claim], evidence: Sequence[Evidence], window: int) -> list[range]:
+    """The claims in as few requests as show every cited passage whole, by index. A window is shared by the passages, the
+    claims and their rulings."""
+    costs = {each.key: estimate_tokens(each.passage.text) + 40 for each in evidence}
+    found: list[range] = []
+    shown: set[str] = set()
+    claim_tokens = 0
+    for index, claim in enumerate(claims):
+        wider, own = shown | set(claim.cites), estimate_tokens(claim.text) + CLAIM + RULING
+        passages = sum(costs.get(key, 0) for key in wider)
+        fits = passages <= PASSAGES and passages + claim_tokens + own <= window - FRAME
+        if found and fits and len(found[-1]) < TOGETHER:
+            found[-1] = range(found[-1].start, index + 1)
+            shown, claim_tokens = wider, claim_tokens + own
+        else:
+            found.append(range(index, index + 1))
+            shown, claim_tokens = set(claim.cites), own
+    return found
+
+
+def schema(count: int, *, asks: bool) -> dict[str, Any]:
+    """The JSON schema of a reply about `count` claims."""
+    ruling = object_schema(
+        claim={"type": "integer", "enum": list(range(1, count + 1))},
+        words={"type": "array", "items": {"type": "string"}, "maxItems": 12},
+        why={"type": "string"},
+        verdict={"type": "string", "enum": list(VERDICTS)},
+    )
+    whole = {
+        "answers": {"type": "boolean"},
+        "missing": {"type": "array", "items": {"type": "string"}, "maxItems": 6},
+        "search": {"type": "string"},
+    }
+    return object_schema(rulings=list_schema(ruling, count, count), **(whole if asks else {}))
+
+
+def build_prompt(
+    request: JudgeRequest, evidence: Sequence[Evidence], sources: Sources, mark: str, room: int
+) -> dict[str, str]:
+    """The values of the prompt `check`, in at most `room` tokens: every cited passage once, then the claims."""
+    lines = [_claim_lines(number, request) for number in range(1, len(request.claims) + 1)]
+    listed = fence(mark, "claims", "\n".join(lines))
+    whole = _whole(request, mark, room // 6) if request.question else ""
+    left = room - estimate_tokens(listed) - estimate_tokens(whole) - 8
+    keys = {key for claim in request.claims for key in claim.cites}
+    shown, _ = quotations([each for each in evidence if each.key in keys], sources, mark, max(left, 0))
+    return {"evidence": shown, "claims": listed, "whole": whole, "count": str(len(request.claims))}
+
+
+def _whole(request: JudgeRequest, mark: str, room: int) -> str:
+    """What is asked about the claims as an answer."""
+    accepted = ""
+    if request.accepted:
+        before = "\n".join(f"- {_flat(each)}" for each in request.accepted)
+        accepted = f"Claims already found to be supported:\n{fence(mark, 'accepted', fit_to_tokens(before, room))}\n"
+    if request.read_whole:
+        titles = fit_to_tokens("\n".join(f"- {_flat(each)}" for each in request.read_whole), room)
+        accepted += f"Read to their end, so nothing of them is missing:\n{fence(mark, 'documents', titles)}\n"
+    question = fit_to_tokens(_flat(request.question), max(room, 32))
+    return prompts.render("check_answer", question=question, accepted=accepted, today=with_weekday(request.today))
+
+
+def _claim_lines(number: int, request: JudgeRequest) -> str:
+    """A claim on a line of its own, so that its text cannot look like another claim, and notes below it."""
+    claim = request.claims[number - 1]
+    label = "heading, " if number - 1 in request.headings else "opinion, " if number - 1 in request.opinions else ""
+    lines = [f"Claim {number} ({label}cites {', '.join(claim.cites)}): {_flat(claim.text.removeprefix(HEDGE))}"]
+    if work := claim.working:
+        read = "; ".join(f"“{_flat(each.words)}” from {each.cite}" for each in work.operands)
+        lines.append(f"  computed by code: {_flat(work.expression)} = {_flat(work.result)} {work.unit}, with {read}")
+        if request.glossary and (defined := describe_measures(claim.text, request.glossary)):
+            lines.append(f"  usual definition: {defined}")
+    if argument := request.arguments.get(number - 1):
+        lines.append(f"  the writer's argument: {_flat(argument)}")
+    return "\n".join(lines)
+
+
+def _flat(words: str) -> str:
+    return " ".join(words.split())
+
+
+def read(
+    reply: Rulings, request: JudgeRequest, evidence: Sequence[Evidence], sources: Sources, by: str
+) -> tuple[Claim, ...]:
+    """The claims with the model's verdicts. A missing ruling counts against the claim; of two rulings on one claim the
+    worse one counts."""
+    found: dict[int, Ruling] = {}
+    for ruling in reply.rulings:
+        before = found.get(ruling.claim)
+        if before is None or SEVERITY.index(Verdict(ruling.verdict)) < SEVERITY.index(Verdict(before.verdict)):
+            found[ruling.claim] = ruling
+    none = Ruling(claim=0, why="no verdict was given", verdict="unsupported")
+    return tuple(
+        combine(claim, found.get(number, none), evidence, sources, by, heading=number - 1 in request.headings)
+        for number, claim in enumerate(request.claims, 1)
+    )
+
+
+def combine(
+    claim: Claim, ruling: Ruling, evidence: Sequence[Evidence], sources: Sources, by: str, *, heading: bool = False
+) -> Claim:
+    """The claim with a model's verdict. It cannot lift a claim that failed by rule, and must name words of what the
+    claim cites; these become its citation. A heading may only name a topic: it needs none."""
+    if claim.verdict not in (Verdict.supported, Verdict.partial):
+        return claim
+    verdict = Verdict(ruling.verdict)
+    if verdict is Verdict.partial and claim.text.startswith(HEDGE):
+        verdict = Verdict.supported  # a hedged claim says no more than that
+    reason = _flat(ruling.why)[:300] or (FOLLOWS if verdict is Verdict.supported else NO_REASON)
+    judged = note_taint(replace(claim, verdict=verdict, why=reason, by=by), evidence)  # no model removes the taint
+    if verdict is not Verdict.supported:
+        return judged
+    cited = [each for each in evidence if each.key in claim.cites]
+    carried = carrying_words(ruling.words, cited)
+    if not carried and not heading and not _in_labels(ruling.words, cited, sources):
+        return replace(judged, verdict=Verdict.partial, why=NO_WORDS)
+    return _narrowed(replace(judged, carried_by=tuple(each for _, each in carried)), carried, evidence, sources)
+
+
+def carrying_words(words: Sequence[str], cited: Sequence[Evidence]) -> list[tuple[str, Quote]]:
+    """The words that occur in the cited passages, as quotations, each with the key of its evidence."""
+    found: dict[Quote, str] = {}
+    for each in words:
+        for evidence in cited:
+            if span := locate_quote(each, evidence.passage.text):
+                found.setdefault(quote(evidence.passage, *span), evidence.key)
+                break
+    return [(key, own) for own, key in found.items()]
+
+
+def _in_labels(words: Sequence[str], cited: Sequence[Evidence], sources: Sources) -> bool:
+    """Whether words are in the titles, dates or headers that are shown with the passages."""
+    return any(locate_quote(each, text) for each in words for text in cited_texts(cited, sources).values())
+
+
+def _narrowed(
+    claim: Claim, carried: Sequence[tuple[str, Quote]], evidence: Sequence[Evidence], sources: Sources
+) -> Claim:
+    """The claim without citations that carry nothing, unless it would lack something without them."""
+    needed = {key for key, _ in carried} | {each.cite for each in (claim.working.operands if claim.working else ())}
+    fewer = replace(claim, cites=tuple(key for key in claim.cites if key in needed))
+    if not fewer.cites or fewer.cites == claim.cites:
+        return claim
+    again = by_rule(fewer, evidence, sources)
+    return fewer if again.verdict in (Verdict.supported, Verdict.partial) else claim
+
+
+def accept_missing(
+    reply: Rulings, request: JudgeRequest, judged: Sequence[Claim], evidence: Sequence[Evidence], sources: Sources
+) -> tuple[str, ...]:
+    """What is missing, in the judge's words. A clause with a name or number that is neither in the question nor in the
+    passages nor in a claim that holds is replaced: nothing may be stated here unchecked."""
+    held = (*request.accepted, *(claim.text for claim in judged if claim.verdict is Verdict.supported))
+    known = "\n".join((request.question, *held, *cited_texts(evidence, sources).values()))
+    keys = {each.key for each in evidence}
+    return tuple(dict.fromkeys(accept_clause(each, known, keys) or SOMETHING for each in reply.missing if each.strip()))
+
+
+def agree(first: Claim, second: Claim, *, mark: bool) -> Claim:
+    """Two judgements of one claim as one. If they differ, the worse one counts, or the claim is marked."""
+    if first.verdict is second.verdict:
+        return first
+    worse = min(first, second, key=lambda each: SEVERITY.index(each.verdict or Verdict.unsupported))
+    better = second if worse is first else first
+    if mark and better.verdict is Verdict.supported:
+        return replace(better, disputed=True, objection=worse.why)
+    return replace(worse, why=f"{DIFFER}: {worse.why}", carried_by=())

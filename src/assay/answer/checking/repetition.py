@@ -1,6 +1,6 @@
-"""Which sentence of a passage a claim repeats or was taken from, and how much of its block says all that it says. By layout and
-word for word, whatever the language: a label, an introduction or a neighbour can turn a sentence round. Pure.
-"""
+"""Which sentence of a passage a claim repeats or was taken from, and how much of its block says all that it says. By
+layout and word for word, whatever the language: a label, an introduction or a neighbour can turn a sentence round.
+Pure."""
 
 from __future__ import annotations
 

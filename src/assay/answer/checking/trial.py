@@ -12,9 +12,8 @@ from importlib import resources
 from typing import Any
 
 from assay import prompts
-from assay.answer.checking.judge import JUDGE
-from assay.answer.checking.model_rulings import JudgeRequest
-from assay.answer.evidence_text import Sources
+from assay.answer.checking.judge import JUDGE, JudgeRequest
+from assay.answer.claims import Sources
 from assay.core.codec import digest
 from assay.core.errors import ModelError
 from assay.core.events import ModelReplied, RoleModel
@@ -23,7 +22,7 @@ from assay.models.ask import ask
 from assay.models.capability import DEFAULT_WINDOW, Capability
 from assay.models.llm import LLM, Role
 from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
-from assay.prompts.fence import fence_mark
+from assay.prompts import fence_mark
 
 # Of twelve each. A false claim that passes reaches the reader as proven; one slip may be chance.
 MOST_FALSE_PASSED = 1

@@ -1,6 +1,7 @@
 """Proof of a calculation, a count or a comparison: code finds the operands in the cited text, evaluates, and compares.
 
-It settles wording, arithmetic, count and order. Whether operands are what the claim calls them is not settled here. Pure.
+It settles wording, arithmetic, count and order. Whether operands are what the claim calls them is not settled here.
+Pure.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, DecimalException, l
 from assay.answer.checking.expression import EXACT, LONGEST, Expression, InvalidExpression, Quantity, Result, is_count
 from assay.core.types import Basis, Working
 from assay.language.dates import dates
-from assay.language.quantities import Number, Readings, figures, readings
+from assay.language.quantities import Number, Readings, figures, readings, scale_in
 from assay.language.quotation import find_words, line_at
-from assay.language.units import scale_in
 
 MOST_OPERANDS = 200
 MOST_RESULTS = 4  # expressions of one claim

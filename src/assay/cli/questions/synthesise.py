@@ -162,7 +162,7 @@ def _synthesis_options(
     model: bool,
 ) -> SynthesisRequest:
     """The options from the flags. Raises early if they are not possible under these settings."""
-    from assay.core import account as accounts
+    from assay.core import synthesis as accounts
     from assay.core.errors import UserError
     from assay.models.factory import has_model
     from assay.workspace.types import SynthesisRequest

@@ -43,8 +43,7 @@ def restore(
 ) -> None:
     """Unpack a backup into a new workspace. A workspace that is there is never overwritten."""
     from assay.core.private_files import write_private
-    from assay.core.settings import FILE
-    from assay.core.settings_file import with_settings
+    from assay.core.settings import FILE, with_settings
     from assay.governance.backup import restore as unpack
     from assay.workspace.facade import default_workspace
 

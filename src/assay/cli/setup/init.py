@@ -165,8 +165,7 @@ def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list
 
 
 def _write(folder: Path, wanted: SettingChanges) -> None:
-    from assay.core.settings import FILE, PREFIX
-    from assay.core.settings_file import write_settings
+    from assay.core.settings import FILE, PREFIX, write_settings
 
     changed = write_settings(folder, wanted)
     say(f"{'Wrote' if changed else 'Nothing to change in'} {folder / FILE}.")

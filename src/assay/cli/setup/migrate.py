@@ -106,8 +106,7 @@ def _say_moved_originals(moved: int, to: str, *, json: bool) -> None:
 
 def _set(opened: OpenWorkspace, name: str, value: str | None) -> None:
     from assay.core.private_files import write_private
-    from assay.core.settings import FILE
-    from assay.core.settings_file import with_settings
+    from assay.core.settings import FILE, with_settings
 
     file = opened.path / FILE
     text = file.read_text(encoding="utf-8") if file.is_file() else ""

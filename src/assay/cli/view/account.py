@@ -18,8 +18,8 @@ from assay.core.private_files import write_private
 
 if TYPE_CHECKING:
     from assay.cli.view.follow import Show
-    from assay.core.account import Account
     from assay.core.run import Run
+    from assay.core.synthesis import Synthesis
     from assay.core.types import Document
     from assay.synthesis.forecast import SynthesisForecast
     from assay.workspace.facade import Workspace
@@ -49,7 +49,7 @@ def _run_in(folder: Path) -> str:
         return ""
 
 
-def save(account: Account, folder: Path, document: Callable[[str], Document | None]) -> None:
+def save(account: Synthesis, folder: Path, document: Callable[[str], Document | None]) -> None:
     """Write page, text and data. Each is written atomically, the data first, since it identifies the folder's run."""
     from assay.synthesis.render import html, markdown
 
@@ -91,7 +91,7 @@ def end(
     return typer.Exit(follow.EXIT[run.answer.outcome])
 
 
-def summary_lines(account: Account) -> list[str]:
+def summary_lines(account: Synthesis) -> list[str]:
     """A short summary of the result."""
     from assay.core.events.describe import count_of
 
@@ -112,9 +112,9 @@ def summary_lines(account: Account) -> list[str]:
     return [*lines, *_relations(account), *(f"Note: {note}" for note in account.notes)]
 
 
-def _relations(account: Account) -> list[str]:
+def _relations(account: Synthesis) -> list[str]:
     """The number of relations of each kind, and each contradiction."""
-    from assay.core.account import Pipeline
+    from assay.core.synthesis import Pipeline
 
     if account.brief.pipeline is not Pipeline.synthesis:
         return []
@@ -125,10 +125,10 @@ def _relations(account: Account) -> list[str]:
     return [f"Relations: {kinds}.", *_contradictions(account)]
 
 
-def _contradictions(account: Account) -> list[str]:
+def _contradictions(account: Synthesis) -> list[str]:
     from assay.cli.view.synthesis_view import related
-    from assay.core.account import RelationType
     from assay.core.events.describe import count_of
+    from assay.core.synthesis import RelationType
 
     found = [each for each in account.relations if each.type is RelationType.contradiction]
     if not found:

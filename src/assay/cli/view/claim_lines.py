@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from assay.answer import claim_details, compose, render
-from assay.answer.checking.model_rulings import Rulings
+from assay.answer.checking.judge import Rulings
 from assay.core.events import Checked, Event, ModelReplied
 from assay.core.events.describe import LONGEST
 from assay.models.replies import UnreadableReply, read

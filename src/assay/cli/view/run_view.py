@@ -108,7 +108,7 @@ def _search(calls: Sequence[Call], results: Sequence[ToolRan | None], kept: Coll
 
 
 def _named(calls: Sequence[Call]) -> str:
-    from assay.agent.toolbox.recall import recall
+    from assay.agent.toolbox.search import recall
 
     first = calls[0]
     if first.tool == recall.name:

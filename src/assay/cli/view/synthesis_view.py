@@ -11,7 +11,6 @@ from rich.console import Group
 from rich.text import Text
 
 from assay.cli.view.run_view import DONE, OPEN, part, row, spent
-from assay.core.account import EXPERT, Pipeline, QuestionKind, Relation, RelationType
 from assay.core.events import (
     Asked,
     Checked,
@@ -29,6 +28,7 @@ from assay.core.events import (
     Translated,
 )
 from assay.core.events.describe import count_of
+from assay.core.synthesis import EXPERT, Pipeline, QuestionKind, Relation, RelationType
 from assay.core.types import Verdict
 from assay.synthesis import state
 

@@ -24,7 +24,6 @@ from assay.core.events.governance import (
     Stakes,
     Withheld,
 )
-from assay.core.events.maker import RULES, Fallback, Fallbacks, Maker, combine_makers, fallbacks, stand_in
 from assay.core.events.question import (
     ANSWER_NOW,
     BUDGETS,
@@ -71,10 +70,14 @@ from assay.core.events.question import (
     ToolRan,
 )
 from assay.core.events.synthesis import (
+    RULES,
     Covered,
     Described,
+    Fallback,
+    Fallbacks,
     Found,
     InsightsDrawn,
+    Maker,
     Merged,
     Paired,
     PassagesChosen,
@@ -82,6 +85,9 @@ from assay.core.events.synthesis import (
     Related,
     SpineWritten,
     Translated,
+    combine_makers,
+    fallbacks,
+    stand_in,
 )
 
 Event = (

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assay.core.account import Brief
 from assay.core.events.governance import Stakes
-from assay.core.events.maker import RULES, Fallbacks
-from assay.core.events.synthesis import Found
+from assay.core.events.synthesis import RULES, Fallbacks, Found
+from assay.core.synthesis import Brief
 from assay.core.types import (
     Answer,
     Block,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
     Archive,
     attribute,
@@ -43,7 +44,6 @@ from assay.ingest.formats.html_hidden import hides_text
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
-from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

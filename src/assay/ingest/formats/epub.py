@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from assay.core.printable import tidy_whitespace
 from assay.core.types import Section
 from assay.ingest.formats.archive import (
     Archive,
@@ -23,7 +24,6 @@ from assay.ingest.formats.html import decode_page, write_visible
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
-from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text import TextBuilder
-from assay.language.clean import tidy_whitespace
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

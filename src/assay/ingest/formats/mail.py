@@ -12,11 +12,11 @@ from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 
+from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.text import TextBuilder, decode
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
-from assay.language.clean import tidy_whitespace
 
 _SHOWN = ("From", "To", "Cc", "Date", "Subject")
 _BORDER = re.compile(rb"(?:\A|\n\r?\n)(?=From \S+.{0,100}\d{2}:\d{2}.{0,40}\d{4}[^\n]{0,40}\r?\n)")

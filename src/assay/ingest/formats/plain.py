@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import unescape
 
 from assay.core.formats import format_of_suffix
+from assay.core.printable import clean_text
 from assay.core.types import Section, Table
 from assay.ingest.formats.archive import refuse_damaged
 from assay.ingest.formats.html_hidden import hides_text
@@ -20,7 +21,6 @@ from assay.ingest.formats.table import first_rows, write_rows
 from assay.ingest.formats.text import TextBuilder, decode, too_long
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed
-from assay.language.clean import clean_text
 from assay.tables.build import GridCell, GridRow, build_table, caption_above
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from assay.core.printable import tidy_whitespace
 from assay.core.tables import LINES, RowPacker, RowSpan
 from assay.core.types import Table
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.metadata.file_fields import plausible_title
 from assay.ingest.parsed import FileLimits
-from assay.language.clean import tidy_whitespace
-from assay.language.units import find_units, names_unit, only_declares
+from assay.language.quantities import find_units, names_unit, only_declares
 from assay.tables.build import (
     LONGEST_NAME,
     YEAR_IN,

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from assay.core.printable import clean_text, tidy_whitespace
 from assay.core.types import Section, Table
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status, describe_hidden, hidden_meta
-from assay.language.clean import clean_text, tidy_whitespace
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import re
 from datetime import date as Date
 from itertools import takewhile
 
-from assay.language.clean import tidy_whitespace
+from assay.core.printable import tidy_whitespace
 
 _NO_TITLE = re.compile(
     r"(?:untitled.*|no title|document\s*\d*|dokument\s*\d*|new document|title|titel|home|index|page \d+"

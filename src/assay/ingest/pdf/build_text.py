@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+from assay.core.printable import clean_text
 from assay.core.types import Section, Table
 from assay.ingest.metadata.fill import FrontLine
 from assay.ingest.pdf.layout import BULLET, TextLine
 from assay.ingest.pdf.tables import PlacedLine, find_tables
-from assay.language.clean import clean_text
 
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 ENDS = re.compile(r"[.!?:;…。！？][\"'”’»)\]\d*†‡]*$")

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assay.core.printable import clean_text
 from assay.core.types import Document
 from assay.ingest.parsed import FileLimits, PageBox, Parsed, Status, Unreadable
 from assay.ingest.sandbox.restrictions import confined, readable_paths
 from assay.ingest.sandbox.runner import Sandbox
-from assay.language.clean import clean_text
 
 PROGRAM = "tesseract"
 OCR_LANGUAGES = "ocr"  # metadata key: read through OCR, in these languages

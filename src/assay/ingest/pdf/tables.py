@@ -14,7 +14,7 @@ from statistics import median
 from assay.core.tables import LINES
 from assay.core.types import Table
 from assay.ingest.pdf.layout import TextLine
-from assay.language.units import find_units, only_declares
+from assay.language.quantities import find_units, only_declares
 from assay.tables.build import CAPTION, GridCell, GridRow, build_table
 
 _MARKS = r"[*†‡§]{0,3}"

@@ -9,9 +9,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, TypeVar
 
-from assay.agent.context import RunContext
-from assay.agent.hops.scoring import HOP_SETTINGS
-from assay.agent.limits import ROUNDS, SET_ROUNDS, Limits
+from assay.agent.context import ROUNDS, SET_ROUNDS, Limits, RunContext
+from assay.agent.hop_ranking import HOP_SETTINGS
 from assay.agent.loop import carry_on
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for

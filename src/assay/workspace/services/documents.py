@@ -14,6 +14,7 @@ from assay.core.access import Base, Scope
 from assay.core.errors import AssayError, Missing, UserError
 from assay.core.events import SearchFilters
 from assay.core.formats import format_named
+from assay.core.printable import clean_text
 from assay.core.types import UPLOAD, Document, LeftOut
 from assay.index.search_filter import count_left_out
 from assay.ingest import pipeline
@@ -23,7 +24,6 @@ from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sources import SourceFile, content_digests, find_sources
 from assay.ingest.workers import DocumentReader, Workers, local_workers
-from assay.language.clean import clean_text
 from assay.language.dates import first_day
 from assay.language.terms import fold_case
 from assay.models.factory import embedder_languages, is_folder

@@ -19,7 +19,7 @@ from assay.workspace.services.models import Allowance, Models, allowance, prices
 from assay.workspace.types import AskOptions, WorkForecast
 
 if TYPE_CHECKING:
-    from assay.agent.limits import Limits
+    from assay.agent.context import Limits
     from assay.core.run import Run
     from assay.ingest.readiness import Readiness
     from assay.ingest.sources import SourceFile

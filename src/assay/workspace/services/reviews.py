@@ -10,12 +10,12 @@ from assay.answer import claim_details, compose
 from assay.core.access import LOCAL, Principal, Scope
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
+from assay.core.printable import clean_text
 from assay.core.run import Run
 from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Document, Outcome
 from assay.governance import reviewing
 from assay.governance.reviewing import Reviewer, redact_event
-from assay.language.clean import clean_text
 from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record

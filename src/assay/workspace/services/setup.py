@@ -19,8 +19,17 @@ from assay.core.access import LOCAL
 from assay.core.errors import ModelError, UserError
 from assay.core.events import Checkpoint, SettingChanged
 from assay.core.private_files import write_private
-from assay.core.settings import FILE, PREFIX, Settings, changed_settings, hider, load_settings, masked, shown_value
-from assay.core.settings_file import write_settings
+from assay.core.settings import (
+    FILE,
+    PREFIX,
+    Settings,
+    changed_settings,
+    hider,
+    load_settings,
+    masked,
+    shown_value,
+    write_settings,
+)
 from assay.governance.reviewing import parse_policy, parse_reviewers
 from assay.models.capability import describe_capability
 from assay.models.factory import (

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from assay.agent.forecast import errors, estimate_work
-from assay.core.account import EXPERT, Account, Brief, Pipeline
 from assay.core.errors import UserError
 from assay.core.events import DECIDES_SYNTHESIS, Asked, RoleModel, SearchFilters, Stakes
 from assay.core.run import Run
+from assay.core.synthesis import EXPERT, Brief, Pipeline, Synthesis
 from assay.models.factory import has_model
 from assay.models.llm import Role
 from assay.store.documents import READY
@@ -129,7 +129,7 @@ class Syntheses(Service):
         async for step in continue_run(self.context, run, roles):
             yield step
 
-    def account(self, run_id: str) -> Account:
+    def account(self, run_id: str) -> Synthesis:
         """The account of a delivered synthesis, in the words of the documents that this person may still read."""
         run = self.context.run(run_id)
         if run.asked.brief is None:

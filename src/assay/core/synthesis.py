@@ -1,4 +1,4 @@
-"""Data types of a synthesis, in pipeline order: Brief → Portrait → Question → Insight → Relation → Account.
+"""Data types of a synthesis, in pipeline order: Brief → Portrait → Question → Insight → Relation → Synthesis.
 
 All are frozen values without I/O or decisions.
 """
@@ -233,7 +233,7 @@ class Diagnostics:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Synthesis:
     """The complete result of a synthesis, for rendering and export. Computed from the run's events."""
 
     run: str

@@ -1,25 +1,23 @@
-"""Multi-hop scoring by name: which passages of a run belong together, and which of them a name leads to.
-
-A run without a model is a list of searches. This module reads only that list. It scores every passage by how well it
-answers the question itself and by how well it continues one that does. leads.py decides from the scores.
-"""
+"""Which names to follow, by rule: what to search for first and next, when to stop, and how all that was found ranks.
+Pure: nothing here searches."""
 
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
 from assay.core.events import (
     Mode,
+    StopReason,
 )
 from assay.core.types import Hit
 from assay.language.names import Name, find_names
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, fold_case
-from assay.language.words import stop_words
+from assay.language.terms import content_terms, fold_case, stop_words, uncovered_words
 
 SHORT_TITLE = 3  # words of a title that may be a name without capitals
 LABEL = re.compile(r"(?:^|(?<=; ))[^:;\n]{1,60}(?=: )", re.MULTILINE)  # of a cell, in a row that is written out
@@ -367,3 +365,87 @@ HOP_SETTINGS: Mapping[Mode, HopSettings] = {
     Mode.balanced: HopSettings(),
     Mode.thorough: HopSettings(limit=24, rounds=(7, 4, 4, 4, 4)),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class NextSearches:
+    """The searches to run now, in parallel. If there are none, `stop` gives the reason."""
+
+    leads: tuple[Lead, ...] = ()
+    stop: StopReason | None = None
+    why: str = ""  # the reason as text for people
+
+
+def first_search(question: str, hops: HopSettings | None = None) -> list[Lead]:
+    """The initial search: the question verbatim.
+
+    Its names are not searched separately: measured, that cost two searches and found nothing the question had not
+    found.
+    """
+    return [Lead(question, "the question", (hops or HopSettings()).first)]
+
+
+def next_searches(question: str, ran: Sequence[PastSearch], hops: HopSettings | None = None) -> NextSearches:
+    """What to search for next, given past searches and their results. Each call starts the next round of hops."""
+    hops = hops or HopSettings()
+    if not ran:
+        return NextSearches(tuple(first_search(question, hops)))
+    followed = sum(bool(search.lead.name) for search in ran)
+    allowed = next((total for total in accumulate(hops.rounds) if total > followed), followed)
+    room = min(allowed - followed, hops.limit - len(ran))
+    if room <= 0:
+        return NextSearches(stop=StopReason.searches, why="limit")
+    scored = score_passages(question, ran, hops)
+    if _holds_enough(scored):
+        return NextSearches(stop=StopReason.sufficient, why="covered")
+    leads = (_missing(scored, ran) + _promising(scored, ran))[:room]
+    return NextSearches(tuple(leads)) if leads else NextSearches(stop=StopReason.nothing_new, why="nothing new")
+
+
+def _holds_enough(scored: ScoredPassages) -> bool:
+    """Whether the best passage, together with those that led to it, covers the terms of the question."""
+    return any(scored.weight(scored.covered(scored.path(passage))) >= scored.hops.enough for passage in scored.best(1))
+
+
+def _missing(scored: ScoredPassages, ran: Sequence[PastSearch]) -> list[Lead]:
+    """Names in the question that no passage contains yet. They get lost among its other words, so each is searched
+    alone."""
+    asked = _asked(ran)
+    return [
+        Lead(name, f"nothing found names {name}", scored.hops.width, name=name)
+        for k, name in question_names(scored.question).items()
+        if k not in asked and not scored.holders(k)
+    ][: scored.hops.missing]
+
+
+def _asked(ran: Sequence[PastSearch]) -> set[str]:
+    return {name_key(search.lead.name) for search in ran if search.lead.name}
+
+
+def _promising(scored: ScoredPassages, ran: Sequence[PastSearch]) -> list[Lead]:
+    """Names to follow from the best passages, most promising first: from a highly ranked passage, in a sentence about
+    the question, and not in the question itself."""
+    hops = scored.hops
+    asked = _asked(ran)
+    question_key = f" {name_key(scored.question)} "
+    ordinary = frozenset[str]().union(*(page.uncapitalised for page in scored.pages.values()))
+    best: dict[str, tuple[float, Lead]] = {}
+    for source in scored.best(hops.seeds):
+        hit = scored.hits[source]
+        rest = uncovered_words(scored.question, scored.covered(scored.path(source))) if hops.residual else ""
+        for k, (name, told) in names_in(hit, hops.pieces, ordinary).items():
+            if k in asked or f" {k} " in question_key or set(content_terms(name)) <= scored.weights.keys():
+                continue
+            if is_unit(name, hit.passage.text):
+                continue
+            promise = scored.as_source(source) + scored.weight(told)
+            if k not in best or promise > best[k][0]:
+                reason = f"{hit.title or 'a passage found'} names {name}"
+                best[k] = (promise, Lead(f"{name} {rest}".strip(), reason, hops.width, name, source))
+    return [lead for _, lead in sorted(best.values(), key=lambda pair: -pair[0])]
+
+
+def is_unit(name: str, text: str) -> bool:
+    """Whether a text uses a name mostly behind figures, as in "50 NTU"."""
+    counted = len(re.findall(rf"(?<![\d-])\d[\d.,]*\s?{re.escape(name)}(?!\w)", text))
+    return 2 * counted > text.count(name)

@@ -1,4 +1,5 @@
-"""Judges the evidence after each round: is it enough, what is missing, and what did each step of the plan find?"""
+"""Is the evidence enough? A model, or rules, say what is missing; the search stops, with its reason, or is reopened
+once for what the judge of the draft found missing."""
 
 from __future__ import annotations
 
@@ -11,18 +12,25 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent import prompt_window
-from assay.agent.context import RunContext
+from assay.agent.context import Limits, RunContext
 from assay.agent.steps.decide import COMPUTED, computes, matching_unread
 from assay.agent.steps.read_evidence import answer_first_step
-from assay.agent.toolbox.search import some
+from assay.agent.toolbox.documents import some
 from assay.core.events import (
+    ANSWER_NOW,
     RULES,
+    Checkpoint,
+    Critiqued,
+    Decided,
     Event,
     Gathered,
     Judged,
+    Mode,
     Route,
     Routed,
     StepAnswered,
+    Stopped,
+    StopReason,
 )
 from assay.core.run import Run
 from assay.language.injection import is_suspicious
@@ -52,7 +60,7 @@ class Sufficiency(BaseModel):
     surprise: bool = False
 
 
-def judge(run: Run, context: RunContext) -> AsyncIterator[Event]:
+def sufficiency(run: Run, context: RunContext) -> AsyncIterator[Event]:
     return judge_by_model(run, context) if run.asked.has_model else judge_by_rule(run, context)
 
 
@@ -190,3 +198,73 @@ async def judge_by_rule(run: Run, context: RunContext) -> AsyncIterator[Event]:
     if answered := await answer_first_step(run, context):
         yield answered
     yield Judged(False)
+
+
+async def stop(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """End the search; the reason is an event."""
+    judged = run.judged
+    if run.chose(Checkpoint.searches, ANSWER_NOW) or run.chose(Checkpoint.nothing, ANSWER_NOW):
+        yield Stopped(StopReason.person, "the person asked for an answer now")
+    elif cut := _cut_short(run):
+        yield cut
+    elif run.satisfied and judged is not None:
+        exhausted = run.every and not (run.examined and run.examined.partly)
+        yield Stopped(StopReason.exhausted if exhausted else StopReason.sufficient, judged.why)
+    elif limit := context.limits.reached(run):
+        yield limit
+    elif context.limits.barren(run) and not run.nothing_left:
+        yield Stopped(StopReason.nothing_new, "two rounds brought nothing new")
+    else:
+        yield Stopped(_reason(run), run.nothing_left)
+
+
+def _cut_short(run: Run) -> Stopped | None:
+    """The limit that kept a model from weighing all results, if any: sufficient evidence from half the results is not
+    sufficient."""
+    for event in run.current:
+        if isinstance(event, Gathered) and event.fallback:
+            left = "not everything that was found could be weighed"
+            return Stopped(StopReason(event.fallback[0].value), f"{event.why}; {left}" if event.why else left)
+    return None
+
+
+def _reason(run: Run) -> StopReason:
+    """Why nothing was left to try, according to the last decision."""
+    decided = next(event for event in reversed(run.current) if isinstance(event, Decided) and event.is_round)
+    return decided.stop or StopReason.nothing_new
+
+
+def reopen_due(run: Run, limits: Limits) -> bool:
+    """Whether something is missing that a search could find: once per run, if the limits allow it, and unless the person
+    asked for one search only."""
+    by_router = run.route is Route.lookup and run.asked.route is None
+    open_ = run.reopened is None and limits.reached(run) is None
+    if by_router and _found_nothing(run):
+        return open_
+    judgement = run.judgement
+    return (
+        judgement is not None
+        and bool(judgement.missing)
+        and bool(judgement.gap)
+        and run.asked.mode is not Mode.quick
+        and (run.route is Route.research or by_router)
+        and open_
+    )
+
+
+def _found_nothing(run: Run) -> bool:
+    """Whether the writer found no answer in what was looked up."""
+    draft = run.draft
+    return draft is not None and draft.by != RULES and not draft.blocks
+
+
+async def reopen(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    judgement, routed, draft = run.judgement, run.routed, run.draft
+    assert routed is not None and draft is not None
+    if routed.route is not Route.research:
+        yield replace(routed, route=Route.research, why="the look-up did not find everything", by=RULES)
+    if judgement is None:
+        missing = draft.missing or (run.question,)
+        yield Critiqued(False, missing[0][:300], by=draft.by, missing=missing)
+    else:
+        yield Critiqued(False, judgement.gap, by=judgement.by, missing=judgement.missing, beside=judgement.beside)

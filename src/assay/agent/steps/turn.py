@@ -1,6 +1,6 @@
-"""Says what a turn of a conversation is about, and rewrites a question as a self-contained one. A model does both; a
-rewriting that names anything not mentioned before is rejected. Without a model nothing is rewritten: a turn that does not
-stand alone is searched for with the words of the turn before it."""
+"""Turns of a conversation: sums up the oldest ones, says what the latest is about and rewrites it as a question that
+stands alone, and recalls what earlier turns cited. A rewriting that names anything not mentioned before is rejected;
+without a model a turn is searched for with the words of the turn before it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay.agent.context import RunContext, mark
-from assay.agent.first_look import probability_of_answer
-from assay.agent.turns import LATEST, conversation, documents_of, is_talk, render_history
-from assay.answer import greetings
-from assay.core.events import Event, Rephrased, Subject, Task
+from assay.agent.prompt_window import LATEST, conversation, documents_of, is_talk, render_history
+from assay.agent.steps.route import is_greeting, probability_of_answer
+from assay.agent.toolbox.search import MOST
+from assay.agent.toolbox.search import recall as recall_tool
+from assay.core.events import Call, Decided, Event, HistorySummarised, Rephrased, Route, Subject, Task
 from assay.core.run import Run
 from assay.core.types import Exchange
 from assay.language import facts
@@ -45,7 +46,7 @@ async def rephrase(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Say what the turn is about, and rewrite it as a question that needs no conversation to be understood. A turn that
     the passages of the last answer could not serve is read again, as a question to the documents."""
     asked, history = run.asked.question, conversation(run)
-    if greetings.is_greeting(asked):
+    if is_greeting(asked):
         yield Rephrased(asked, on=Subject.talk)
         return
     if not run.asked.has_model:
@@ -132,3 +133,77 @@ def with_earlier_words(asked: str, history: Sequence[Exchange]) -> str:
         if len(earlier) < SHORT and turn.question and not is_talk(turn):
             earlier = f"{earlier} {turn.question}".strip()
     return f"{asked} {earlier[:LONGEST]}".strip()
+
+
+def recall_due(run: Run) -> bool:
+    """Whether earlier turns have results to recall and nothing was searched yet."""
+    return not run.calls and run.route not in (None, Route.direct) and not run.every and bool(_passages(run))
+
+
+async def recall(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    given = {"query": run.query, "passages": _passages(run)}
+    if run.route is Route.rework:
+        call = Call("c1", recall_tool.name, given | {"every": True})
+        yield Decided((call,), "what the last answer rests on", recalls=True)
+    else:
+        yield Decided((Call("c1", recall_tool.name, given),), "what earlier turns found comes first", recalls=True)
+
+
+def _passages(run: Run) -> tuple[str, ...]:
+    """The passages that earlier turns cite, latest first: for work on the last answer its own; for a question those of
+    turns that share a word with it."""
+    if run.route is Route.rework:
+        return run.last_answer.passages[:MOST] if run.last_answer else ()
+    asked = set(content_terms(run.query))
+    near = [turn for turn in run.asked.history if asked & set(content_terms(f"{turn.question} {turn.answer}"))]
+    return tuple(dict.fromkeys(passage for turn in reversed(near) for passage in turn.passages))[:MOST]
+
+
+EVERY = 6  # turns between two summaries
+SUMMARISED = 3000  # tokens of the conversation shown to a model
+LONGEST_SUMMARY = 1500  # characters
+
+
+class Summary(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    summary: Annotated[str, Field(max_length=LONGEST_SUMMARY)]
+
+
+def summary_due(run: Run) -> bool:
+    """Whether as many turns have become old since the last summary as one is made for. Thanks and the like need none."""
+    new = [turn for turn in _old(run) if not turn.turns]
+    due = bool(new) and len(new) % EVERY == 0
+    return due and run.asked.has_model and run.summarised is None and not is_greeting(run.asked.question)
+
+
+def _old(run: Run) -> Sequence[Exchange]:
+    return run.asked.history[:-LATEST]
+
+
+async def summarise(run: Run, context: RunContext) -> AsyncIterator[Event]:
+    """The old turns in a few sentences. A summary that names anything they do not is not taken; they are then shortened
+    as without a model."""
+    old = _old(run)
+    documents = documents_of(old)
+    passages = tuple(dict.fromkeys(passage for turn in old for passage in turn.passages))
+    covers = HistorySummarised(
+        sum(turn.turns or 1 for turn in old), old[-1].run, documents=tuple(documents), passages=passages
+    )
+    reply = await context.ask(
+        Role.plan,
+        "recap",
+        Summary,
+        lambda room: {"history": render_history(old, mark(run), min(room, SUMMARISED))},
+        documents=documents,
+        max_tokens=500,
+    )
+    if isinstance(reply, NoReply):
+        yield replace(covers, why=reply.detail)
+        return
+    words, by = " ".join(reply[0].summary.split()), reply[1]
+    known = "\n".join(f"{turn.question}\n{turn.answer}" for turn in old)
+    if not words or is_suspicious(words) or facts.missing_facts(words, known, facts.lowercase_stems(known)):
+        yield replace(covers, why="the summary names what nobody has named")
+        return
+    yield replace(covers, words=words, by=by)
