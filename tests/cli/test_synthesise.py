@@ -22,7 +22,7 @@ from doubles.synthesis_replies import synthesis_model
 from terminal import NOTES, PAINT, Typed
 
 from assay.agent.forecast import LOCAL, REMOTE
-from assay.cli.questions import synthesise
+from assay.cli import synthesise
 from assay.core import private_files
 from assay.core.synthesis import Brief, Pipeline
 from assay.store.runs.history import history
