@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from assay.core.run import Run
     from assay.core.synthesis import Synthesis
     from assay.core.types import Document
-    from assay.synthesis.forecast import SynthesisForecast
     from assay.workspace.facade import Workspace
+    from assay.workspace.synthesis_forecast import SynthesisForecast
 
 DATA, TEXT, PAGE = "account.json", "account.md", "account.html"
 CONTRADICTIONS = 5  # printed; the files contain all
@@ -142,7 +142,8 @@ def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None)
     """The actual usage beside the forecast."""
     from assay.cli.view.run_view import spent
     from assay.store.runs import records
-    from assay.synthesis.forecast import cost_in_words, lasting
+    from assay.workspace.forecast import lasting
+    from assay.workspace.synthesis_forecast import cost_in_words
 
     parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
     text = f"It took {' · '.join(parts)}"

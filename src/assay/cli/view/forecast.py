@@ -9,12 +9,12 @@ from assay.cli.view.dialogue import say
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
-    from assay.workspace.types import WorkForecast
+    from assay.workspace.forecast import WorkForecast
 
 
 def show_forecast(outlook: WorkForecast, *, json: bool) -> None:
     """Print a forecast and nothing else."""
-    from assay.workspace.forecast_text import forecast_lines
+    from assay.workspace.forecast import forecast_lines
 
     if json:
         print_json(outlook)
