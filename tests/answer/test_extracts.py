@@ -14,6 +14,7 @@ from assay.answer.extracts import (
     SIGNS,
     WORDS,
     ReadPiece,
+    _lines,
     at_most_perhaps,
     best_passages,
     choose,
@@ -79,6 +80,19 @@ def test_a_long_paragraph_is_cut_between_sentences():
 @pytest.mark.parametrize("text", ["水" * 5000, "x" * 5000, "слово " * 900])
 def test_text_without_sentences_or_blanks_is_cut_too(text: str):
     assert all(len(each) <= SIGNS for each in cut(document(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["word " * 1000, "x" * 5000, "ab " * 121 + "y" * 2000 + " tail", "一" * 3000, "  a  \n" * 400, ""]
+)
+@pytest.mark.parametrize("short", [0, 1, 37])
+def test_a_part_of_a_line_has_no_more_words_than_an_extract_and_stays_within_the_line(text: str, short: int):
+    end = max(0, len(text) - short)
+    parts = list(_lines(text, 0, end))
+    assert all(0 <= left < right <= end for left, right in parts)
+    assert all(len(text[left:right].split()) <= WORDS and right - left <= SIGNS for left, right in parts)
+    kept = "".join("".join(text[left:right].split()) for left, right in parts)
+    assert kept == "".join(text[:end].split())  # nothing but blanks is lost
 
 
 def table_of(rows: int) -> Document:

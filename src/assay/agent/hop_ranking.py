@@ -10,10 +10,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from assay.core.events import (
-    Mode,
-    StopReason,
-)
+from assay.answer.weigh import rarity_among
+from assay.core.events import Mode, StopReason
 from assay.core.types import Hit
 from assay.language.names import Name, find_names
 from assay.language.sentences import split_sentences
@@ -264,7 +262,12 @@ def score_passages(question: str, ran: Sequence[PastSearch], hops: HopSettings) 
             hits.setdefault(hit.passage.id, hit)
     pages = {passage: passage_terms(hit) for passage, hit in hits.items()}
     scored = ScoredPassages(
-        question, hits, pages, _weights(question, pages), _direct(question, ran, hits, pages, hops), hops
+        question,
+        hits,
+        pages,
+        rarity_among(question, [page.terms for page in pages.values()]),
+        _direct(question, ran, hits, pages, hops),
+        hops,
     )
     for search in ran:  # in execution order, because a second hop builds on the first
         if search.lead.source in hits:
@@ -275,15 +278,6 @@ def score_passages(question: str, ran: Sequence[PastSearch], hops: HopSettings) 
 def question_names(question: str) -> dict[str, str]:
     """The names in the question: key → as written."""
     return {name_key(name.text): name.text for name in find_names(question)}
-
-
-def _weights(question: str, pages: Mapping[str, PassageTerms]) -> dict[str, float]:
-    rare = {
-        term: math.log(1 + len(pages) / (0.5 + sum(term in page.terms for page in pages.values())))
-        for term in content_terms(question)
-    }
-    total = sum(rare.values()) or 1.0
-    return {term: weight / total for term, weight in rare.items()}
 
 
 def _direct(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from assay.answer.conflict import among_documents, statements
-from assay.answer.weigh import quote
+from assay.answer.weigh import inverse_frequency, quote
 from assay.core.blocks import BlockKind, Span, TextBlock, blocks_around, subjects
 from assay.core.events import Drafted
 from assay.core.tables import tables_within
@@ -123,9 +123,13 @@ def worth_reading(question: str, found: Sequence[Piece]) -> list[Piece]:
     return [found[place] for place in sorted(best)]
 
 
+def headings_and_subjects(document: Document, block: TextBlock | None, start: int) -> list[str]:
+    return [*document.heading_at(start).split(BETWEEN), *(subjects(document.text, block, start) if block else ())]
+
+
 def standing(document: Document, block: TextBlock, start: int, end: int) -> list[str]:
     """What a piece stands under: the title, the headings, the lines that introduce it, and the header of its table."""
-    above = [document.title, *document.heading_at(start).split(BETWEEN), *subjects(document.text, block, start)]
+    above = [document.title, *headings_and_subjects(document, block, start)]
     for table in tables_within(document.tables, start, end):
         columns = " | ".join(filter(None, table.columns))
         above += [table.caption, columns] if columns not in document.text[start:end] else [table.caption]
@@ -196,9 +200,7 @@ def said_shares(question: str, texts: Sequence[str]) -> list[float]:
     """The share of the question that each text says, by groups of letters: rare ones count more, so that function words of any
     language count little, and other forms of a word count in part."""
     groups = [_letter_groups(each) for each in texts]
-    weights = {
-        each: math.log(1 + len(texts) / (0.5 + sum(each in own for own in groups))) for each in _letter_groups(question)
-    }
+    weights = inverse_frequency(_letter_groups(question), groups)
     total = sum(weights.values()) or 1.0
     return [sum(weight for each, weight in weights.items() if each in own) / total for own in groups]
 
@@ -394,7 +396,7 @@ def _below_headings(document: Document, quote: Quote, marks: Sequence[Quote]) ->
 
 def _under(document: Document, start: int, end: int, caption: str) -> tuple[str, ...]:
     blocks = blocks_around(document, start, end)
-    above = [*document.heading_at(start).split(BETWEEN), *(subjects(document.text, blocks[0], start) if blocks else ())]
+    above = headings_and_subjects(document, blocks[0] if blocks else None, start)
     said = {"", *map(_folded, (document.title, caption, *document.text[start:end].split("\n")))}
     return tuple(each for each in dict.fromkeys(" ".join(one.split()) for one in above) if _folded(each) not in said)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Protocol
@@ -64,12 +64,18 @@ def evidence_key(passage: Passage) -> str:
 
 def rarity(question: str, texts: Sequence[str]) -> dict[str, float]:
     """The question's terms, weighted by rarity among the results; the weights sum to 1."""
-    found = [frozenset(content_terms(each)) for each in texts]
-    weights = {
-        term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in content_terms(question)
-    }
+    return rarity_among(question, [frozenset(content_terms(each)) for each in texts])
+
+
+def rarity_among(question: str, found: Sequence[Collection[str]]) -> dict[str, float]:
+    """As `rarity`, among results whose terms are known."""
+    weights = inverse_frequency(content_terms(question), found)
     total = sum(weights.values()) or 1.0
     return {term: weight / total for term, weight in weights.items()}
+
+
+def inverse_frequency(terms: Iterable[str], found: Sequence[Collection[str]]) -> dict[str, float]:
+    return {term: math.log(1 + len(found) / (0.5 + sum(term in each for each in found))) for term in terms}
 
 
 def best_sentence(passage: Passage, rare: Mapping[str, float]) -> Quote:

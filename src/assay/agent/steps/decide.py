@@ -21,6 +21,7 @@ from assay.agent.steps.read_evidence import (
     second_question,
     second_search,
 )
+from assay.agent.steps.route import FIRST_SEARCH
 from assay.agent.tool import checked, schema_of
 from assay.agent.toolbox.collection import catalogue
 from assay.agent.toolbox.collection import parse as parse_catalogue
@@ -48,10 +49,7 @@ from assay.models.ask import ToolChoice, choose
 from assay.models.meter import NoReply
 from assay.tables.lookup import look_up
 
-WIDE, WIDTH = (
-    50,
-    20,
-)  # passages: of the first search, also a sample of word frequencies; of other searches
+WIDTH = 20  # passages of searches after the first, which is also a sample of word frequencies
 SINGLE = (Route.lookup, Route.one_shot)  # routes with one search
 AT_ONCE = 6  # calls per round, at most
 MATCHES = 5  # score of evidence whose document belongs to a set
@@ -77,7 +75,9 @@ async def decide_by_model(run: Run, context: RunContext) -> AsyncIterator[Event]
         run, [(name, checked(context.tools[name], given)) for name, given in choice.calls if name in context.tools]
     )
     if not calls and not run.calls:
-        calls = (Call("c1", "search", {"query": run.query, "k": WIDE}),)  # no answer without at least one search
+        calls = (
+            Call("c1", "search", {"query": run.query, "k": FIRST_SEARCH}),
+        )  # no answer without at least one search
         yield Decided(calls, "nothing was searched yet: the question in its own words", RULES, refused=refused)
         return
     if calls:
@@ -99,7 +99,7 @@ def planned_calls(run: Run) -> tuple[Call, ...]:
     if not run.calls:
         wanted = wanted[:1] if run.route in SINGLE else [*wanted, {"query": run.query}]
     first = not any("query" in call.arguments and call.tool != recall.name for call in run.calls)
-    widths = [WIDE if first and place == 0 else WIDTH for place, _ in enumerate(wanted)]
+    widths = [FIRST_SEARCH if first and place == 0 else WIDTH for place, _ in enumerate(wanted)]
     calls, _ = _new(run, [("search", {**given, "k": k}) for given, k in zip(wanted, widths, strict=True)])
     return calls
 

@@ -214,7 +214,7 @@ def reply_to_greeting(question: str) -> str:
     return "You are welcome." if words & THANKS else "Hello. Ask a question about your documents."
 
 
-FOUND = 50  # passages, as many as the first search of a run asks for
+FIRST_SEARCH = 50  # passages that the first search of a run asks for
 LISTED = 15  # documents that a model is shown, at most
 LONGEST = 200  # characters of the identity of one
 READ = 8  # passages that the answer model reads
@@ -225,7 +225,7 @@ SIMILAR, SAME_THING, NEAR = 0.2, 0.4, 0.1
 async def look(run: Run, context: RunContext, query: str) -> list[Hit]:
     """The passages nearest to a query that this person may read, within the limits of the search."""
     tools = replace(context.tool_context, where=filter_for(run.where, context.tool_context.traits))
-    return await tools.retrieve(query, FOUND)
+    return await tools.retrieve(query, FIRST_SEARCH)
 
 
 async def documents_near(run: Run, context: RunContext, most: int = LISTED) -> dict[str, str]:
