@@ -33,6 +33,7 @@ check: dev
 	$(BIN)/ruff format --check src tests bench samples examples scripts
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright --level error
+	$(BIN)/python scripts/page/check.py
 	$(BIN)/python bench/lines.py
 
 LONG := browser or kill or long

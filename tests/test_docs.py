@@ -20,8 +20,8 @@ import assay
 from assay.agent.loop import Step
 from assay.answer import render
 from assay.answer.extracts import FOUND, PERHAPS
+from assay.cli.follow import EXIT
 from assay.cli.main import app
-from assay.cli.view.follow import EXIT
 from assay.core.events import KINDS
 from assay.core.settings import PREFIX, Settings
 from assay.ingest.parsed import Status

@@ -11,8 +11,8 @@ import pytest
 from doubles import beside_the_point, calls, direct, keeps, missing, no_calls, research, says, supported, writes
 from terminal import ANSWER, CLAIM, GROUND, PAINT, QUESTION, Typed, looked_up, researched
 
-from assay.cli.setup import consent
-from assay.cli.view.route_advice import REMARK, never_needed_the_loop
+from assay.cli import config
+from assay.cli.follow import REMARK, never_needed_the_loop
 from assay.core.events import Asked, Mode, RoleModel, Route, Routed
 from assay.store import facts
 from assay.store.runs import records
@@ -242,13 +242,13 @@ def test_an_endpoint_elsewhere_is_asked_about_once(noted: Workspace, typed: Type
 
 
 def test_agreeing_is_remembered(noted: Workspace, monkeypatch):
-    monkeypatch.setattr(consent, "at_terminal", lambda: True)
-    monkeypatch.setattr(consent, "confirm", lambda question: "models.example" in question)
+    monkeypatch.setattr(config, "at_terminal", lambda: True)
+    monkeypatch.setattr(config, "confirm", lambda question: "models.example" in question)
     noted = noted.with_settings(llm_base_url="https://models.example/v1", llm_model="big")
-    consent.settle(noted)
+    config.settle(noted)
     assert facts.agreed(noted.store, "models.example")
-    monkeypatch.setattr(consent, "confirm", lambda question: pytest.fail("asked twice"))
-    consent.settle(noted)
+    monkeypatch.setattr(config, "confirm", lambda question: pytest.fail("asked twice"))
+    config.settle(noted)
 
 
 # --- whoever never needs the loop -----------------------------------------------------------------------------------

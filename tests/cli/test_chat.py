@@ -20,11 +20,10 @@ from doubles import lookup, writes
 from notes import filled
 from terminal import ANSWER, CLAIM, PAINT, QUESTION, Done, Typed, looked_up
 
-from assay.cli.questions import chat_commands
-from assay.cli.questions.chat_commands import Command, parse_command
-from assay.cli.view.answer_format import OutputFormat
-from assay.cli.view.follow import Show
-from assay.cli.view.run_view import view
+from assay.cli import chat
+from assay.cli.chat import Command, parse_command
+from assay.cli.follow import OutputFormat, Show
+from assay.cli.run_view import view
 from assay.core.events import Asked, Call, Decided, Found, Gathered, Rephrased, ToolRan
 from assay.core.events.describe import live_line, record_line
 from assay.core.run import Run
@@ -195,7 +194,7 @@ def test_sources_lists_what_can_be_searched(typed: Typed, noted: Workspace):
 def test_a_line_with_a_stroke_is_a_command_and_any_other_a_question():
     assert parse_command("/Base one two ") == Command("base", "one two")
     assert parse_command("what is /base for?") is None
-    assert all(f"/{name}" in "\n".join(chat_commands.help_lines()) for name in chat_commands.COMMANDS)
+    assert all(f"/{name}" in "\n".join(chat.help_lines()) for name in chat.COMMANDS)
 
 
 # --- from a pipe ----------------------------------------------------------------------------------------------------
@@ -272,7 +271,7 @@ FOLLOWED = Run(
 
 
 def test_what_earlier_turns_found_is_told_apart_from_what_was_searched_for():
-    lines = chat_commands.why(FOLLOWED, {}, {"d1": "The log"}, {each.key: 2 for each in FOLLOWED.evidence})
+    lines = chat.why(FOLLOWED, {}, {"d1": "The log"}, {each.key: 2 for each in FOLLOWED.evidence})
     assert lines[0] == "Understood as: What came after the flood?"
     assert "  what earlier turns found: 1 found, 1 kept" in lines and "  “after the flood”: 2 found, 1 kept" in lines
     assert "   1.0  The log, page 2: “Words 1.”" in lines
@@ -280,12 +279,12 @@ def test_what_earlier_turns_found_is_told_apart_from_what_was_searched_for():
 
 
 def test_what_a_document_says_steers_no_terminal_when_it_is_shown(capsys: pytest.CaptureFixture[str]):
-    from assay.cli.questions.chat import Conversation
+    from assay.cli.chat import Conversation
     from assay.workspace.types import AskOptions
 
     for as_json in (False, True):
         open_talk = Conversation(None, Show(OutputFormat.text, as_json, False, ""), AskOptions())  # pyright: ignore[reportArgumentType]
-        open_talk.out(chat_commands.why(FOLLOWED, {}, {"d1": f"The log{BAD}"}))
+        open_talk.out(chat.why(FOLLOWED, {}, {"d1": f"The log{BAD}"}))
         out, err = capsys.readouterr()
         assert "\x1b" not in out + err and "\x07" not in out + err and "The log" in (err if as_json else out)
 
@@ -308,9 +307,9 @@ def test_a_follow_up_is_drawn_and_told_as_it_was_asked_and_as_it_was_understood(
 
 def test_a_long_conversation_is_opened_with_its_latest_turns():
     runs = [Run(f"r{n}", (Asked(f"Question {n}? {'long ' * 80}", "me", "2026-01-01"),)) for n in range(40)]
-    lines = chat_commands.recap_lines(Thread("t1", "me", "Many", "", "", 40), runs)
-    assert lines[:2] == ["Many (40 turns)", "  28 before"] and len(lines) == 2 + 2 * chat_commands.TURNS
-    assert max(map(len, lines)) <= chat_commands.LONGEST + 2 and lines[-1] == "  not finished"
+    lines = chat.recap_lines(Thread("t1", "me", "Many", "", "", 40), runs)
+    assert lines[:2] == ["Many (40 turns)", "  28 before"] and len(lines) == 2 + 2 * chat.TURNS
+    assert max(map(len, lines)) <= chat.LONGEST + 2 and lines[-1] == "  not finished"
 
 
 # --- working on the last answer -------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import typer
 
-from assay.cli.view.answer_format import OutputFormat
-from assay.cli.view.follow import Show, follow
+from assay.cli.follow import OutputFormat, Show, follow
 from assay.core.events import Answered, Asked, Event
 from assay.core.run import Run
 from assay.core.types import Answer, Outcome

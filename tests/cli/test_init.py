@@ -11,8 +11,7 @@ import pytest
 from doubles import ChatServer
 from terminal import NOTES, Typed, looked_up
 
-from assay.cli.setup import doctor
-from assay.cli.view import dialogue
+from assay.cli import doctor, options
 from assay.core.settings import load_settings, with_settings
 from assay.store import facts
 from assay.workspace.facade import Workspace, open_workspace
@@ -163,7 +162,7 @@ def test_ctrl_c_writes_nothing(typed: Typed, tmp_path: Path, monkeypatch: pytest
     def pressed(prompt: str) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dialogue, "line", pressed)
+    monkeypatch.setattr(options, "line", pressed)
     done = typed("init", keys="")
     assert done.code == 130 and "Nothing was written." in done.err and not (tmp_path / "workspace").exists()
 

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 
 from assay.agent.toolbox import RULE_TOOLS
-from assay.cli.view.checkpoint import commands, question
-from assay.cli.view.run_view import ROWS, rows_for, view
+from assay.cli.run_view import ROWS, commands, question, rows_for, view
 from assay.core.events import (
     KINDS,
     AccountChange,

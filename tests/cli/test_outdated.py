@@ -8,7 +8,7 @@ import json
 import pytest
 from terminal import Typed
 
-from assay.cli.setup.serve import describe_server
+from assay.cli.serve import describe_server
 from assay.ingest import pipeline
 from assay.serve.state import ServeOptions
 from assay.workspace.facade import Workspace

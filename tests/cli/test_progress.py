@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 from synthesised import BRIEF, CONTRADICTION, EARLIER, EVENTS, WHOLE, evidence, upto
 
-from assay.cli.view.run_view import ROWS, rows_for
-from assay.cli.view.synthesis_view import doing, line, view
+from assay.cli.run_view import ROWS, rows_for
+from assay.cli.synthesis_view import doing, line, view
 from assay.core.events import (
     KINDS,
     Asked,

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from terminal import Done, Typed
 
-from assay.cli import main
+from assay.cli import doctor, main
 from assay.cli.options import as_json, plain, where_of, whole
-from assay.cli.setup import doctor
 from assay.core.errors import UserError
 from assay.core.events import Route, Routed
 from assay.core.events.describe import live_line

@@ -178,7 +178,7 @@ GUARDS = (
     ),
     Guard(
         "the command gives a server a token",
-        "cli/setup/serve.py",
+        "cli/serve.py",
         'if serving.auth == "off" and not no_token:',
         "if False:",
         "tests/serve/test_local_token.py::test_the_address_that_is_printed_opens_the_page_and_no_other_does",

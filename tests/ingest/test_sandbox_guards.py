@@ -153,7 +153,7 @@ async def test_where_all_guards_are_there_they_may_be_required(guarded: None) ->
 def test_a_server_says_what_is_missing_and_does_not_start_if_it_is_required(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay.cli.setup.serve import check_guards
+    from assay.cli.serve import check_guards
 
     without(monkeypatch, LANDLOCK)
     with open_workspace(tmp_path / "workspace", create=True) as opened:
@@ -167,7 +167,7 @@ def test_a_server_says_what_is_missing_and_does_not_start_if_it_is_required(
 
 
 def test_the_doctor_says_what_a_parser_could_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.cli.setup.doctor import _guards
+    from assay.cli.doctor import _guards
 
     without(monkeypatch, LANDLOCK)
     for required, ok in ((False, None), (True, False)):

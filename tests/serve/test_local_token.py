@@ -18,7 +18,7 @@ import pytest
 from notes import filled
 from serving import NOTES, Served
 
-from assay.cli.setup.serve import describe_server
+from assay.cli.serve import describe_server
 from assay.serve.guard import FILE, load_token
 from assay.serve.state import ServeOptions
 from assay.store.access import members, tokens

@@ -20,7 +20,7 @@ from serving import followed, sent, slow, until
 from typer.testing import CliRunner
 
 from assay.cli.main import app
-from assay.cli.setup.serve import on_this_machine
+from assay.cli.serve import on_this_machine
 from assay.core.errors import UserError
 from assay.serve.process import RedactingFormatter
 from assay.store.runs import underway

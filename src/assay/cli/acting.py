@@ -14,7 +14,6 @@ from assay.core.errors import UserError
 
 if TYPE_CHECKING:
     from assay.core.access import Principal
-    from assay.store.database import Store
     from assay.workspace.facade import Workspace
 
 USER = "user:"
@@ -55,15 +54,14 @@ def open_workspace(path: Path | None, *, create: bool = False, **flags: Any) -> 
     opened = facade.open_workspace(path, create=create, **flags)
     if who := ACTING.get():
         try:
-            opened.principal = _principal(opened.store, who.removeprefix(USER))
+            opened.principal = _principal(opened, who.removeprefix(USER))
         except BaseException:
             opened.close()
             raise
     return opened
 
 
-def _principal(store: Store, name: str) -> Principal:
+def _principal(opened: Workspace, name: str) -> Principal:
     from assay.core.access import LOCAL
-    from assay.store.access import members
 
-    return LOCAL if name == LOCAL.id else members.known(store, name).principal
+    return LOCAL if name == LOCAL.id else opened.people.known(name).principal

@@ -1,4 +1,4 @@
-"""The command line: parse, open, follow, exit. No logic here; every command is one small file."""
+"""The command line: parse, open, follow, exit. No logic here; commands of one kind are in one file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,33 @@ from typing import Annotated
 import typer
 
 from assay import __version__
+from assay.cli import (
+    access,
+    add,
+    ask,
+    audit,
+    base,
+    chat,
+    config,
+    doctor,
+    erase,
+    evaluate,
+    init,
+    key,
+    migrate,
+    replay,
+    report,
+    review,
+    runs,
+    search,
+    serve,
+    sources,
+    synthesise,
+    user,
+    workspace,
+)
 from assay.cli.acting import act_as
-from assay.cli.documents import access, add, base, marks, search, share, sources
-from assay.cli.governance import audit, erase, export, report, review, verify
 from assay.cli.options import plain
-from assay.cli.questions import ask, chat, evaluate, feedback, replay, runs, synthesise
-from assay.cli.setup import backup, config, doctor, init, key, mcp, migrate, serve, user, worker, workspace
 from assay.core.errors import AssayError, UserError
 from assay.core.private_files import OTHERS
 
@@ -64,9 +85,9 @@ app.command("add")(add.add)
 app.command("sync")(add.sync)
 app.command("reindex")(add.reindex)
 app.command("sources")(sources.sources)
-app.command("off")(marks.off)
-app.command("on")(marks.on)
-app.command("tag")(marks.tag)
+app.command("off")(sources.off)
+app.command("on")(sources.on)
+app.command("tag")(sources.tag)
 app.command("remove")(sources.remove)
 app.command("erase")(erase.erase)
 app.command("show")(sources.show)
@@ -76,24 +97,24 @@ app.command("chat")(chat.chat)
 app.command("synthesise")(synthesise.synthesise)
 app.command("synthesize", hidden=True)(synthesise.synthesise)  # American spelling
 app.command("serve")(serve.serve)
-app.command("worker")(worker.worker)
-app.command("mcp")(mcp.mcp)
+app.command("worker")(serve.worker)
+app.command("mcp")(serve.mcp)
 app.command("review")(review.review)
 app.command("runs")(runs.runs)
-app.command("feedback")(feedback.feedback)
+app.command("feedback")(runs.feedback)
 app.command("trace")(runs.trace)
 app.command("replay")(replay.replay)
 app.command("diff")(replay.diff)
 app.command("resume")(ask.resume)
-app.command("verify")(verify.verify)
-app.command("export")(export.export)
+app.command("verify")(audit.verify)
+app.command("export")(report.export)
 app.command("report")(report.report)
 app.command("monitor")(report.monitor)
 app.command("doctor")(doctor.doctor)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
+app.command("backup")(migrate.backup)
+app.command("restore")(migrate.restore)
 app.command("migrate")(migrate.migrate)
-base.app.command("share")(share.share)
+base.app.command("share")(access.share)
 app.add_typer(base.app, name="base")
 app.add_typer(access.app, name="access")
 app.add_typer(user.app, name="user")

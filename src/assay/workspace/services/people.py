@@ -34,7 +34,7 @@ class People(Service):
     begin_session = OnStore(tokens.begin_session)
     end_session = OnStore(tokens.end_session)
     find_session = OnStore(tokens.find_session)
-    keys = OnStore(tokens.listing)
+    list_keys = OnStore(tokens.listing)
     member_with_key = OnStore(tokens.member_with_key)
     new_key = OnStore(tokens.new_key)
     revoke_key = OnStore(tokens.revoke)

@@ -50,6 +50,9 @@ class Records(Service):
     log = OnStore(run_records.workspace_log)
     version = OnStore(version_of)
 
+    def cached_vectors(self) -> int:
+        return embedding_cache.size(self.context.cache)
+
     async def erase(self, selected: Sequence[Entry], scope: Scope, by: str = "") -> ErasureReport:
         """Erase documents with all their versions and everything that was made of them."""
         ids: list[str] = []

@@ -1,0 +1,230 @@
+"""`assay add`, `assay sync`, `assay reindex`: fill a knowledge base, with progress and a report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from assay.cli.options import (
+    BaseName,
+    Json,
+    Quiet,
+    Workspace,
+    aside,
+    cells,
+    console,
+    plain,
+    print_json,
+    wait_for,
+    whole,
+)
+from assay.core.printable import printable_name
+
+if TYPE_CHECKING:
+    from assay.ingest.pipeline import Progress
+    from assay.ingest.readiness import FileReport, Readiness
+
+T = TypeVar("T")
+Ocr = Annotated[
+    bool | None, typer.Option("--ocr/--no-ocr", help="Read scanned pages with tesseract, if it is installed.")
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(help="Where files are parsed, split and embedded: local, or ray for a Ray cluster.", metavar="ENGINE"),
+]
+SHOWN_IN_FULL = 60
+
+
+def add(
+    paths: Annotated[list[str], typer.Argument(help="Files and folders; `-` reads standard input.", metavar="PATH…")],
+    base: BaseName = "default",
+    workspace: Workspace = None,
+    description: Annotated[str, typer.Option(help="What the knowledge base is about, in a sentence.")] = "",
+    name: Annotated[str, typer.Option(help="The name of what comes through standard input.")] = "stdin.txt",
+    only_for: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only-for",
+            metavar="WHO",
+            help="Let only user:NAME or group:NAME read these files, and the owner. May be repeated.",
+        ),
+    ] = None,
+    ocr: Ocr = None,
+    engine: Engine = None,
+    forecast: Annotated[
+        bool, typer.Option("--forecast", help="Only say what it would take; nothing is added.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make files and folders searchable.
+
+    What is there already and unchanged costs nothing; an add that was stopped is carried on by the next one.
+    """
+    from assay.cli.access import warn_if_unknown
+    from assay.cli.acting import open_workspace
+    from assay.cli.follow import show_forecast
+    from assay.ingest.sources import find_sources, source_from_stdin
+
+    files = find_sources([Path(path) for path in paths if path != "-"])
+    if "-" in paths:
+        files.append(source_from_stdin(name, sys.stdin.buffer.read()))
+    with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine) as opened:
+        outlook = opened.documents.forecast(files, base)
+        if forecast:
+            show_forecast(outlook, json=json)
+            return
+        readers = list(map(whole, only_for or ()))
+        for who in readers:
+            warn_if_unknown(opened, who)
+        report = run_with_progress(
+            lambda say: opened.documents.add_sources(
+                files, base, description=whole(description), only_for=readers, say=say
+            ),
+            quiet=quiet or json,
+        )
+        opened.documents.record_added(outlook, report)
+    print_json(report) if json else show(report, quiet=quiet)
+
+
+def sync(
+    folder: Annotated[Path, typer.Argument(help="The folder that the knowledge base should agree with.")],
+    base: BaseName = "default",
+    workspace: Workspace = None,
+    ocr: Ocr = None,
+    engine: Engine = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make a knowledge base agree with a folder: add what is new or changed, remove what is gone."""
+    from assay.cli.acting import open_workspace
+
+    with open_workspace(workspace, create=True, ocr=ocr, ingest_engine=engine) as opened:
+        report, gone = run_with_progress(lambda say: opened.documents.sync(folder, base, say=say), quiet=quiet or json)
+    if json:
+        from assay.core.codec import to_json
+
+        print_json({**to_json(report), "removed": [entry.uri for entry in gone]})
+        return
+    show(report, quiet=quiet)
+    for entry in gone:
+        console().print(plain(f"Removed {printable_name(entry.uri)}"), markup=False)
+
+
+def reindex(
+    base: BaseName = "default",
+    workspace: Workspace = None,
+    ocr: Ocr = None,
+    engine: Engine = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Split and embed a knowledge base again: after a change of settings, or of the version.
+
+    Documents that an earlier version read are read again from the stored originals; the files themselves are not needed. A
+    reindex that was stopped is carried on by the next one, or by the next add.
+    """
+    from assay.cli.acting import open_workspace
+
+    with open_workspace(workspace, ocr=ocr, ingest_engine=engine) as opened:
+        report = run_with_progress(lambda say: opened.documents.reindex(base, say=say), quiet=quiet or json)
+    print_json(report) if json else show(report, quiet=quiet)
+
+
+def run_with_progress(work: Callable[[Callable[[Progress], None]], Awaitable[T]], *, quiet: bool) -> T:
+    """Run the work with progress output: a live line on a terminal, otherwise a line every few seconds."""
+    if quiet:
+        return wait_for(_awaited(work(lambda _: None)))
+    if not sys.stderr.isatty():
+        return wait_for(_awaited(work(_print_periodically())))
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=aside(), transient=True) as bar:
+        task = bar.add_task("Reading", total=None, rate="")
+
+        def say(progress: Progress) -> None:  # pyright: ignore[reportGeneralTypeIssues]
+            bar.update(task, completed=progress.files, total=progress.of, rate=_rate(progress))
+
+        return wait_for(_awaited(work(say)))  # pyright: ignore[reportArgumentType]
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def _rate(progress: Progress) -> str:
+    per_second = progress.passages / progress.seconds if progress.seconds else 0.0
+    return f"{progress.passages} passages, {per_second:.0f}/s"
+
+
+def _print_periodically(every: float = 5.0) -> Callable[[Progress], None]:
+    last = 0.0
+
+    def say(progress: Progress) -> None:
+        nonlocal last
+        if progress.seconds - last < every:
+            return
+        last = progress.seconds
+        left = progress.seconds / progress.files * (progress.of - progress.files) if progress.files else None
+        soon = f", about {left:.0f} s left" if left else ""
+        typer.echo(f"{progress.files} of {progress.of} files, {_rate(progress)}{soon}", err=True)
+
+    return say
+
+
+def show(report: Readiness, *, quiet: bool) -> None:
+    from rich.table import Table
+
+    shown = [file for file in report.files if len(report.files) <= SHOWN_IN_FULL or _notable(file)]
+    if shown and not quiet:
+        table = Table("File", "Status", "Pages", "Characters", "Passages", "What to know", box=None, pad_edge=False)
+        for column in (2, 3, 4):
+            table.columns[column].justify = "right"
+        for file in shown:
+            style = "" if file.status == "read" else "yellow"
+            table.add_row(
+                *cells(Path(file.path).name, file.status if file.status != "read" else file.outcome),
+                *cells(str(file.pages or ""), f"{file.characters:,}" if file.characters else ""),
+                *cells(str(file.passages or ""), file.why), style=style,
+            )  # fmt: skip
+        console().print(table)
+    for warning in report.warnings:
+        aside().print(plain(f"Note: {warning}"), markup=False)
+    console().print(plain(_summary(report)), markup=False)
+
+
+def _summary(report: Readiness) -> str:
+    """The result in one line."""
+    counts = [
+        f"{report.readable} of {_counted(len(report.files), 'file')} ready to be asked about in {report.base!r}",
+        _counted(report.pages, "page") if report.pages else "",
+        _counted(report.passages, "passage"),
+        f"{report.unreadable} unreadable" if report.unreadable else "",
+        _counted(report.duplicates, "duplicate") if report.duplicates else "",
+        f"{report.seconds:.1f} s",
+        f"{report.embedded / report.seconds:.0f} new passages/s" if report.embedded > 20 else "",
+    ]
+    return ", ".join(count for count in counts if count) + f". Workspace: {report.workspace}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _notable(file: FileReport) -> bool:
+    return file.status != "read" or file.outcome in {"duplicate", "moved"} or bool(file.warnings)

@@ -1,0 +1,218 @@
+"""`assay audit`: sign the record, print the public key, and erase records past retention."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, print_json
+
+if TYPE_CHECKING:
+    from assay.governance.audit.verify import ReportProgress, Verification
+
+app = typer.Typer(help="The record of all runs: sealed, kept, erased when it is old.", no_args_is_help=True)
+
+
+@app.command()
+def seal(
+    accept_erasures: Annotated[
+        bool,
+        typer.Option(
+            "--accept-erasures", help="Also sign notes of erasures that an earlier version of Assay wrote unsigned."
+        ),
+    ] = False,
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Sign the head of all records, and write it to the second place where one is set.
+
+    A server does so by itself, every `audit_minutes` and when it stops.
+    """
+    from assay.core.codec import to_json
+    from assay.governance.audit.witness import audit_context
+    from assay.governance.audit.witness import seal as sign
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        context = audit_context(opened.store, opened.path, opened.settings)
+        made = sign(context, accept_erasures=accept_erasures)
+    if json:
+        print_json(to_json(made) if made else None)
+        return
+    if made is None:
+        typer.echo("There are no records yet; nothing was signed.")
+        return
+    where = (
+        f" and in {context.witness_file}"
+        if context.witness_file
+        else "; set `audit_copy`, for this alone finds accidents only"
+    )
+    typer.echo(plain(f"Signed up to record {made.n}, at {made.at}: in the workspace{where}."))
+
+
+@app.command()
+def key(workspace: Workspace = None) -> None:
+    """Print the public key that seals and bundles are signed with. It is made when there is none."""
+    from assay.governance.audit.witness import audit_context
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        typer.echo(audit_context(opened.store, opened.path, opened.settings).signer.public)
+
+
+@app.command()
+def log(workspace: Workspace = None, json: Json = False) -> None:
+    """List who was given or denied access, changes of accounts, groups and keys, and what was erased."""
+    from assay.core.codec import to_json
+    from assay.core.events.describe import describe
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        found = opened.records.log()
+    if json:
+        print_json([{"at": at, "kind": type(event).__name__, **to_json(event)} for at, event in found])
+        return
+    if not found:
+        typer.echo("No change of access or accounts is on record, and no erasure.")
+    for at, event in found:
+        line = describe(event)
+        typer.echo(plain(f"{at[:16].replace('T', ' ')}  {line.title}: {line.line}"))
+
+
+@app.command()
+def retention(
+    days: Annotated[
+        int | None, typer.Option("--days", min=0, help="Keep so many days. Default: the setting `retention_days`.")
+    ] = None,
+    shorter: Annotated[bool, typer.Option("--shorter", help="Less than six months is meant.")] = False,
+    workspace: Workspace = None,
+    json: Json = False,
+) -> None:
+    """Erase what runs recorded that are older than that. The chain stays, with a note on what went.
+
+    A server does so by itself, once a day.
+    """
+    from assay.core.codec import to_json
+    from assay.governance.audit.retention import erase_old
+    from assay.governance.audit.witness import erasure_signer
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        kept = opened.settings.retention_days if days is None else days
+        sign = erasure_signer(opened.path, opened.settings)
+        gone = erase_old(opened.store, kept, opened.principal.id, sign, shorter=shorter)
+    if json:
+        print_json(to_json(gone))
+        return
+    if not kept:
+        typer.echo("Everything is kept: 0 days is no limit.")
+        return
+    if not gone.runs:
+        typer.echo(f"Nothing was erased: no run ended before {gone.before[:10]}.")
+        return
+    typer.echo(
+        f"Erased what runs recorded that ended before {gone.before[:10]}: {gone.runs} runs, {gone.payloads} records."
+    )
+
+
+SHOWN = 20  # faults printed
+
+
+def verify(
+    run: Annotated[str, typer.Argument(help="Only this run, as `assay runs` gives it.")] = "",
+    copy: Annotated[
+        Path | None, typer.Option("--copy", help="The second place. Default: the setting `audit_copy`.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            metavar="PUBLIC_KEY",
+            help="The key that must have signed, as `assay audit key` says. After a change of keys: each, the oldest first.",
+        ),
+    ] = None,
+    workspace: Workspace = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Check every record: nothing changed, removed, put in, moved or cut off. The first bad one is named.
+
+    Exit code 0 where all is whole, 1 where something is not.
+    """
+    from assay.governance.audit import witness
+    from assay.governance.audit.verify import verify as look
+    from assay.workspace.facade import open_workspace
+
+    keys = [each.strip().lower() for each in key or ()]
+    with open_workspace(workspace) as opened:
+        place = witness.witness_file(str(copy) if copy else opened.settings.audit_copy, opened.path)
+        found = look(
+            opened.store,
+            place,
+            run=run,
+            keys=keys,
+            say=_progress(quiet or json),
+        )
+    if json:
+        print_json(as_data(found))
+    else:
+        for line in describe_verification(found, placed=place is not None):
+            console().print(plain(line), markup=False)
+    raise typer.Exit(0 if found.whole else 1)
+
+
+def _progress(silent: bool) -> ReportProgress:
+    if silent or not sys.stderr.isatty():
+        return lambda done, every: None
+    return lambda done, every: aside().print(f"{done:,} of {every:,} records", style="dim")
+
+
+def as_data(found: Verification) -> dict[str, object]:
+    return {
+        "whole": found.whole,
+        "records": found.records,
+        "runs": found.runs,
+        "erased": found.erased,
+        "seconds": found.seconds,
+        "faults": [
+            {"record": each.record, "what": each.what.value, "words": each.words, "run": each.run, "seq": each.seq}
+            for each in found.faults
+        ],
+        "sealed": {"n": found.sealed.n, "at": found.sealed.at, "where": found.sealed.where, "key": found.sealed.key}
+        if found.sealed
+        else None,
+        "since": found.since,
+        "second_place": found.witnessed,
+    }
+
+
+def describe_verification(found: Verification, *, placed: bool = False) -> list[str]:
+    """The result of a verification, as lines."""
+    rate = f" ({found.records / found.seconds:,.0f} a second)" if found.seconds > 0.5 else ""
+    lines = [f"{found.records:,} records of {found.runs:,} runs were checked in {found.seconds:.1f} s{rate}."]
+    if found.erased:
+        lines.append(f"What {found.erased:,} of them said was erased; notes on record say so.")
+    lines += [f"{each.record + ': ' if each.run else ''}{each.words}." for each in found.faults[:SHOWN]]
+    if len(found.faults) > SHOWN:
+        lines.append(f"… and {len(found.faults) - SHOWN} more.")
+    if found.sealed:
+        lines.append(f"Signed up to record {found.sealed.n:,}, at {found.sealed.at}, in {found.sealed.where}.")
+        lines.append(f"Signed with {found.sealed.key}.")
+    if found.since:
+        lines.append(
+            f"Records since the last seal: {found.since:,}. Whoever can write the whole workspace could change these unseen. "
+            "`assay audit seal` seals them."
+        )
+    if not found.witnessed and not placed:
+        lines.append("There is no second place, so this finds accidents only: set `audit_copy` to a folder elsewhere.")
+    elif not found.witnessed:
+        lines.append(
+            "Nothing was sealed in the second place, so this finds accidents only. `assay audit seal` seals there."
+        )
+    lines.append(
+        "The record is whole." if found.whole else "The record is NOT whole. The first bad record stands first."
+    )
+    return lines

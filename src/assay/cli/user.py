@@ -1,0 +1,158 @@
+"""`assay user`: the users who may sign in to `assay serve --auth`. The first administrator is created here."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from assay.cli.options import Json, Workspace, Yes, at_terminal, console, plain, print_json, say, whole
+
+if TYPE_CHECKING:
+    from assay.workspace.facade import Workspace as Opened
+
+app = typer.Typer(help="People who may sign in to a server.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="The user's name.")]
+Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group they are in. May be repeated.")]
+FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
+
+
+@app.command()
+def add(
+    name: Name,
+    admin: Annotated[bool, typer.Option("--admin", help="Mark them as an administrator.")] = False,
+    group: Groups = None,
+    password_stdin: FromStdin = False,
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="They come with an API key or through a proxy, and never sign in.")
+    ] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Give them everything that was made at the command line so far.")
+    ] = False,
+    workspace: Workspace = None,
+) -> None:
+    """Add a person. Asks for a password, unless one comes on standard input."""
+    from assay.core.access import LOCAL
+    from assay.workspace.facade import open_workspace
+
+    name, groups = whole(name), list(map(whole, group or ()))
+    with open_workspace(workspace, create=True) as opened:
+        opened.people.check_unused(name)  # checked before a password is typed
+        password = None if no_password else _password(password_stdin)
+        opened.people.add(name, groups, admin=admin, password=password)
+        say(f"Added {name}.")
+        if adopt and name != LOCAL.id:
+            count = opened.people.hand_over(LOCAL.id, name)
+            say(f"Theirs now: {_bases(count)}, with all runs and threads.")
+
+
+@app.command("list")
+def list_users(workspace: Workspace = None, json: Json = False) -> None:
+    """List the people with their groups and how many API keys each has."""
+    from collections import Counter
+
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        keys = Counter(key.who for key in opened.people.list_keys())
+        rows = [
+            {
+                "name": member.name,
+                "groups": list(member.groups),
+                "admin": member.admin,
+                "keys": keys[member.name],
+                "created": member.created,
+            }
+            for member in opened.people.listing()
+        ]
+    if json:
+        print_json(rows)
+        return
+    for row in rows:
+        marks = ["administrator"] if row["admin"] else []
+        marks += [f"in {', '.join(row['groups'])}"] if row["groups"] else []
+        marks += [f"{row['keys']} API key{'s' if row['keys'] > 1 else ''}"] if row["keys"] else []
+        console().print(plain(f"{row['name']}: {'; '.join(marks) or 'in no group'}."), markup=False)
+
+
+@app.command()
+def change(
+    name: Name,
+    admin: Annotated[
+        bool | None, typer.Option("--admin/--no-admin", help="Whether they are marked as an administrator.")
+    ] = None,
+    group: Annotated[list[str] | None, typer.Option("--group", "-g", help="A group to join. May be repeated.")] = None,
+    leave: Annotated[list[str] | None, typer.Option("--leave", help="A group to leave. May be repeated.")] = None,
+    password: Annotated[bool, typer.Option("--password", help="Ask for a new password.")] = False,
+    password_stdin: FromStdin = False,
+    workspace: Workspace = None,
+) -> None:
+    """Change somebody's groups, password or rights. It holds from their next request on."""
+    from assay.workspace.facade import open_workspace
+
+    with open_workspace(workspace) as opened:
+        member = opened.people.known(whole(name))
+        if group or leave:
+            joined = (set(member.groups) | set(map(whole, group or ()))) - set(map(whole, leave or ()))
+            opened.people.set_groups(member.name, joined)
+        if password or password_stdin:
+            opened.people.set_password(member.name, _password(password_stdin))
+            say(f"All sessions and API keys of {member.name} have ended.")
+        if admin is not None:
+            opened.people.set_admin(member.name, admin)
+
+
+@app.command()
+def remove(
+    name: Name,
+    give_to: Annotated[str, typer.Option("--give-to", metavar="NAME", help="Who gets what they own.")] = "",
+    workspace: Workspace = None,
+    yes: Yes = False,
+) -> None:
+    """Remove a person. Their keys and sessions end at once. What they own goes to somebody else, or stays under a name that
+    nobody can have: give that name to this command to hand it over later."""
+    from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import FORMER
+
+    with open_workspace(workspace) as opened:
+        former = whole(name).startswith(FORMER)
+        leaving = whole(name) if former and give_to else opened.people.known(whole(name)).name
+        heir = whole(give_to) and _heir(opened, whole(give_to), leaving)
+        if former and heir:
+            count = opened.people.hand_over(leaving, heir)
+        else:
+            if not yes:
+                typer.confirm(f"Remove {plain(leaving)!r}?", abort=True, err=True)
+            count, left = opened.people.remove(leaving, heir)
+            if count and not heir:
+                say(
+                    f"Left behind: {_bases(count)}, as {left}. `assay user remove {left} --give-to NAME` hands it over."
+                )
+        if heir:
+            say(f"{heir} has now: {_bases(count)}, with all runs and threads.")
+
+
+def _bases(count: int) -> str:
+    return f"{count} knowledge base{'' if count == 1 else 's'}"
+
+
+def _heir(opened: Opened, name: str, leaving: str) -> str:
+    """The new owner: an existing member who stays, or the command-line user."""
+    from assay.core.access import LOCAL
+    from assay.core.errors import UserError
+
+    if name == leaving:
+        raise UserError(f"{name} is removed and can be given nothing. Name somebody else with --give-to.")
+    return name if name == LOCAL.id else opened.people.known(name).name
+
+
+def _password(from_stdin: bool) -> str:
+    """A password, typed twice or piped in; a trailing newline is not part of it."""
+    from assay.core.errors import UserError
+
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    if not at_terminal():
+        raise UserError("There is nobody to ask for a password: pipe it in with --password-stdin.")
+    return typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
