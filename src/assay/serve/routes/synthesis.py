@@ -17,9 +17,9 @@ from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.store import documents
 from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.synthesis import render
-from assay.synthesis.forecast import in_words, is_large
 from assay.workspace.facade import Workspace
-from assay.workspace.forecast_text import forecast_lines
+from assay.workspace.forecast import forecast_lines
+from assay.workspace.synthesis_forecast import in_words, is_large
 from assay.workspace.types import SynthesisRequest
 
 synthesis_router = APIRouter(
