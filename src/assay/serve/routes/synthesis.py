@@ -16,9 +16,9 @@ from assay.serve.routes.runs import RunId, run_started
 from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedResponse, ask_options, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.synthesis import render
-from assay.synthesis.forecast import in_words, is_large
 from assay.workspace.facade import Workspace
-from assay.workspace.forecast_text import forecast_lines
+from assay.workspace.forecast import forecast_lines
+from assay.workspace.synthesis_forecast import in_words, is_large
 from assay.workspace.types import SynthesisRequest
 
 synthesis_router = APIRouter(prefix="/api/synthesis", tags=["synthesis"], responses=error_responses(502))
