@@ -188,7 +188,7 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
 @people_router.get("/keys")
 def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
     """Your own API keys, without what makes them keys."""
-    own = server.workspace.people.keys(who.principal.id)
+    own = server.workspace.people.list_keys(who.principal.id)
     return KeysResponse.made_from(keys=tuple(own))
 
 
@@ -196,9 +196,9 @@ def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
 def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -> CreatedKeyResponse:
     """A new API key of your own."""
     people = server.workspace.people
-    before = {key.id for key in people.keys(who.principal.id)}
+    before = {key.id for key in people.list_keys(who.principal.id)}
     secret = people.new_key(who.principal.id, new.label, who.principal.id)
-    made = next(key for key in people.keys(who.principal.id) if key.id not in before)
+    made = next(key for key in people.list_keys(who.principal.id) if key.id not in before)
     return CreatedKeyResponse(id=made.id, key=secret)
 
 
@@ -206,7 +206,7 @@ def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -
 def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Response:
     """Take one of your own API keys back."""
     people = server.workspace.people
-    if key not in {each.id for each in people.keys(who.principal.id)}:
+    if key not in {each.id for each in people.list_keys(who.principal.id)}:
         raise Missing(f"There is no API key {key!r} of yours.")
     people.revoke_key(key, who.principal.id)
     return Response(status_code=204)
