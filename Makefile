@@ -33,6 +33,7 @@ check: dev
 	$(BIN)/ruff format --check src tests bench samples examples scripts
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright --level error
+	$(BIN)/python scripts/page/check.py
 	$(BIN)/python bench/lines.py
 
 LONG := browser or kill or long
@@ -61,7 +62,9 @@ guards: dev
 	$(BIN)/python tests/hostile/guards.py
 
 docs: dev  # the pages that are made from the code and from result files
+	$(BIN)/python scripts/reference.py
 	$(BIN)/python scripts/troubleshooting.py
+	$(BIN)/python tests/hostile/guards.py --write
 	$(BIN)/python bench/report.py
 
 bench: dev .peers/installed .agents/installed .paper-qa/installed  # what bench/ compares Assay with; a package that cannot be installed is left out

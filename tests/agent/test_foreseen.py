@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from assay.agent import forecast
-from assay.agent.forecast import Ceiling, spread
 from assay.core.access import Principal
 from assay.core.events import Mode, RoleModel
 from assay.evaluate.plain_text import WordEmbedder
@@ -20,8 +18,9 @@ from assay.ingest.sources import SourceFile
 from assay.store.runs import forecasts
 from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkKind
 from assay.store.schema import forecasts as table
+from assay.workspace import forecast
 from assay.workspace.facade import Workspace, open_workspace
-from assay.workspace.forecast_text import forecast_lines
+from assay.workspace.forecast import Ceiling, forecast_lines, spread
 from assay.workspace.types import AskOptions
 
 LARGE = (RoleModel("write", "large", True, True, True, 32_768, False),)

@@ -21,13 +21,13 @@ from doubles.protocol import role_of
 from doubles.synthesis_replies import synthesis_model
 from terminal import NOTES, PAINT, Typed
 
-from assay.agent.forecast import LOCAL, REMOTE
 from assay.cli import synthesise
 from assay.core import private_files
 from assay.core.synthesis import Brief, Pipeline
 from assay.store.runs.history import history
-from assay.synthesis.forecast import SynthesisForecast, forecast, lasting, rounded
 from assay.workspace.facade import Workspace, open_workspace
+from assay.workspace.forecast import LOCAL, REMOTE
+from assay.workspace.synthesis_forecast import SynthesisForecast, forecast, lasting, rounded
 
 pytestmark = pytest.mark.long
 

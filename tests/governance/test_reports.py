@@ -12,6 +12,7 @@ from facts_of_runs import facts, one
 from notes import filled, opened
 
 from assay.core.events import Mode
+from assay.core.types import Usage
 from assay.governance.reports import ReportKind
 from assay.governance.reports.definitions import (
     build_report,
@@ -37,7 +38,7 @@ from assay.governance.reports.report import (
 )
 from assay.store.database import open_store
 from assay.store.runs import figures as store_figures
-from assay.store.runs.figures import ForecastOutcome, Spent
+from assay.store.runs.figures import ForecastOutcome
 
 
 def column(made: Report, name: str) -> list[object]:
@@ -69,7 +70,7 @@ def test_a_record_that_is_missing_or_a_call_without_a_result_makes_a_trace_incom
 
 
 def test_roles_are_told_with_requests_per_question_and_their_share_of_all_tokens():
-    spent = {"weigh": Spent(6, 3000, 300, 0.03), "write": Spent(2, 600, 100, 0.01)}
+    spent = {"weigh": Usage(6, 3000, 300, 0.03), "write": Usage(2, 600, 100, 0.01)}
     made = roles_report([one(by="model"), one(by="model"), one(by="rules")], spent)
     assert column(made, "role") == ["weigh", "write", "all"]
     assert column(made, "requests") == [6, 2, 8] and column(made, "per question") == [3.0, 1.0, 4.0]
@@ -91,7 +92,7 @@ def test_what_a_run_took_over_from_another_is_not_counted_as_its_own_calls():
 
 def test_the_report_on_runs_tells_weeks_apart_and_fills_those_in_which_nothing_happened():
     runs = [one("r1"), one("r2", outcome="partial", seconds=40.0), one("r3", day=15, outcome="")]
-    made = runs_report(runs, {"r1": Spent(2, 100, 20, 0.5, 1.0), "r2": Spent(1, 10, 0, 0.0, 1.0)})
+    made = runs_report(runs, {"r1": Usage(2, 100, 20, 0.5, 1.0), "r2": Usage(1, 10, 0, 0.0, 1.0)})
     assert column(made, "week") == ["2026-W10", "2026-W11", "2026-W12"]
     assert column(made, "runs") == [2, 0, 1] and column(made, "answered") == [1, 0, 0]
     assert column(made, "unfinished") == [0, 0, 1] and column(made, "tokens") == [130, 0, 0]
@@ -148,7 +149,7 @@ def test_the_override_rate_is_of_answers_and_each_counts_once_however_often_it_w
 def test_the_report_on_iterations_has_mean_and_p99_by_week_and_the_most_expensive_kind_first():
     cheap = [one(f"c{n}", rounds=1, route="lookup") for n in range(99)]
     runs = [*cheap, one("dear", rounds=9, stopped="rounds", every=True), one("open", outcome="", rounds=50)]
-    made = iterations_report(runs, {"dear": Spent(9, 9000, 100, 0.1, 5.0)} | {each.id: Spent(1, 10) for each in cheap})
+    made = iterations_report(runs, {"dear": Usage(9, 9000, 100, 0.1, 5.0)} | {each.id: Usage(1, 10) for each in cheap})
     assert column(made, "of") == ["2026-W10", "research · whole set · balanced", "lookup · balanced"]
     assert made.rows[0][1:5] == (100, 1.08, 1.0, 0.01)
     assert made.rows[1][1:5] == (1, 9.0, 9.0, 1.0) and made.rows[1][6] == 9100.0

@@ -148,7 +148,7 @@ def test_a_plain_text_is_read_with_its_language() -> None:
 def test_every_format_and_every_refusal_is_one_line_in_a_table() -> None:
     suffixes = [suffix for each in FORMATS for suffix in each.suffixes]
     assert len(suffixes) == len(set(suffixes)) and all(format_of_suffix(f"x{suffix}") for suffix in suffixes)
-    assert all(why.endswith(".") for _, _, why in UNSUPPORTED)
+    assert all(why.endswith(".") for why, _, _ in UNSUPPORTED)
 
 
 @pytest.mark.parametrize(

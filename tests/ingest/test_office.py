@@ -8,8 +8,8 @@ from datetime import date, datetime
 
 import pytest
 
+from assay.ingest.formats import detect, plain
 from assay.ingest.formats import docx as docx_parser
-from assay.ingest.formats import plain
 from assay.ingest.formats import pptx as pptx_parser
 from assay.ingest.formats import xlsx as xlsx_parser
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
@@ -196,8 +196,8 @@ def test_damaged_files_are_refused_as_damaged(read):
 
 def test_a_file_with_a_password_is_refused_as_encrypted():
     container = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\x00" * 600
-    assert refused(container + "EncryptedPackage".encode("utf-16-le")) == Status.encrypted
-    assert refused(container + "WordDocument".encode("utf-16-le")) == Status.unsupported
+    assert refused(container + "EncryptedPackage\0".encode("utf-16-le"), read=detect.read) == Status.encrypted
+    assert refused(container + "WordDocument\0".encode("utf-16-le"), read=detect.read) == Status.unsupported
 
 
 def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused_before_it_is_unpacked():

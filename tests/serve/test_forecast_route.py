@@ -14,7 +14,7 @@ from assay.ingest.sources import SourceFile
 from assay.serve.app import make_app
 from assay.serve.state import Server
 from assay.workspace.facade import Workspace, open_workspace
-from assay.workspace.forecast_text import forecast_lines
+from assay.workspace.forecast import forecast_lines
 from assay.workspace.types import AskOptions
 
 

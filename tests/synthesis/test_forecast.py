@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from assay.agent.forecast import LOCAL, REMOTE, Speed, pace
 from assay.core.synthesis import Approach, Brief, Pipeline
 from assay.core.types import Usage
-from assay.synthesis.forecast import SynthesisForecast, forecast, in_words, is_large, lasting
+from assay.workspace.forecast import LOCAL, REMOTE, Speed, lasting, pace
+from assay.workspace.synthesis_forecast import SynthesisForecast, forecast, in_words, is_large
 
 LENGTH = 20_000
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from assay.core.run import Run
     from assay.core.synthesis import Synthesis
     from assay.core.types import Document
-    from assay.synthesis.forecast import SynthesisForecast
     from assay.workspace.facade import Workspace
+    from assay.workspace.synthesis_forecast import SynthesisForecast
 
 DATA, TEXT, PAGE = "account.json", "account.md", "account.html"
 CONTRADICTIONS = 5  # printed; the files contain all
@@ -141,7 +141,7 @@ def _contradictions(account: Synthesis) -> list[str]:
 def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """The actual usage beside the forecast."""
     from assay.cli.run_view import spent
-    from assay.synthesis.forecast import cost_in_words, lasting
+    from assay.workspace.synthesis_forecast import cost_in_words, lasting
 
     parts = [*([spent(run)] if run.asked.has_model else []), lasting(opened.questions.active_seconds(run.id))]
     text = f"It took {' · '.join(parts)}"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     See = Callable[[Run, Event], None]
     from assay.core.run import Run
     from assay.core.settings import Settings
-    from assay.workspace.types import WorkForecast
+    from assay.workspace.forecast import WorkForecast
 
 EXIT = {"answered": 0, "direct": 0, "partial": 3, "abstained": 4, "waiting": 5, "held": 5, "rejected": 1, "failed": 1}
 
@@ -345,7 +345,7 @@ def render_answer(run: Run, opened: Workspace, format: OutputFormat, *, verbose:
 
 def show_forecast(outlook: WorkForecast, *, json: bool) -> None:
     """Print a forecast and nothing else."""
-    from assay.workspace.forecast_text import forecast_lines
+    from assay.workspace.forecast import forecast_lines
 
     if json:
         print_json(outlook)

@@ -36,9 +36,9 @@ from assay.core.errors import UserError
 if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.ingest.readiness import Readiness
-    from assay.synthesis.forecast import SynthesisForecast
     from assay.workspace.facade import Workspace as Opened
     from assay.workspace.stored import Entry
+    from assay.workspace.synthesis_forecast import SynthesisForecast
     from assay.workspace.types import SynthesisRequest
 
 OTHERS = ("none", "late", "set")  # can be compared; `llm` would call a model for every passage again
@@ -200,7 +200,7 @@ def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json:
     """Print the forecast; ask for confirmation if it is large, or refuse if not interactive."""
     from assay.cli.follow import warn_about_prices
     from assay.core.errors import UserError
-    from assay.synthesis.forecast import in_words, is_large
+    from assay.workspace.synthesis_forecast import in_words, is_large
 
     asks = is_large(expected) and not yes
     if asks and (json or not at_terminal()):
@@ -224,7 +224,7 @@ def _settle(expected: SynthesisForecast, settings: Settings, *, yes: bool, json:
 
 def _ceilings(expected: SynthesisForecast, settings: Settings) -> list[str]:
     """Ceilings that will probably be reached: better known now than in an hour."""
-    from assay.synthesis.forecast import lasting
+    from assay.workspace.forecast import lasting
 
     tokens = expected.tokens_in + expected.tokens_out
     reached = [
@@ -250,7 +250,7 @@ def _show(expected: SynthesisForecast, settings: Settings) -> None:
     """Print only the forecast, stage by stage."""
     from rich.table import Table
 
-    from assay.synthesis.forecast import in_words
+    from assay.workspace.synthesis_forecast import in_words
 
     console().print(plain(in_words(expected)), markup=False)
     if expected.parts:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
@@ -63,29 +62,12 @@ from assay.core.events import (
 from assay.core.events.upgrade import read_event
 from assay.core.identity import identified_title
 from assay.core.run import Run
-from assay.core.types import Answer, Document, Usage, Verdict
+from assay.core.types import Answer, Document, Verdict
 from assay.language.quotation import stands
 from assay.models.llm import Prompt, Reply, Role, ToolCall
-from assay.models.meter import ConnectedModel, Meter, NoReply, request_digest
+from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply, request_digest
 from assay.store.runs.budgets import SpendingReservation
 
-CONCLUDED = (
-    HistorySummarised,
-    Rephrased,
-    Routed,
-    Planned,
-    Decided,
-    Gathered,
-    Judged,
-    StepAnswered,
-    Compacted,
-    Drafted,
-    Checked,
-    Revised,
-    Critiqued,
-    AwaitingReview,
-    Answered,
-)
 STEP_OF: Mapping[type, Step] = {
     HistorySummarised: Step.SUMMARISE,
     Rephrased: Step.REPHRASE,
@@ -100,6 +82,7 @@ STEP_OF: Mapping[type, Step] = {
     AwaitingReview: Step.DELIVER,
     Answered: Step.DELIVER,
 }
+CONCLUDED = (*STEP_OF, Decided, Gathered, Critiqued)
 TAKEN = (Asked, ToolRan, Stopped, Paused)  # taken as recorded: what was asked, what tools returned, where it ended
 ASIDE = (ModelReplied, Failed, Resumed, Reviewed, Narrowed, Withheld)  # progress of a run, not conclusions
 ENDS = {
@@ -164,7 +147,12 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
         context = replace(
             context,
             tool_context=replace(
-                context.tool_context, search_context=_without_index(context.tool_context.search_context)
+                context.tool_context,
+                search_context=(
+                    context.tool_context.search_context
+                    if isinstance(context.tool_context.search_context, NoSearch)
+                    else NoSearch(context.tool_context.search_context.store)
+                ),
             ),
         )
     if recorded.asked.brief is not None:
@@ -225,10 +213,6 @@ def _replies(events: Sequence[Event], place: int, end: int) -> list[ModelReplied
     while first > 1 and isinstance(events[first - 1], ModelReplied | Failed | Resumed):
         first -= 1
     return [event for event in events[first:end] if isinstance(event, ModelReplied)]
-
-
-def _without_index(search_context: Any) -> Any:
-    return search_context if isinstance(search_context, NoSearch) else NoSearch(search_context.store)
 
 
 def _canonical(value: Any) -> str:
@@ -378,13 +362,9 @@ def load(text: str) -> tuple[Run, RunContext]:
     if not lines or "run" not in lines[0]:
         raise UserError("This is no saved run: its first line does not name one.")
     documents = {(found := from_json(Document, line["document"])).id: found for line in lines[1:] if "document" in line}
-    events = tuple(_event(line) for line in lines[1:] if "event" in line)
+    events = tuple(read_event(line.pop("event"), line) for line in lines[1:] if "event" in line)
     run = Run(lines[0]["run"], events)
     return run, replace(_offline_context(documents), limits=Limits(rounds=ROUNDS[run.asked.mode]))
-
-
-def _event(line: dict[str, Any]) -> Event:
-    return read_event(line.pop("event"), line)
 
 
 def _title(document: Document) -> str:
@@ -500,7 +480,7 @@ class _RecordedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class _NoBudget:
+class _NoBudget(FreeLedger):
     """A budget that allows nothing. If a reply is missing from the record, the run had none, for the recorded
     reason."""
 
@@ -510,18 +490,6 @@ class _NoBudget:
         self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
     ) -> SpendingReservation | NoReply:
         return self.refusal or SpendingReservation(0, seconds)
-
-    def settle(self, id: int, model: str, usage: Usage) -> Usage:
-        return usage
-
-    def one_transaction(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    async def flushed(self) -> None:
-        return None
-
-    def release(self, id: int) -> None:
-        return None
 
 
 def refusal(expected: Sequence[Event]) -> NoReply | None:

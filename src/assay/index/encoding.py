@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,22 @@ def sortable(number: float) -> str:
     """Sixteen hex digits whose order as text is the order of the numbers."""
     (bits,) = struct.unpack(">Q", struct.pack(">d", number + 0.0))  # + 0.0 turns -0.0 into 0.0
     return f"{(~bits & 0xFFFF_FFFF_FFFF_FFFF) if bits >> 63 else bits | 1 << 63:016x}"
+
+
+def join_conditions(word: str, parts: Sequence[str]) -> str:
+    """Conditions as a balanced tree: a chain of a thousand parts would be a thousand levels for the parser."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return f"({join_conditions(word, parts[:middle])} {word} {join_conditions(word, parts[middle:])})"
+
+
+QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
+
+
+def query_words(words: Iterable[str]) -> str:
+    """The words of a query, each once."""
+    return " ".join(list(dict.fromkeys(words))[:QUERY_WORDS])
 
 
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ A new engine is a module in this package and one entry in `ENGINES`; `tests/cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from assay.core.settings import Settings, secret
 from assay.core.types import Row
 from assay.index.encoding import pack
 from assay.index.protocol import Index, IndexEngine
+from assay.store.dialect import parts
 
 
 def index_engine(settings: Settings, workspace: Path) -> IndexEngine:
@@ -74,9 +75,6 @@ ENGINES: Mapping[str, Callable[[Settings, Path, str], IndexEngine]] = {
 }
 
 
-BATCH = 500  # rows at once
-
-
 async def copy_index(source: Index, target: Index) -> int:
     """Make `target` hold the rows of `source`, and compare both row by row. Returns the number of rows.
 
@@ -84,7 +82,7 @@ async def copy_index(source: Index, target: Index) -> int:
     may not hold other rows.
     """
     ids = await source.ids()
-    for batch in _batches(ids):
+    for batch in parts(ids):
         held = {row.passage.id: row_digest(row) for row in await target.rows(batch)}
         missing = [row for row in await source.rows(batch) if held.get(row.passage.id) != row_digest(row)]
         await target.upsert(missing)
@@ -97,7 +95,7 @@ async def copy_index(source: Index, target: Index) -> int:
 async def index_digest(index: Index, ids: Sequence[str]) -> str:
     """A digest of these rows, with their vectors."""
     digest = sha256()
-    for batch in _batches(ids):
+    for batch in parts(ids):
         for row in await index.rows(batch):
             digest.update(row_digest(row))
     return digest.hexdigest()
@@ -105,7 +103,3 @@ async def index_digest(index: Index, ids: Sequence[str]) -> str:
 
 def row_digest(row: Row) -> bytes:
     return sha256(pack(row).encode() + np.asarray(row.vector, "<f4").tobytes()).digest()
-
-
-def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[start : start + BATCH] for start in range(0, len(ids), BATCH))

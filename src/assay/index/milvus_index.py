@@ -28,8 +28,10 @@ from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row, Scalar
 from assay.index.encoding import (
     StoredRow,
+    join_conditions,
     pack,
     query_vector,
+    query_words,
     require_dimensions,
     row_vector,
     sortable_value,
@@ -46,7 +48,6 @@ from assay.index.protocol import NO_INDEX
 MOST = 16_384  # rows that Milvus returns at once
 LONGEST = 65_535  # bytes of a text
 BATCH = 500  # rows in one request
-QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
 COLUMNS = ["content", "vector"]
 
 
@@ -96,7 +97,7 @@ class MilvusIndex:
         return await self._search("dense", "vector", query.tolist(), k, where) if k > 0 else []
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
-        asked = " ".join(list(dict.fromkeys(words(query.encode("utf-8", "ignore").decode())))[:QUERY_WORDS])
+        asked = query_words(words(query.encode("utf-8", "ignore").decode()))
         return await self._search("lexical", "sparse", asked, k, where) if self.has_words and k > 0 and asked else []
 
     async def fetch(self, ids: Sequence[str], where: Filter) -> list[Hit]:
@@ -413,7 +414,7 @@ def _compile(where: Filter, *, wanted: bool, infix: bool) -> Expression:
             compiled = [_compile(part, wanted=wanted, infix=infix) for part in parts]
             if not compiled:
                 return Expression(ALL if every else NONE, True)
-            text = _join("and" if every else "or", [each.text for each in compiled])
+            text = join_conditions("and" if every else "or", [each.text for each in compiled])
             return Expression(text, all(each.exact for each in compiled))
         case Not(part):
             return _compile(part, wanted=not wanted, infix=infix)
@@ -450,7 +451,7 @@ def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
         for sign, bound in ((">=", low), ("<=", high))
         if bound is not None
     ]
-    return _join("and", tests) if tests else ALL
+    return join_conditions("and", tests) if tests else ALL
 
 
 def _facet(name: str, value: Scalar) -> str:
@@ -461,11 +462,3 @@ def _facet(name: str, value: Scalar) -> str:
 def _hex(text: str, most: int) -> str:
     data = text.encode("utf-8", "surrogatepass")
     return data[:most].hex() + ("~" if most == SEARCHED_BYTES and len(data) > most else "")
-
-
-def _join(word: str, parts: list[str]) -> str:
-    """Joined as a balanced tree: a chain of a thousand parts would be a thousand levels for the parser."""
-    if len(parts) == 1:
-        return parts[0]
-    middle = len(parts) // 2
-    return f"({_join(word, parts[:middle])} {word} {_join(word, parts[middle:])})"

@@ -28,6 +28,7 @@ from assay.index.encoding import (
     StoredRow,
     pack,
     query_vector,
+    query_words,
     require_dimensions,
     row_vector,
     sortable_bound,
@@ -51,7 +52,6 @@ WIDTH = 100  # candidates of a search in the graph; fewer are quicker and miss m
 EDGES = 800  # bytes of a row beside its vector while the graph is built; some 700 were measured
 BUILD_MEMORY = 2_500_000_000  # bytes at most; a graph that outgrows it takes hours to build instead of minutes
 MOST_SCANNED = 200_000  # rows that a search in the graph looks at before it returns fewer than were asked for
-QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
 
 COLUMNS = "content, vector_send(vector)"
 WORDS = r"""(SELECT string_agg('''' || replace(replace(word, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery AS query
@@ -124,7 +124,7 @@ class PostgresIndex:
         return _hits("dense", found)
 
     async def lexical(self, query: str, k: int, where: Filter) -> list[Hit]:
-        words = " ".join(list(dict.fromkeys(plain_words(query).split()))[:QUERY_WORDS])
+        words = query_words(plain_words(query).split())
         if k <= 0 or not words:
             return []
         test = compile(where)

@@ -19,11 +19,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from assay.core.access import Base
+from assay.core.access import Base, Scope
 from assay.core.codec import digest, dumps, to_json
 from assay.core.errors import Missing
 from assay.core.identity import searched_identity, unsaid_identity
@@ -218,8 +218,6 @@ async def add_files(
 
 
 def _kept(intake: IngestContext, entry: Entry) -> Document | None:
-    from assay.core.access import Scope
-
     own = Scope(intake.base.owner, (intake.base,), frozenset({entry.label}))
     return documents.get(intake.store, entry.id, own)
 
@@ -242,11 +240,13 @@ class _FilesUnderWay:
 
     async def room(self, size: int = 0) -> None:
         """Wait until one more file of `size` bytes may be read."""
-        await self._until(
-            lambda: (
-                len(self._tasks) < self._most and size + sum(each for _, each in self._tasks.values()) <= BYTES_AT_ONCE
+
+        def fits() -> bool:
+            return (
+                len(self._tasks) < self._most and size + sum(held for _, held in self._tasks.values()) <= BYTES_AT_ONCE
             )
-        )
+
+        await self._until(fits)
 
     async def settled(self, *keys: str) -> None:
         """Wait until no file under way has one of these locations or digests."""
@@ -460,10 +460,6 @@ def _still_says(entry: Entry) -> bool:
         return False
 
 
-def _opened(source: SourceFile) -> BinaryIO:
-    return io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
-
-
 def copy_original(folder: Path, source: SourceFile) -> tuple[str, Path]:
     """Copy the original bytes to a temporary file. Returns their digest, and the file."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -471,7 +467,8 @@ def copy_original(folder: Path, source: SourceFile) -> tuple[str, Path]:
     partial = Path(name)
     sha = hashlib.sha256()
     try:
-        with os.fdopen(handle, "wb") as copy, _opened(source) as file:
+        opened = io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
+        with os.fdopen(handle, "wb") as copy, opened as file:
             while piece := file.read(1 << 20):
                 sha.update(piece)
                 copy.write(piece)
@@ -494,15 +491,9 @@ async def _embed_all(
             part = pieces[first : first + size]
             texts = [(document.id, embedding_text(document, piece)) for document, piece in part]
             vectors = await embed_texts(intake, texts, tally)
-            rows += [
-                Row(
-                    piece,
-                    vector,
-                    searched_context(document, piece),
-                    search_fields(document, labels.get(document.id, "")),
-                )
-                for (document, piece), vector in zip(part, vectors, strict=True)
-            ]
+            for (document, piece), vector in zip(part, vectors, strict=True):
+                fields = search_fields(document, labels.get(document.id, ""))
+                rows.append(Row(piece, vector, searched_context(document, piece), fields))
             tally.passages += len(part)
             tally.tick()
         await done.put(_Embedded(batch, rows))

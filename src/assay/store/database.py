@@ -7,16 +7,31 @@ import logging
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from filelock import FileLock
-from sqlalchemy import Connection, Engine, Table, delete, func, insert, inspect, select, update
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    RowMapping,
+    Table,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
+)
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.codec import dumps
@@ -53,6 +68,32 @@ class Store:
         with plain_errors(), dialect.writing(self.engine, waits=self.waits) as connection:
             yield connection
 
+    # One statement in a transaction of its own.
+
+    def scalar(self, query: Executable) -> Any:
+        with self.read() as connection:
+            return connection.scalar(query)
+
+    def scalars(self, query: Executable) -> list[Any]:
+        with self.read() as connection:
+            return list(connection.scalars(query))
+
+    def rows(self, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
+        with self.read() as connection:
+            return connection.execute(query, values).all()
+
+    def mappings(self, query: Executable, values: Mapping[str, Any] | None = None) -> Sequence[RowMapping]:
+        with self.read() as connection:
+            return connection.execute(query, values).mappings().all()
+
+    def first(self, query: Executable) -> Any | None:
+        with self.read() as connection:
+            return connection.execute(query).first()
+
+    def execute(self, statement: Executable, rows: Sequence[Mapping[str, Any]] | None = None) -> CursorResult[Any]:
+        with self.write() as connection:
+            return connection.execute(statement, rows)
+
     def deferred(self) -> Store:
         """The same store, whose commits do not wait for the disk. Whoever shows or sends something because of one awaits
         `flushed` first."""
@@ -85,6 +126,12 @@ class Store:
         if self.flush is not None:
             self.flush.close()
         self.engine.dispose()
+
+
+def shifted(moment: str, **span: float) -> str:
+    """A moment so many days, hours or seconds later."""
+    later = datetime.fromisoformat(moment) + timedelta(**span)
+    return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _shared: ContextVar[Connection | None] = ContextVar("shared", default=None)  # the transaction that writes join
@@ -129,7 +176,7 @@ def open_store(address: Path | str, *, create: bool, migrations: Mapping[int, Mi
     if not create and isinstance(address, Path) and not address.exists():
         raise UserError(f"There is no workspace in {address.parent}. `assay add PATH` makes one.")
     engine = engine_for(address)
-    store = Store(engine, flush=flush_of(engine))
+    store = Store(engine, flush=_of(engine).flush_of(engine))
     with plain_errors():
         missing = (create or not isinstance(address, Path)) and not _tables(store)
         if missing and not create:
@@ -206,7 +253,7 @@ def copy_state(store: Store, to: Path) -> None:
     partial = to.with_suffix(".part")
     partial.unlink(missing_ok=True)
     with store.read() as connection:
-        copy_into(connection, partial)
+        _of(connection).copy_into(connection, partial)
     shutil.move(partial, to)
 
 
@@ -232,11 +279,11 @@ def move_state(source: Store, target: Store) -> dict[str, int]:
     the target stays empty. Returns the number of rows by table."""
     with source.write() as reading, target.write() as writing:
         filled = [table.name for table in schema.schema.sorted_tables if table is not schema.facts]
-        if any(_count(writing, schema.schema.tables[name]) for name in filled):
+        if any((writing.scalar(select(func.count()).select_from(schema.schema.tables[name])) or 0) for name in filled):
             raise UserError("The database to move to has a workspace in it already. Choose an empty one.")
         writing.execute(delete(schema.facts))
         copied = copy_rows(reading, writing)
-        continue_numbering(writing)
+        _of(writing).continue_numbering(writing)
         differing = [
             table.name
             for table in schema.schema.sorted_tables
@@ -254,10 +301,6 @@ def table_digest(connection: Connection, table: Table) -> str:
     for row in rows:
         digest.update(dumps(list(row)).encode())
     return digest.hexdigest()
-
-
-def _count(connection: Connection, table: Table) -> int:
-    return connection.scalar(select(func.count()).select_from(table)) or 0
 
 
 log = logging.getLogger(__name__)
@@ -287,7 +330,7 @@ class ChangeListener:
     def _listen(self) -> None:
         while not self._stopped.is_set():
             try:
-                for _ in changes(self._store.engine, self._stopped):
+                for _ in _of(self._store.engine).changes(self._store.engine, self._stopped):
                     self.hears = True
                     self._changed()
             except Exception as error:  # the server restarts, or the network is away
@@ -311,22 +354,12 @@ def engine_for(address: Path | str) -> Engine:
 
 
 def _of(connection: Connection | Engine) -> ModuleType:
-    """The module of this connection's database."""
+    """The module of this connection's database: `sqlite` and `postgres` have the same functions."""
     if connection.dialect.name == "sqlite":
         return sqlite
     from assay.store import postgres
 
     return postgres
-
-
-def copy_into(connection: Connection, path: Path) -> None:
-    """Copy the whole database to a file; safe during concurrent writes."""
-    _of(connection).copy_into(connection, path)
-
-
-def continue_numbering(connection: Connection) -> None:
-    """Number new rows after those that were inserted with their numbers."""
-    _of(connection).continue_numbering(connection)
 
 
 def discard_erased(connection: Connection) -> bool:
@@ -337,13 +370,3 @@ def discard_erased(connection: Connection) -> bool:
 def hold_lock(engine: Engine, name: str) -> AbstractContextManager[None]:
     """Hold a lock of this name, which processes on other machines see where the database is on a server."""
     return _of(engine).hold_lock(engine, name)
-
-
-def flush_of(engine: Engine) -> FileFlush | None:
-    """What flushes commits that did not wait for the disk; None where every commit waits."""
-    return _of(engine).flush_of(engine)
-
-
-def changes(engine: Engine, stopped: threading.Event) -> Iterator[None]:
-    """Yield after others have written to the database, until `stopped` is set. Several writes may be told as one."""
-    return _of(engine).changes(engine, stopped)

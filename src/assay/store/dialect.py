@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -40,6 +40,12 @@ from assay.core.errors import StoreError
 
 WRITES = "writes"  # mark of a connection whose next transaction takes the write lock
 VARIABLES = 500  # values per statement: well below the limit of each database
+V = TypeVar("V")
+
+
+def parts(values: Sequence[V], size: int = VARIABLES) -> Iterator[Sequence[V]]:
+    """Split into chunks, since a statement takes a limited number of values."""
+    return (values[first : first + size] for first in range(0, len(values), size))
 
 
 class Write(Enum):

@@ -142,8 +142,7 @@ def outdated(
         .where(documents.c.base.in_([base.id for base in bases]), documents.c.state.in_((READY, PENDING)))
         .group_by(documents.c.base)
     )
-    with store.read() as connection:
-        return {base: (old, total) for base, old, total in connection.execute(grouped)}
+    return {base: (old, total) for base, old, total in store.rows(grouped)}
 
 
 def entry(store: Store, document: str, scope: Scope) -> Entry | None:
@@ -194,8 +193,7 @@ def sums(store: Store, base: Base, scope: Scope) -> Sums:
     columns = (func.sum(paged), func.sum(documents.c.characters), func.sum(documents.c.passages), func.count())
     ready = and_(within(scope), documents.c.base == base.id, SEARCHABLE)
     grouped = select(documents.c.language, *columns).where(ready).group_by(documents.c.language)
-    with store.read() as connection:
-        rows = connection.execute(grouped).all()
+    rows = store.rows(grouped)
     languages = {row[0]: row[4] for row in sorted(rows, key=lambda row: (-row[4], row[0] or "")) if row[0]}
     return Sums(sum(row[1] for row in rows), sum(row[2] for row in rows), sum(row[3] for row in rows), languages)
 

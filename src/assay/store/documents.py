@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -33,8 +33,9 @@ from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
 from assay.store import place_lists
 from assay.store.database import Store
-from assay.store.dialect import Prepared, insert_new, one_of
+from assay.store.dialect import Prepared, insert_new, one_of, parts
 from assay.store.runs import records
+from assay.store.runs.visibility import READABLE, readable_values, within
 from assay.store.schema import bases, documents, leftovers, tables, texts
 from assay.tables.labels import TableLabels, passage_context, table_labels
 
@@ -123,10 +124,6 @@ def entry_of(row: RowMapping | Mapping[str, Any]) -> Entry:
     return Entry(**values)
 
 
-def within(scope: Scope) -> Any:
-    return documents.c.base.in_([base.id for base in scope.bases]) & documents.c.label.in_(sorted(scope.labels))
-
-
 SEARCHABLE = and_(documents.c.state == READY, documents.c.off.is_(False))
 
 
@@ -137,41 +134,33 @@ def listing(store: Store, scope: Scope, *states: str) -> list[Entry]:
 
 
 # Built once: every step of a run looks documents up.
-_READABLE = and_(
-    one_of(documents.c.base, bindparam("bases", type_=Text)), one_of(documents.c.label, bindparam("labels", type_=Text))
-)
-_WANTED = and_(one_of(documents.c.id, bindparam("wanted", type_=Text)), SEARCHABLE, _READABLE)
+_WANTED = and_(one_of(documents.c.id, bindparam("wanted", type_=Text)), SEARCHABLE, READABLE)
 _ENTRIES = Prepared(select(*LINE).where(_WANTED).order_by(documents.c.uri))
 _TITLES = Prepared(select(documents.c.id, documents.c.title).where(_WANTED))
 _IDENTITIES = Prepared(select(documents.c.id, documents.c.title, documents.c.uri, documents.c.meta).where(_WANTED))
-_STATE = Prepared(select(func.count(), func.max(documents.c.added)).where(_READABLE, SEARCHABLE))
+_STATE = Prepared(select(func.count(), func.max(documents.c.added)).where(READABLE, SEARCHABLE))
 _OFF = Prepared(
     select(documents.c.id)
-    .where(_READABLE, documents.c.state == READY, documents.c.off.is_(True))
+    .where(READABLE, documents.c.state == READY, documents.c.off.is_(True))
     .order_by(documents.c.id)
 )
 
 
 _TRAITS_OF = [documents.c[each.name] for each in fields(Traits)]
-_TRAITS = Prepared(select(*_TRAITS_OF).where(_READABLE, SEARCHABLE).order_by(documents.c.id))
+_TRAITS = Prepared(select(*_TRAITS_OF).where(READABLE, SEARCHABLE).order_by(documents.c.id))
 
 
 def traits(store: Store, scope: Scope) -> list[Traits]:
     """What filters know of each searchable document that the user may read now."""
     with store.read() as connection:
-        rows = _TRAITS.all(connection, **_readable(scope))
+        rows = _TRAITS.all(connection, **readable_values(scope))
     return [Traits(**_values(_TRAITS_OF, row)) for row in rows]
-
-
-def _readable(scope: Scope) -> dict[str, str]:
-    """The values of `_READABLE`."""
-    return {"bases": dumps([base.id for base in scope.bases]), "labels": dumps(sorted(scope.labels))}
 
 
 def _found(store: Store, statement: Prepared, ids: Iterable[str], scope: Scope) -> list[tuple[Any, ...]]:
     """Those of these documents that the user may read now and that are searchable."""
     with store.read() as connection:
-        return statement.all(connection, wanted=dumps(sorted(set(ids))), **_readable(scope))
+        return statement.all(connection, wanted=dumps(sorted(set(ids))), **readable_values(scope))
 
 
 def entries(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, Entry]:
@@ -193,7 +182,7 @@ def quoted_pages(store: Store, evidence: Sequence[Evidence], scope: Scope) -> di
     found: dict[str, RowMapping] = {}
     columns = (documents.c.id, documents.c.kind, documents.c.pages)
     with store.read() as connection:
-        for part in _parts(sorted({each.quote.doc_id for each in evidence})):
+        for part in parts(sorted({each.quote.doc_id for each in evidence})):
             rows = connection.execute(select(*columns).where(documents.c.id.in_(part), within(scope))).mappings()
             found |= {row["id"]: row for row in rows}
     pages = {
@@ -213,8 +202,8 @@ def identified_titles(store: Store, ids: Iterable[str], scope: Scope) -> dict[st
 def state_of(store: Store, scope: Scope) -> tuple[object, ...]:
     """A value that changes when searchable documents are added, replaced, removed or switched, or access to one changes."""
     with store.read() as connection:
-        [(count, newest)] = _STATE.all(connection, **_readable(scope))
-        off = _OFF.all(connection, **_readable(scope))
+        [(count, newest)] = _STATE.all(connection, **readable_values(scope))
+        off = _OFF.all(connection, **readable_values(scope))
     return count, newest or "", tuple(off)
 
 
@@ -238,30 +227,22 @@ def labels_of_tables(
         .order_by(documents.c.id)
         .limit(most)
     )
-    with store.read() as connection:
-        rows = connection.execute(query if only is None else query.where(documents.c.id.in_(only))).all()
+    rows = store.rows(query if only is None else query.where(documents.c.id.in_(only)))
     return {
         document: [TableLabels(start, end, caption, tuple(labels)) for start, end, caption, labels in listed]
         for document, listed in rows
     }
 
 
-def _parts(values: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
-    """Split into chunks, since a statement takes a limited number of values."""
-    for first in range(0, len(values), size):
-        yield values[first : first + size]
-
-
 def entries_of(store: Store, query: Select[Any]) -> list[Entry]:
-    with store.read() as connection:
-        return [entry_of(row) for row in connection.execute(query).mappings()]
+    return [entry_of(row) for row in store.mappings(query)]
 
 
 def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """The dates of those of these documents that the user may read now and that have one."""
     found: dict[str, str] = {}
     with store.read() as connection:
-        for part in _parts(sorted(set(ids))):
+        for part in parts(sorted(set(ids))):
             rows = connection.execute(
                 select(documents.c.id, documents.c.date).where(documents.c.id.in_(part), within(scope))
             )
@@ -276,14 +257,14 @@ _ONE = Prepared(
     select(*_ONE_COLUMNS)
     .join(texts, texts.c.document == documents.c.id)
     .outerjoin(tables, tables.c.document == documents.c.id)
-    .where(documents.c.id == bindparam("document"), _READABLE)
+    .where(documents.c.id == bindparam("document"), READABLE)
 )
 
 
 def get(store: Store, document: str, scope: Scope) -> Document | None:
     """A document with its text, including replaced versions, so that old citations still resolve."""
     with store.read() as connection:
-        row = _ONE.first(connection, document=document, **_readable(scope))
+        row = _ONE.first(connection, document=document, **readable_values(scope))
     return None if row is None else _document(_values(_ONE_COLUMNS, row))
 
 
@@ -297,30 +278,13 @@ def _value(column: ColumnElement[Any], value: Any) -> Any:
 
 
 def _document(row: Mapping[str, Any]) -> Document:
-    return Document(
-        id=row["id"],
-        base=row["base"],
-        uri=row["uri"],
-        digest=row["digest"],
-        title=row["title"],
-        text=row["text"],
-        authors=tuple(row["authors"]),
-        date=row["date"],
-        abstract=tuple(row["abstract"]) if row["abstract"] else None,
-        sections=tuple(from_json(Section, each) for each in row["sections"]),
-        pages=tuple(row["pages"]),
-        kind=row["kind"],
-        language=row["language"],
-        meta=row["meta"],
-        tables=_tables(row["body"]),
-    )
-
-
-def _tables(body: Sequence[Any] | None) -> tuple[Table, ...]:
-    return tuple(
-        Table(start, end, tuple(columns), *rest)  # older ones have no period
-        for start, end, columns, *rest in body or ()
-    )
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in row.items() if name != "body"
+    }
+    values["sections"] = tuple(from_json(Section, each) for each in row["sections"])
+    values["abstract"] = values["abstract"] or None
+    tables = (Table(start, end, tuple(columns), *rest) for start, end, columns, *rest in row["body"] or ())
+    return Document(**values, tables=tuple(tables))  # the tables of older documents have no period
 
 
 def texts_for(store: Store, scope: Scope) -> Texts:
@@ -343,7 +307,7 @@ def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
     """All documents ever stored at these locations, including replaced ones."""
     return [
         entry
-        for part in _parts(sorted(uris))
+        for part in parts(sorted(uris))
         for entry in entries_of(store, select(*LINE).where(documents.c.base == base.id, documents.c.uri.in_(part)))
     ]
 
@@ -365,7 +329,7 @@ def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
     with store.read() as connection:
         return {
             found
-            for part in _parts(sorted(digests))
+            for part in parts(sorted(digests))
             for found in connection.scalars(select(documents.c.digest).where(documents.c.digest.in_(part)))
         }
 
@@ -414,17 +378,12 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
         "parser": parser,
         "recipe": "",
         "bytes": size,
-        "title": document.title,
-        "authors": list(document.authors),
-        "date": document.date,
         "kind": document.kind,
-        "language": document.language,
         "abstract": list(document.abstract) if document.abstract else None,
         "sections": to_json(document.sections),
         "pages": list(document.pages),
-        "meta": dict(document.meta),
-        "warnings": list(warnings),
         "characters": len(document.text),
+        **_about(document, warnings),
         "passages": 0,
         "added": store.now(),
     }
@@ -452,25 +411,21 @@ def _put_tables(connection: Connection, document: Document) -> None:
 
 def update_pending(store: Store, document: Document, *, parser: str, warnings: Sequence[str]) -> None:
     """Store what was found out about a document that was read again with the same text; pending, as `put_pending`."""
-    about = {
-        "state": PENDING,
-        "parser": parser,
-        "title": document.title,
-        "authors": list(document.authors),
-        "date": document.date,
-        "language": document.language,
-        "meta": dict(document.meta),
-        "warnings": list(warnings),
-    }
+    about = {"state": PENDING, "parser": parser, **_about(document, warnings)}
     with store.write() as connection:
         connection.execute(update(documents).where(documents.c.id == document.id).values(about))
         connection.execute(delete(tables).where(tables.c.document == document.id))
         _put_tables(connection, document)
 
 
+def _about(document: Document, warnings: Sequence[str]) -> dict[str, Any]:
+    """What may be found out anew about the same text."""
+    known = {"title": document.title, "date": document.date, "language": document.language}
+    return known | {"authors": list(document.authors), "meta": dict(document.meta), "warnings": list(warnings)}
+
+
 def note_parser(store: Store, document: str, parser: str) -> None:
-    with store.write() as connection:
-        connection.execute(update(documents).where(documents.c.id == document).values(parser=parser))
+    store.execute(update(documents).where(documents.c.id == document).values(parser=parser))
 
 
 def corrected(store: Store, base: Base, uri: str, digest: str) -> tuple[str, str | None] | None:
@@ -501,11 +456,7 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
     history."""
     with store.write() as connection:
         label = place_lists.label_at(connection, base.id, uri)
-        connection.execute(
-            delete(documents).where(
-                documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE
-            )
-        )
+        _forget_unreadable(connection, base, uri)
         connection.execute(
             insert(documents).values(
                 id="d" + store.new_id(),
@@ -529,7 +480,7 @@ def labels(store: Store, ids: Sequence[str]) -> dict[str, str]:
     with store.read() as connection:
         return {
             row.id: row.label
-            for part in _parts(ids)
+            for part in parts(ids)
             for row in connection.execute(select(documents.c.id, documents.c.label).where(documents.c.id.in_(part)))
         }
 
@@ -573,11 +524,12 @@ def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str)
             ).all()
             connection.execute(update(documents).where(documents.c.id.in_(older)).values(state=REPLACED))
             _leave(connection, older, base.id)
-            connection.execute(
-                delete(documents).where(
-                    documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE
-                )
-            )
+            _forget_unreadable(connection, base, uri)
+
+
+def _forget_unreadable(connection: Connection, base: Base, uri: str | None) -> None:
+    here = (documents.c.base == base.id, documents.c.uri == uri, documents.c.state == UNREADABLE)
+    connection.execute(delete(documents).where(*here))
 
 
 def bytes_owned(store: Store, owner: str) -> int:
@@ -588,14 +540,12 @@ def bytes_owned(store: Store, owner: str) -> int:
     files = select(func.max(size).label("size")).join(bases, bases.c.id == documents.c.base).where(kept)
     each = files.group_by(documents.c.base, documents.c.digest).subquery()
     query = select(func.coalesce(func.sum(each.c.size), 0))
-    with store.read() as connection:
-        return int(connection.scalar(query) or 0)
+    return int(store.scalar(query) or 0)
 
 
 def mark_pending(store: Store, ids: Sequence[str]) -> None:
     """Mark documents that must be split and embedded again; until then they cannot be found."""
-    with store.write() as connection:
-        connection.execute(update(documents).where(documents.c.id.in_(ids)).values(state=PENDING))
+    store.execute(update(documents).where(documents.c.id.in_(ids)).values(state=PENDING))
 
 
 def correct(store: Store, document: str, title: str, date: str | None, by: str) -> None:
@@ -633,7 +583,7 @@ def remove(store: Store, ids: Sequence[str], base: Base) -> None:
 
 def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
     """Delete documents with their text; the index is cleaned up later (see `leftover`)."""
-    for part in _parts(ids):
+    for part in parts(ids):
         listed = select(documents.c.digest, documents.c.label).where(
             documents.c.id.in_(part), documents.c.label != base
         )
@@ -651,11 +601,10 @@ def _leave(connection: Connection, ids: Sequence[str], base: str) -> None:
 
 def leftover(store: Store, base: Base) -> list[str]:
     """Documents that still have rows in the index though they can no longer be read."""
-    with store.read() as connection:
-        return list(connection.scalars(select(leftovers.c.document).where(leftovers.c.base == base.id)))
+    return store.scalars(select(leftovers.c.document).where(leftovers.c.base == base.id))
 
 
 def swept(store: Store, ids: Sequence[str]) -> None:
     with store.write() as connection:
-        for part in _parts(ids):
+        for part in parts(ids):
             connection.execute(delete(leftovers).where(leftovers.c.document.in_(part)))

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import Engine, delete, func, select, update
 
 from assay.store.database import plain_errors
-from assay.store.dialect import VARIABLES, insert_new, update_where_free, writing
+from assay.store.dialect import insert_new, parts, update_where_free, writing
 from assay.store.schema import vector_sources, vectors
 
 
@@ -17,12 +17,10 @@ def recall(cache: Engine, owner: str, embedder: str, digests: Sequence[str]) -> 
     """The cached vectors, by digest of the embedded text."""
     known: dict[str, np.ndarray] = {}
     with plain_errors(), cache.connect() as connection:
-        for first in range(0, len(digests), VARIABLES):
+        for part in parts(digests):
             rows = connection.execute(
                 select(vectors.c.digest, vectors.c.vector).where(
-                    vectors.c.owner == owner,
-                    vectors.c.embedder == embedder,
-                    vectors.c.digest.in_(digests[first : first + VARIABLES]),
+                    vectors.c.owner == owner, vectors.c.embedder == embedder, vectors.c.digest.in_(part)
                 )
             )
             known |= {row.digest: np.frombuffer(row.vector, dtype=np.float32) for row in rows}
@@ -63,8 +61,7 @@ def forget_all_but(cache: Engine, owner: str, kept: Collection[str]) -> None:
     with plain_errors(), writing(cache) as connection:
         known = connection.scalars(select(vector_sources.c.document).where(own).distinct())
         gone = [document for document in known if document not in kept]
-        for first in range(0, len(gone), VARIABLES):
-            part = gone[first : first + VARIABLES]
+        for part in parts(gone):
             connection.execute(delete(vector_sources).where(vector_sources.c.document.in_(part)))
         used = select(vector_sources.c.digest).where(own)
         connection.execute(delete(vectors).where(vectors.c.owner == owner, vectors.c.digest.not_in(used)))

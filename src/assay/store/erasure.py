@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sqlalchemy import Connection, and_, delete, func, or_, select, update
+from sqlalchemy import Connection, delete, func, or_, select, update
 
 from assay.core.access import Base, Principal
 from assay.core.codec import dumps
@@ -18,13 +18,14 @@ from assay.core.types import UPLOAD
 from assay.store import documents
 from assay.store.access import offers
 from assay.store.database import Store
-from assay.store.dialect import insert_or_replace
+from assay.store.dialect import insert_or_replace, parts
 from assay.store.documents import Entry
 from assay.store.runs import records, visibility
 from assay.store.runs.reviews import supersede
 from assay.store.runs.seals import Sign
 from assay.store.runs.visibility import ERASED
 from assay.store.schema import (
+    SAME_RECORD,
     backups,
     facts,
     forecasts,
@@ -47,16 +48,8 @@ from assay.store.schema import records as recorded
 
 ORIGINAL, UNFINISHED = "erase ", "erasing"  # fact names: originals still to be deleted; pending work
 NOBODY = "erased:"  # prefix of a pseudonym that replaces a name, followed by a unique suffix
-AT_ONCE = 500
 # Records of the workspace that name people
-NAMING = (
-    "Granted",
-    "AccountChanged",
-    "SettingChanged",
-    "FeedbackGiven",
-    "DocumentEdited",
-    "DocumentMarked",
-)
+NAMING = ("Granted", "AccountChanged", "SettingChanged", "FeedbackGiven", "DocumentEdited", "DocumentMarked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +84,7 @@ def records_mentioning(connection: Connection, ids: Collection[str]) -> dict[str
     """For each run that mentions one of these documents, the records from the first mention on that may depend on
     it."""
     found: dict[str, list[int]] = {}
-    for part in _parts(sorted(ids)):
+    for part in parts(sorted(ids)):
         rows = connection.execute(select(mentions.c.run, mentions.c.seq).where(mentions.c.document.in_(part)))
         for row in rows:
             found.setdefault(row.run, []).append(row.seq)
@@ -118,7 +111,7 @@ def _answers_naming(connection: Connection, base: Base, uris: Collection[str]) -
     mentions_source = or_(*(payloads.c.body.contains(dumps(uri), autoescape=True) for uri in sorted(uris)))
     rows = connection.execute(
         select(payloads.c.run, payloads.c.seq)
-        .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
+        .join(recorded, SAME_RECORD)
         .join(runs, runs.c.id == payloads.c.run)
         .where(
             recorded.c.kind.in_(stored_kinds(Answered, AwaitingReview)), runs.c.who.in_(sorted(names)), mentions_source
@@ -142,7 +135,7 @@ def erase_payloads(
     if notes := notes_about(connection, places_by_run, gone):
         places_by_run = {**places_by_run, WORKSPACE: tuple(sorted({*places_by_run.get(WORKSPACE, ()), *notes}))}
     for run, places in places_by_run.items():
-        for part in _parts(places):
+        for part in parts(places):
             connection.execute(delete(payloads).where(payloads.c.run == run, payloads.c.seq.in_(part)))
     if gone or places_by_run:
         erased_places = {run: tuple(places) for run, places in places_by_run.items()}
@@ -155,7 +148,7 @@ def notes_about(connection: Connection, runs: Collection[str], documents: Collec
     """Records of the workspace whose words are about one of these runs or documents: feedback, and corrections."""
     rows = connection.execute(
         select(payloads.c.seq, payloads.c.body)
-        .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
+        .join(recorded, SAME_RECORD)
         .where(payloads.c.run == WORKSPACE, recorded.c.kind.in_(("FeedbackGiven", "DocumentEdited", "DocumentMarked")))
         .order_by(payloads.c.seq)
     )
@@ -165,7 +158,7 @@ def notes_about(connection: Connection, runs: Collection[str], documents: Collec
 
 def _forget_reviews(connection: Connection, places_by_run: Mapping[str, Sequence[int]]) -> None:
     """Delete review comments, which may quote the answer; an erased answer no longer waits for review."""
-    for part in _parts(list(places_by_run)):
+    for part in parts(list(places_by_run)):
         connection.execute(update(reviews).where(reviews.c.run.in_(part)).values(note="", reasons=[]))
         last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
         held = connection.execute(
@@ -177,7 +170,7 @@ def _forget_reviews(connection: Connection, places_by_run: Mapping[str, Sequence
 def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -> None:
     """Upload reports contain document titles: the reports stay, without their content."""
     names = [uri.removeprefix(UPLOAD) for uri in uris if uri.startswith(UPLOAD)]
-    for part in _parts(names):
+    for part in parts(names):
         rows = connection.execute(
             select(job_files.c.job, job_files.c.n, jobs.c.who, jobs.c.groups)
             .join(jobs, jobs.c.id == job_files.c.job)
@@ -195,7 +188,7 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     own = list(connection.scalars(select(runs.c.id).where(runs.c.who == name)))
     places_by_run = {
         run: tuple(row.seq for row in each)
-        for part in _parts(own)
+        for part in parts(own)
         for run, each in groupby(
             connection.execute(
                 select(payloads.c.run, payloads.c.seq).where(payloads.c.run.in_(part)).order_by("run", "seq")
@@ -206,7 +199,7 @@ def erase_person(connection: Connection, store: Store, name: str, why: str, by: 
     if access_notes := _access_notes(connection, name):
         places_by_run[WORKSPACE] = access_notes
     count = erase_payloads(connection, store, places_by_run, (), why, by, sign)
-    for part in _parts(own):
+    for part in parts(own):
         supersede(connection, part)
     nobody = NOBODY + store.new_id()
     _mark(connection, [*(ERASED + run for run in own), UNFINISHED])
@@ -237,7 +230,7 @@ def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
     )
     rows = (
         select(payloads.c.seq)
-        .join(recorded, and_(recorded.c.run == payloads.c.run, recorded.c.seq == payloads.c.seq))
+        .join(recorded, SAME_RECORD)
         .where(payloads.c.run == WORKSPACE, recorded.c.kind.in_(NAMING), mentions_person)
     )
     return tuple(sorted(connection.scalars(rows)))
@@ -248,8 +241,7 @@ def _access_notes(connection: Connection, name: str) -> tuple[int, ...]:
 
 def is_unfinished(store: Store) -> bool:
     """Whether something was erased but may still be present in files."""
-    with store.read() as connection:
-        return connection.scalar(select(facts.c.name).where(facts.c.name == UNFINISHED)) is not None
+    return store.scalar(select(facts.c.name).where(facts.c.name == UNFINISHED)) is not None
 
 
 def originals_to_delete(store: Store) -> set[str]:
@@ -261,27 +253,19 @@ def originals_to_delete(store: Store) -> set[str]:
 
 def mark_originals_deleted(store: Store, digests: Collection[str]) -> None:
     with store.write() as connection:
-        for part in _parts(sorted(digests)):
+        for part in parts(sorted(digests)):
             connection.execute(delete(facts).where(facts.c.name.in_([ORIGINAL + each for each in part])))
 
 
 def mark_finished(store: Store) -> None:
-    with store.write() as connection:
-        connection.execute(delete(facts).where(facts.c.name == UNFINISHED))
+    store.execute(delete(facts).where(facts.c.name == UNFINISHED))
 
 
 def list_backups(store: Store) -> tuple[Backup, ...]:
     """Copies of the workspace made with `assay backup`, newest first."""
-    with store.read() as connection:
-        return tuple(
-            Backup(row.path, row.at) for row in connection.execute(select(backups).order_by(backups.c.at.desc()))
-        )
+    return tuple(Backup(row.path, row.at) for row in store.rows(select(backups).order_by(backups.c.at.desc())))
 
 
 def _mark(connection: Connection, names: Sequence[str]) -> None:
     rows = [{"name": name, "value": ""} for name in names]
     connection.execute(insert_or_replace(facts), rows)
-
-
-def _parts(values: Sequence) -> Iterable[Sequence]:
-    return (values[first : first + AT_ONCE] for first in range(0, len(values), AT_ONCE))

@@ -13,14 +13,12 @@ AGREED = "agreed:"
 
 def agreed(store: Store, host: str) -> bool:
     """Whether the user has agreed to send text to this host."""
-    with store.read() as connection:
-        return connection.scalar(select(facts.c.value).where(facts.c.name == f"{AGREED}{host}")) is not None
+    return store.scalar(select(facts.c.value).where(facts.c.name == f"{AGREED}{host}")) is not None
 
 
 def remembered(store: Store, name: str) -> str | None:
     """A fact by its name."""
-    with store.read() as connection:
-        return connection.scalar(select(facts.c.value).where(facts.c.name == name))
+    return store.scalar(select(facts.c.value).where(facts.c.name == name))
 
 
 def remember(store: Store, name: str, value: str) -> None:
@@ -30,5 +28,4 @@ def remember(store: Store, name: str, value: str) -> None:
 
 
 def agree(store: Store, host: str) -> None:
-    with store.write() as connection:
-        connection.execute(insert_new(facts).values(name=f"{AGREED}{host}", value=store.now()))
+    store.execute(insert_new(facts).values(name=f"{AGREED}{host}", value=store.now()))

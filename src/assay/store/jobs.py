@@ -4,7 +4,7 @@ invisible."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import RowMapping, and_, bindparam, case, delete, func, insert, select, update
@@ -77,17 +77,7 @@ def begin(store: Store, job: str, principal: Principal, base: str, files: Sequen
     """Create a job. From now on its files are processed even if this process dies. Old finished jobs are pruned."""
     now = store.now()
     row = {"id": job, "who": principal.id, "groups": sorted(principal.groups), "base": base, "state": WAITING}
-    rows = [
-        {
-            "job": job,
-            "n": each.n,
-            "name": each.name,
-            "bytes": each.bytes,
-            "outcome": each.outcome,
-            "report": dict(each.report),
-        }
-        for each in files
-    ]
+    rows = [{"job": job, **{each.name: getattr(file, each.name) for each in fields(file)}} for file in files]
     own = and_(jobs.c.who == principal.id, jobs.c.state.not_in(GOING))
     old = select(jobs.c.id).where(own).order_by(jobs.c.created.desc(), jobs.c.id.desc()).offset(KEPT)
     with store.write() as connection:
@@ -117,8 +107,7 @@ def listing(store: Store, who: str, limit: int) -> list[Job]:
 def unfinished(store: Store) -> list[Job]:
     """All users' jobs that are waiting or were interrupted, oldest first: for the worker."""
     oldest = _JOBS.where(jobs.c.state.in_(GOING)).order_by(jobs.c.created, jobs.c.id)
-    with store.read() as connection:
-        return [_job(row) for row in connection.execute(oldest).mappings()]
+    return [_job(row) for row in store.mappings(oldest)]
 
 
 def files(store: Store, job: str, limit: int | None = None) -> list[JobFile]:
@@ -126,8 +115,7 @@ def files(store: Store, job: str, limit: int | None = None) -> list[JobFile]:
     failed_first = (case((job_files.c.outcome == "failed", 0), else_=1), job_files.c.n)
     query = select(job_files.c.n, job_files.c.name, job_files.c.bytes, job_files.c.outcome, job_files.c.report)
     query = query.where(job_files.c.job == job).order_by(*failed_first).limit(limit)
-    with store.read() as connection:
-        found = [JobFile(**row) for row in connection.execute(query).mappings()]
+    found = [JobFile(**row) for row in store.mappings(query)]
     return sorted(found, key=lambda each: each.n)
 
 
@@ -146,35 +134,30 @@ def start(store: Store, job: str, process: str = "") -> bool:
 def park(store: Store, job: str, process: str = "") -> None:
     """Let a running job wait again."""
     own = (jobs.c.id == job, jobs.c.state == RUNNING, jobs.c.process == process)
-    with store.write() as connection:
-        connection.execute(update(jobs).where(*own).values(state=WAITING, updated=store.now(), **FREE))
+    store.execute(update(jobs).where(*own).values(state=WAITING, updated=store.now(), **FREE))
 
 
 def held(store: Store, process: str) -> set[str]:
     """The unfinished jobs whose lease a process has."""
-    with store.read() as connection:
-        return set(connection.scalars(select(jobs.c.id).where(jobs.c.process == process, jobs.c.state.in_(GOING))))
+    return set(store.scalars(select(jobs.c.id).where(jobs.c.process == process, jobs.c.state.in_(GOING))))
 
 
 def renew(store: Store, process: str, ids: Collection[str]) -> None:
     """Renew the leases of a process, as far as it still has them."""
     own = (jobs.c.id.in_(sorted(ids)), jobs.c.process == process, jobs.c.state.in_(GOING))
-    with store.write() as connection:
-        connection.execute(update(jobs).where(*own).values(lease(process, store.now())))
+    store.execute(update(jobs).where(*own).values(lease(process, store.now())))
 
 
 def release(store: Store, job: str, process: str) -> None:
     """Give up the lease of a job that a process leaves unfinished."""
-    with store.write() as connection:
-        connection.execute(update(jobs).where(jobs.c.id == job, jobs.c.process == process).values(FREE))
+    store.execute(update(jobs).where(jobs.c.id == job, jobs.c.process == process).values(FREE))
 
 
 def waiting_bytes(store: Store, who: str) -> int:
     """How much a person has sent that is not read yet."""
     unread = and_(jobs.c.who == who, jobs.c.state.in_(GOING), job_files.c.outcome == "")
     query = select(func.coalesce(func.sum(job_files.c.bytes), 0)).where(_OF_JOB, unread)
-    with store.read() as connection:
-        return int(connection.scalar(query) or 0)
+    return int(store.scalar(query) or 0)
 
 
 def note(store: Store, job: str, passages: int, seconds: float, reports: Sequence[JobFile], process: str = "") -> None:
@@ -200,8 +183,7 @@ def note(store: Store, job: str, passages: int, seconds: float, reports: Sequenc
 def end(store: Store, job: str, state: str, error: str = "", process: str | None = None) -> None:
     """Record how a job ended; a final state never changes. With a `process` only if that holds it."""
     own = [jobs.c.id == job, jobs.c.state.in_(GOING), *([jobs.c.process == process] if process is not None else [])]
-    with store.write() as connection:
-        connection.execute(update(jobs).where(*own).values(state=state, error=error, updated=store.now(), **FREE))
+    store.execute(update(jobs).where(*own).values(state=state, error=error, updated=store.now(), **FREE))
 
 
 def filling(store: Store, base: Base) -> set[str]:
@@ -211,5 +193,4 @@ def filling(store: Store, base: Base) -> set[str]:
 
 def going(store: Store) -> set[str]:
     """Jobs that are waiting or running: their files are still needed."""
-    with store.read() as connection:
-        return set(connection.scalars(select(jobs.c.id).where(jobs.c.state.in_(GOING))))
+    return set(store.scalars(select(jobs.c.id).where(jobs.c.state.in_(GOING))))

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     insert,
     select,
     text,
@@ -29,34 +30,34 @@ Large = Integer().with_variant(BigInteger(), "postgresql")  # a number that 32 b
 
 schema = MetaData()
 
+
+def _texts(*names: str) -> list[Column[str]]:
+    return [Column(name, String, nullable=False) for name in names]
+
+
+def _keys(*names: str) -> list[Column[str]]:
+    return [Column(name, String, primary_key=True) for name in names]
+
+
 facts = Table(  # single facts about the workspace: its version, its identity
-    "facts",
-    schema,
-    Column("name", String, primary_key=True),
-    Column("value", Text, nullable=False),
+    "facts", schema, Column("name", String, primary_key=True), Column("value", Text, nullable=False)
 )
 
 bases = Table(
     "bases",
     schema,
     Column("id", String, primary_key=True),
-    Column("name", String, nullable=False),
-    Column("owner", String, nullable=False),
+    *_texts("name", "owner"),
     Column("description", Text, nullable=False, default=""),
     Column("embedder", String, nullable=False, default=""),  # the embedder of the vectors in its index
     Column("dim", Integer, nullable=False, default=0),
     Column("created", String, nullable=False),
-    Column(
-        "review", Boolean, nullable=False, default=False, server_default="0"
-    ),  # whether answers from it need a review
+    Column("review", Boolean, nullable=False, default=False, server_default="0"),  # whether answers from it need one
     UniqueConstraint("owner", "name"),  # names are unique per owner only
 )
 
 grants = Table(  # the source of truth for access: which grantee (user:… or group:…) may read which label
-    "grants",
-    schema,
-    Column("label", String, primary_key=True),
-    Column("name", String, primary_key=True),
+    "grants", schema, *_keys("label", "name")
 )
 
 acceptances = Table(  # who accepted (or declined) a base that they may read; without a row it is only offered to them
@@ -71,8 +72,7 @@ lists = Table(  # locations with their own list of readers, which is the grants 
     "lists",
     schema,
     Column("place", String, primary_key=True),  # digest of base and location: names do not outlive their document
-    Column("base", String, nullable=False),
-    Column("label", String, nullable=False),
+    *_texts("base", "label"),
     Index("lists_by_base", "base"),
 )
 
@@ -81,8 +81,7 @@ documents = Table(
     schema,
     Column("id", String, primary_key=True),
     Column("base", String, ForeignKey("bases.id"), nullable=False),
-    Column("label", String, nullable=False),
-    Column("uri", String, nullable=False),
+    *_texts("label", "uri"),
     Column("state", String, nullable=False),  # pending, ready, unreadable, replaced
     Column("status", String, nullable=False),  # the result of parsing: ingest.parsed.Status
     Column("why", Text, nullable=False, default=""),
@@ -128,22 +127,16 @@ tables = Table(  # the tables of documents that have any: offsets into the text,
 )
 
 leftovers = Table(  # documents whose rows must still be removed from the index
-    "leftovers",
-    schema,
-    Column("document", String, primary_key=True),
-    Column("base", String, nullable=False),
+    "leftovers", schema, Column("document", String, primary_key=True), Column("base", String, nullable=False)
 )
 
 runs = Table(
     "runs",
     schema,
     Column("id", String, primary_key=True),
-    Column("who", String, nullable=False),
-    Column("started", String, nullable=False),
+    *_texts("who", "started"),
     Column("delivered", Boolean, nullable=False, default=False),
-    Column(
-        "gated", Boolean, nullable=False, default=False, server_default="0"
-    ),  # delivered only with a reviewer's approval
+    Column("gated", Boolean, nullable=False, default=False, server_default="0"),  # delivered only if approved
 )
 
 records = Table(  # the records of runs: a hash chain per run, and one over all records, by `n` and `link`
@@ -151,11 +144,7 @@ records = Table(  # the records of runs: a hash chain per run, and one over all 
     schema,
     Column("run", String, ForeignKey("runs.id"), primary_key=True),
     Column("seq", Integer, primary_key=True),
-    Column("at", String, nullable=False),
-    Column("kind", String, nullable=False),
-    Column("digest", String, nullable=False),
-    Column("prev", String, nullable=False),
-    Column("hash", String, nullable=False),
+    *_texts("at", "kind", "digest", "prev", "hash"),
     Column("n", Large, nullable=False),
     Column("link", String, nullable=False),
     Index("records_in_order", "n", unique=True),
@@ -169,11 +158,12 @@ payloads = Table(  # the content of records; separate, so that it can be erased 
     Column("body", Text, nullable=False),
 )
 
+SAME_RECORD = and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq)
+
 mentions = Table(  # which documents a payload mentions
     "mentions",
     schema,
-    Column("document", String, primary_key=True),
-    Column("run", String, primary_key=True),
+    *_keys("document", "run"),
     Column("seq", Integer, primary_key=True),
     Index("mentions_by_run", "run", "seq"),
 )
@@ -182,8 +172,7 @@ seals = Table(  # signed heads of the chain of all records
     "seals",
     schema,
     Column("n", Large, primary_key=True, autoincrement=False),
-    Column("link", String, nullable=False),
-    Column("at", String, nullable=False),
+    *_texts("link", "at"),
     Column("key", String, nullable=False),  # the public key
     Column("signature", String, nullable=False),
 )
@@ -209,10 +198,7 @@ reviews = Table(  # answers that waited for review, each by its seal
 )
 
 backups = Table(  # copies of the workspace elsewhere made with `assay backup`
-    "backups",
-    schema,
-    Column("path", Text, primary_key=True),
-    Column("at", String, nullable=False),
+    "backups", schema, Column("path", Text, primary_key=True), Column("at", String, nullable=False)
 )
 
 forecasts = Table(  # estimates of work and the actual amounts
@@ -232,11 +218,7 @@ spending = Table(  # spending on models: a row per request, reserved before it i
     "spending",
     schema,
     Column("id", Integer, primary_key=True),
-    Column("who", String, nullable=False),
-    Column("run", String, nullable=False),
-    Column("role", String, nullable=False),
-    Column("model", String, nullable=False),
-    Column("day", String, nullable=False),
+    *_texts("who", "run", "role", "model", "day"),
     Column("state", String, nullable=False),  # reserved, settled, lost, aside
     Column("calls", Integer, nullable=False),
     Column("reserved_tokens", Large, nullable=False),
@@ -256,8 +238,7 @@ threads = Table(  # conversations, each owned by one user
     Column("id", String, primary_key=True),
     Column("who", String, nullable=False),
     Column("title", Text, nullable=False),
-    Column("created", String, nullable=False),
-    Column("updated", String, nullable=False),
+    *_texts("created", "updated"),
     Index("threads_by_person", "who", "updated"),
 )
 
@@ -295,9 +276,7 @@ sessions = Table(  # browser sessions; by digest, like keys
     schema,
     Column("digest", String, primary_key=True),
     Column("who", String, ForeignKey("members.name", ondelete="CASCADE"), nullable=False),
-    Column("csrf", String, nullable=False),
-    Column("created", String, nullable=False),
-    Column("expires", String, nullable=False),
+    *_texts("csrf", "created", "expires"),
 )
 
 jobs = Table(  # uploaded files to be ingested; their contents are stored as files until then
@@ -311,8 +290,7 @@ jobs = Table(  # uploaded files to be ingested; their contents are stored as fil
     Column("error", Text, nullable=False, default=""),
     Column("passages", Integer, nullable=False, default=0),
     Column("seconds", Float, nullable=False, default=0.0),
-    Column("created", String, nullable=False),
-    Column("updated", String, nullable=False),
+    *_texts("created", "updated"),
     Column("process", String, nullable=False, default="", server_default=""),  # that reads its files; empty if none
     Column("until", String, nullable=False, default="", server_default=""),  # when its lease runs out
     Index("jobs_by_person", "who", "created"),
@@ -346,9 +324,7 @@ cache_schema = MetaData()
 vectors = Table(  # embeddings by content, per owner; in a separate file, since they can be recomputed
     "vectors",
     cache_schema,
-    Column("owner", String, primary_key=True),
-    Column("embedder", String, primary_key=True),
-    Column("digest", String, primary_key=True),
+    *_keys("owner", "embedder", "digest"),
     Column("vector", LargeBinary, nullable=False),
     Column("used", Float, nullable=False, default=0.0),
 )
@@ -356,8 +332,7 @@ vectors = Table(  # embeddings by content, per owner; in a separate file, since 
 vector_sources = Table(  # the documents whose text a vector was made of, whatever the size of passages was then
     "sources",
     cache_schema,
-    Column("document", String, primary_key=True),
-    Column("digest", String, primary_key=True),
+    *_keys("document", "digest"),
     Column("owner", String, nullable=False),
     Index("sources_by_owner", "owner", "digest"),
 )

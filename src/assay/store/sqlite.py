@@ -86,6 +86,7 @@ def _arguments(element: Any, compiler: Any, **options: Any) -> str:
 
 
 def copy_into(connection: Connection, path: Path) -> None:
+    """Copy the whole database to a file; safe during concurrent writes."""
     connection.exec_driver_sql("COMMIT")  # this cannot run inside a transaction
     connection.exec_driver_sql("VACUUM INTO ?", (str(path),))
     connection.exec_driver_sql("BEGIN")
@@ -106,7 +107,8 @@ def discard_erased(connection: Connection) -> bool:
 
 
 def changes(engine: Engine, stopped: threading.Event) -> Iterator[None]:
-    """A file tells nobody of its changes, so its version is read often; that takes microseconds."""
+    """Yield after others have written, until `stopped` is set; several writes may be told as one. A file tells nobody of its
+    changes, so its version is read often; that takes microseconds."""
     borrowed = engine.raw_connection()
     try:
         last = None

@@ -68,8 +68,7 @@ def add(store: Store, thread: str, who: str, run: str) -> int:
 def listing(store: Store, who: str, limit: int = 50) -> list[Thread]:
     """A user's threads, most recently used first."""
     newest = _THREADS.order_by(threads.c.updated.desc(), threads.c.created.desc(), threads.c.id).limit(limit)
-    with store.read() as connection:
-        return [Thread(**row) for row in connection.execute(newest, {"person": who}).mappings()]
+    return [Thread(**row) for row in store.mappings(newest, {"person": who})]
 
 
 def page(store: Store, who: str, after: str = "", limit: int = 50, words: str = "") -> tuple[list[Thread], str]:

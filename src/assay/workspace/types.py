@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -12,14 +12,12 @@ from assay.core.synthesis import EXPERT, Approach, Pipeline
 from assay.core.types import Exchange
 
 if TYPE_CHECKING:
-    from assay.agent.forecast import Error, Reached
     from assay.agent.tool import Tool
     from assay.answer.weigh import Assessor
     from assay.core.events import Reviewed
     from assay.core.types import Answer, Basis, Claim, Evidence
     from assay.store.erasure import Backup
     from assay.store.runs.feedback import FeedbackEntry
-    from assay.store.runs.forecasts import WorkEstimate, WorkKind
     from assay.store.runs.reviews import Review
 
 Steps = AsyncIterator[tuple[Run, Event]]  # each event, after it was recorded, with the run up to it
@@ -88,17 +86,6 @@ class ErasureReport:
     files: tuple[str, ...] = ()
     backups: tuple[Backup, ...] = ()
     whole: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class WorkForecast:
-    """What a piece of work is expected to take, which limits it may reach, and how good earlier forecasts were."""
-
-    kind: WorkKind
-    alike: str  # key of the earlier work it is compared with
-    foreseen: WorkEstimate
-    reached: tuple[Reached, ...] = ()
-    errors: Mapping[str, Error] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,17 +198,22 @@ def _objects_in(value):
             yield from _objects_in(each)
 
 
+def references(payload):
+    """The places in documents that a payload refers to, each with the digest of its words."""
+    return [_reference(each) for each in _objects_in(payload) if {"doc_id", "start", "end", "digest"} <= each.keys()]
+
+
 def _reference(each):
     return tuple(each[name] for name in ("doc_id", "start", "end", "digest"))
 
 
 def _quotations(files, payloads):
     objects = [each for _, payload in payloads.values() for each in _objects_in(payload)]
-    references = {_reference(each) for each in objects if {"doc_id", "start", "end", "digest"} <= each.keys()}
+    referred = {each for _, payload in payloads.values() for each in references(payload)}
     words = {}
     for line in files[QUOTATIONS].splitlines():
         quotation = json.loads(line)
-        if _reference(quotation) not in references:
+        if _reference(quotation) not in referred:
             raise InvalidBundle(f"no record refers to {quotation['doc_id']} {quotation['start']}–{quotation['end']}")
         if sha(quotation["text"]) != quotation["digest"]:
             raise InvalidBundle(
@@ -218,7 +223,7 @@ def _quotations(files, payloads):
     for each in objects:
         if isinstance(each.get("quote"), dict) and isinstance(each.get("passage"), dict):
             _check_inside(each["quote"], each["passage"], words)
-    return len(words), len(references) - len(words)
+    return len(words), len(referred) - len(words)
 
 
 def _check_inside(quote, passage, words):

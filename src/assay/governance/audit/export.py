@@ -25,7 +25,7 @@ from assay.core.events.upgrade import read_event
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Document, Usage, file_name
-from assay.governance.audit.check import MANIFEST, PROOF, QUOTATIONS, RECORDS, SIGNATURE
+from assay.governance.audit.check import MANIFEST, PROOF, QUOTATIONS, RECORDS, SIGNATURE, references
 from assay.governance.audit.witness import AuditContext, audit_context, seal
 from assay.store import documents
 from assay.store.database import Store
@@ -145,20 +145,9 @@ def _lines(values: Iterator[Mapping[str, Any]]) -> bytes:
     return "".join(dumps(each) + "\n" for each in values).encode()
 
 
-def _references(value: Any) -> Iterator[tuple[str, int, int, str]]:
-    if isinstance(value, dict):
-        if {"doc_id", "start", "end", "digest"} <= value.keys():
-            yield value["doc_id"], value["start"], value["end"], value["digest"]
-        for each in value.values():
-            yield from _references(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _references(each)
-
-
 def _quotations(payloads: list[Any], texts: Texts) -> Iterator[dict[str, Any]]:
     """The quotations that payloads refer to, without duplicates. Those that cannot be read now are left out."""
-    for document, start, end, covered in dict.fromkeys(each for body in payloads for each in _references(body)):
+    for document, start, end, covered in dict.fromkeys(each for body in payloads for each in references(body)):
         words = texts(document, start, end)[0]
         if digest(words) == covered:
             yield {"doc_id": document, "start": start, "end": end, "digest": covered, "text": words}

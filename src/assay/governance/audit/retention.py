@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, exists, select, update
 
 from assay.core.errors import UserError
-from assay.core.events import WORKSPACE, Erased
-from assay.store.database import Store, discard_erased
-from assay.store.erasure import notes_about
-from assay.store.runs import records
+from assay.core.events import WORKSPACE
+from assay.store.database import Store, discard_erased, shifted
+from assay.store.dialect import parts
+from assay.store.erasure import erase_payloads
 from assay.store.runs.reviews import supersede
 from assay.store.runs.seals import Sign
-from assay.store.schema import forecasts, mentions, payloads, reviews, runs, threads, turns
+from assay.store.schema import forecasts, mentions, payloads, runs, threads, turns
 from assay.store.schema import records as table
 
 SHORTEST = 183  # days: six months, the legal minimum for such logs
@@ -44,9 +42,9 @@ def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = F
         raise UserError(
             f"Records are kept for at least {SHORTEST} days (six months), not {days}. If fewer are meant, say --shorter."
         )
-    before = _earlier(store.now(), days) if days else ""
+    before = shifted(store.now(), days=-days) if days else ""
     count = erased = 0
-    for batch in _batches(store, before) if days else ():
+    for batch in parts(store.scalars(_old(before).order_by(runs.c.id)), AT_ONCE) if days else ():
         with store.write() as connection:
             batch = list(connection.scalars(_old(before).where(runs.c.id.in_(batch))))  # one may have been resumed
             places = connection.execute(
@@ -55,26 +53,15 @@ def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = F
             gone: dict[str, tuple[int, ...]] = {}
             for run, seq in places:
                 gone[run] = (*gone.get(run, ()), seq)
-            if notes := notes_about(connection, gone, ()):
-                gone[WORKSPACE] = notes
-                own = payloads.c.run == WORKSPACE
-                connection.execute(delete(payloads).where(own, payloads.c.seq.in_(notes)))
-            for part in (payloads, mentions, forecasts):
+            erase_payloads(connection, store, gone, (), WHY.format(days=days), by, sign)
+            for part in (mentions, forecasts):
                 connection.execute(delete(part).where(part.c.run.in_(batch)))
-            connection.execute(update(reviews).where(reviews.c.run.in_(batch)).values(note="", reasons=[]))
             supersede(connection, batch)
             _clear_titles(connection, batch)
-            if gone:
-                records.note_erased(connection, store, Erased(WHY.format(days=days), by, (), gone), sign)
-        count, erased = count + len(gone.keys() - {WORKSPACE}), erased + len(places)
+        count, erased = count + len(gone), erased + len(places)
     if erased:
         _flush(store)
     return RetentionResult(count, erased, before)
-
-
-def _earlier(moment: str, days: int) -> str:
-    earlier = datetime.fromisoformat(moment) - timedelta(days=days)
-    return earlier.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _old(before: str) -> Select[Any]:
@@ -86,14 +73,6 @@ def _old(before: str) -> Select[Any]:
         newest.correlate(runs).scalar_subquery() < before,
         exists().where(payloads.c.run == runs.c.id),
     )
-
-
-def _batches(store: Store, before: str) -> Iterator[list[str]]:
-    """Those runs in batches."""
-    with store.read() as connection:
-        found = list(connection.scalars(_old(before).order_by(runs.c.id)))
-    for first in range(0, len(found), AT_ONCE):
-        yield found[first : first + AT_ONCE]
 
 
 def _clear_titles(connection: Connection, batch: list[str]) -> None:

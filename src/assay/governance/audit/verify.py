@@ -138,13 +138,7 @@ def _verify(
 
 
 MISSING = frozenset(
-    {
-        FaultKind.removed,
-        FaultKind.cut_off,
-        FaultKind.run_removed,
-        FaultKind.payload_removed,
-        FaultKind.erasure_unsigned,
-    }
+    {FaultKind.removed, FaultKind.cut_off, FaultKind.run_removed, FaultKind.payload_removed, FaultKind.erasure_unsigned}
 )
 
 

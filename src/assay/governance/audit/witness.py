@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -139,8 +139,7 @@ def format_records(read_records: Iterable[tuple[int, str, int, str, str]]) -> It
 
 
 def format_head(seal: Seal) -> bytes:
-    fields = {name: getattr(seal, name) for name in ("workspace", "n", "link", "at", "key", "signature")}
-    return dumps(fields).encode() + b"\n"
+    return dumps(asdict(seal)).encode() + b"\n"
 
 
 def append(file: Path, read_records: Iterable[bytes], seal: Seal, *, torn: bool) -> None:

@@ -9,6 +9,7 @@ from statistics import mean
 
 from assay.core.events import Planned
 from assay.core.run import Run
+from assay.core.types import Usage
 from assay.governance.reports import ReportKind
 from assay.governance.reports.figures import (
     ForecastAccuracy,
@@ -38,7 +39,7 @@ from assay.governance.reports.thresholds import BY_NAME, DAYS, THRESHOLDS, Thres
 from assay.store.database import Store
 from assay.store.runs import figures as store_figures
 from assay.store.runs import records
-from assay.store.runs.figures import ForecastOutcome, Spent
+from assay.store.runs.figures import ForecastOutcome
 
 # The kinds of records that a report needs; reports that are not listed need every record.
 NEEDS = {
@@ -114,7 +115,7 @@ RUNS: tuple[ReportField[RunGroup], ...] = (
 )
 
 
-def runs_report(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) -> Report:
+def runs_report(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) -> Report:
     """How many runs there were in each week, how they ended, and what they cost."""
     groups = group_by_week(runs, spent)
     weeks = [group.name for group in groups]
@@ -134,7 +135,7 @@ ACCOUNT: tuple[ReportField[tuple[str, Cell]], ...] = (
 )
 
 
-def run_account(run: Run, figures: RunFigures, spent: Spent, faults: Sequence[str]) -> Report:
+def run_account(run: Run, figures: RunFigures, spent: Usage, faults: Sequence[str]) -> Report:
     """One run: the question, the steps, the result, the reviews and the cost."""
     asked, answer = run.asked, run.answer
     plan = next((event.plan for event in reversed(run.events) if isinstance(event, Planned)), None)
@@ -298,17 +299,14 @@ ITERATIONS: tuple[ReportField[RunGroup], ...] = (
 )
 
 
-def iterations_report(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) -> Report:
+def iterations_report(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) -> Report:
     """Rounds by week, and kinds of question, the most expensive first."""
     runs = [run for run in runs if run.delivered and not run.erased]  # the rounds of an erased run are unknown
     weeks = group_by_week([run for run in runs if run.by != "synthesis"], spent)
     kinds = [RunGroup(kind, own, spent) for kind, own in group_by(runs, lambda run: run.kind).items()]
     kinds.sort(key=lambda group: (-(group.mean_tokens or 0), -(group.median_seconds or 0), group.name))
     x = [week.name for week in weeks]
-    rounds = {
-        "mean": [week.mean_rounds for week in weeks],
-        "p99": [quantile(week.rounds, 0.99) for week in weeks],
-    }
+    rounds = {"mean": [week.mean_rounds for week in weeks], "p99": [quantile(week.rounds, 0.99) for week in weeks]}
     caps = {"at the cap": [week.cap_share for week in weeks]}
     charts = [
         draw_chart("Rounds per question", "line", x, rounds, BY_NAME["iterations"].limit),
@@ -337,10 +335,10 @@ ROLES: tuple[ReportField[RoleSpending], ...] = (
 )
 
 
-def roles_report(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) -> Report:
+def roles_report(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) -> Report:
     """What each role of the models costs, the most expensive first, and all of them together."""
     with_model = sum(run.by != "rules" for run in runs)
-    everything = Spent(*(sum(getattr(each, name) for each in spent.values()) for name in Spent.__slots__))
+    everything = sum(spent.values(), Usage())
     rows = [RoleSpending(role, each, with_model, everything) for role, each in spent.items()]
     rows.sort(key=lambda row: (-row.tokens, row.role))
     charts = [

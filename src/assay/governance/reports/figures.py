@@ -12,9 +12,10 @@ from itertools import groupby
 from statistics import mean
 
 from assay.core.events import BUDGETS
+from assay.core.types import Usage
 from assay.governance.reports.report import find_outliers, group_by, iso_week, iso_weeks, median_or_none, share
 from assay.governance.reports.thresholds import BY_NAME
-from assay.store.runs.figures import Fact, ForecastOutcome, Spent
+from assay.store.runs.figures import Fact, ForecastOutcome
 from assay.store.runs.records import IDLE, LONGEST
 
 CAPS = frozenset(reason.value for reason in BUDGETS)  # the search ended because a limit was reached
@@ -163,12 +164,12 @@ class RunGroup:
 
     name: str
     runs: Sequence[RunFigures]
-    spent: Mapping[str, Spent]
+    spent: Mapping[str, Usage]
 
     @cached_property
-    def payments(self) -> list[Spent]:
+    def payments(self) -> list[Usage]:
         """One for each run; empty for a run that spent nothing."""
-        return [self.spent.get(run.id, Spent()) for run in self.runs]
+        return [self.spent.get(run.id, Usage()) for run in self.runs]
 
     @cached_property
     def states(self) -> Counter[str]:
@@ -204,9 +205,9 @@ class RoleSpending:
     """What one role of the models has cost, of `everything` in `runs` runs with a model."""
 
     role: str
-    spent: Spent
+    spent: Usage
     runs: int
-    everything: Spent
+    everything: Usage
 
     @property
     def tokens(self) -> int:
@@ -221,7 +222,7 @@ class RoleSpending:
         return share(self.tokens, self.everything.tokens_in + self.everything.tokens_out)
 
 
-def group_by_week(runs: Sequence[RunFigures], spent: Mapping[str, Spent]) -> list[RunGroup]:
+def group_by_week(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) -> list[RunGroup]:
     groups = group_by(runs, lambda run: iso_week(run.started))
     return [RunGroup(week, groups.get(week, []), spent) for week in iso_weeks(run.started for run in runs)]
 

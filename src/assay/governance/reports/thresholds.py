@@ -120,11 +120,7 @@ DRAWN = (
     ("Tokens", "short", "sum by (direction) (increase(assay_tokens_total[1d]))"),
     ("What models cost", "currencyUSD", "sum(increase(assay_money_usd_total[1d]))"),
     ("Requests to the server", "reqps", "sum by (status) (rate(assay_http_requests_total[5m]))"),
-    (
-        "Seconds of a reply, P95",
-        "s",
-        "histogram_quantile(0.95, sum by (le) (rate(assay_http_seconds_bucket[5m])))",
-    ),
+    ("Seconds of a reply, P95", "s", "histogram_quantile(0.95, sum by (le) (rate(assay_http_seconds_bucket[5m])))"),
 )
 UNITS = {"%": "percentunit", "s": "s", "": "short"}
 

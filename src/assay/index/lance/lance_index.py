@@ -19,7 +19,7 @@ import numpy as np
 
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row
-from assay.index.encoding import query_vector, table_name
+from assay.index.encoding import query_vector, query_words, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
 from assay.index.lance import matrix
 from assay.index.lance.read import (
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE = 4_000_000  # numbers; up to this (a millisecond), multiplying in another thread of a busy machine is slower
-QUERY_WORDS = 512  # a longer query is cut: words so far back carry no intent
 UNTIDY = 8  # versions; each write adds one, and a few cost a search nothing
 REMEMBERED = 10_000  # passages cached as objects after they were found; some 15 MB
 
@@ -149,7 +148,7 @@ class LanceIndex:
         return await self._read(lambda: self._dense(query, k, where))
 
     async def lexical(self, query: str, k: int, where: Filter) -> Sequence[Hit]:
-        words = " ".join(list(dict.fromkeys(query.encode("utf-8", "ignore").decode().split()))[:QUERY_WORDS])
+        words = query_words(query.encode("utf-8", "ignore").decode().split())
         if k <= 0 or not words:
             return []
         return await self._read(lambda: self._lexical(words, k, where))

@@ -60,7 +60,9 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema, *, terms: bool) ->
         "id": [passage.id for passage in passages],
         "body": bodies,
         "about": [_about(row) for row in rows],
-        "extra": [_extra(row) for row in rows],
+        "extra": [
+            _json({name: value for name, value in row.fields.items() if not has_column(name, value)}) for row in rows
+        ],
         "exact": [exact(row.fields) for row in rows],
         "folded": [folded(row.fields) for row in rows],
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim),
@@ -197,10 +199,6 @@ def _stored(body: str, about: list[Any]) -> StoredPassage:
     id, doc_id, start, end, heading, page, lead, *context, fields = about
     passage = Passage(id, doc_id, body[lead + 1 :], start, end, heading, page, *context)
     return StoredPassage(passage, str(fields.get("title", "")), fields)
-
-
-def _extra(row: Row) -> str:
-    return _json({name: value for name, value in row.fields.items() if not has_column(name, value)})
 
 
 def _json(value: object) -> str:

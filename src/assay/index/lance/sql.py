@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.core.errors import UserError
 from assay.core.types import Scalar
-from assay.index.encoding import sortable_bound, sortable_value, storable, storable_bound, storable_key
+from assay.index.encoding import join_conditions, sortable_bound, sortable_value, storable, storable_bound, storable_key
 from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range
 
 COLUMNS = ("base", "doc", "source", "title", "date", "type", "language", "label")
@@ -56,7 +56,7 @@ def _compile(where: Filter, *, wanted: bool, depth: int) -> str:
             # De Morgan, so that NOT is only applied to leaves: the parser's nesting limit is low.
             every = isinstance(where, And) == wanted
             compiled = [_compile(part, wanted=wanted, depth=depth + 1) for part in parts]
-            return _join("AND" if every else "OR", compiled) if compiled else _truth(every)
+            return join_conditions("AND" if every else "OR", compiled) if compiled else "TRUE" if every else "FALSE"
         case Not(part):
             return _compile(part, wanted=not wanted, depth=depth + 1)
         case _:
@@ -88,7 +88,7 @@ def _among(name: str, values: Sequence[Scalar]) -> str:
     if in_column:
         listed = ", ".join(literal(value) for value in dict.fromkeys(in_column))
         tests.append(f"f_{name} IN ({listed})")
-    return _join("OR", tests) if tests else "FALSE"
+    return join_conditions("OR", tests) if tests else "FALSE"
 
 
 def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
@@ -99,7 +99,7 @@ def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
     if not any(isinstance(bound, str) for bound in bounds):
         start = _key(name) + _MID + "n"
         tests.append(_bounded(_part("exact", start), _has(start), _number(low), _number(high), "<="))
-    return _join("OR", tests) if tests else "FALSE"
+    return join_conditions("OR", tests) if tests else "FALSE"
 
 
 def _between_texts(name: str, low: str | None, high: str | None) -> str:
@@ -131,18 +131,6 @@ def _part(column: str, start: str) -> str:
 
 def _has(start: str) -> str:
     return f"contains(exact, {literal(_END + start)})"
-
-
-def _join(word: str, parts: Sequence[str]) -> str:
-    """Joined as a balanced tree: a chain of a thousand parts would be a thousand levels for the planner."""
-    if len(parts) == 1:
-        return parts[0]
-    middle = len(parts) // 2
-    return f"({_join(word, parts[:middle])} {word} {_join(word, parts[middle:])})"
-
-
-def _truth(value: bool) -> str:
-    return "TRUE" if value else "FALSE"
 
 
 def _pairs(values: Mapping[str, str]) -> str:

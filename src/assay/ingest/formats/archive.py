@@ -20,7 +20,7 @@ from assay.ingest.parsed import FileLimits, Refused, Status
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+LOCKED = "It is locked with a password; save a copy without one and add that."
 _MEMBERS = 50_000
 
 
@@ -83,32 +83,23 @@ class Archive:
         return next((target for found, target in self.links(name).values() if found == kind), "")
 
 
-def open_archive(data: bytes, limits: FileLimits, what: str) -> Archive:
+def open_archive(data: bytes, limits: FileLimits) -> Archive:
     """Open a zip after checking its directory; nothing is unpacked yet."""
-    if data.startswith(_OLE):
-        raise _not_a_zip(data, what)
     try:
         opened = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise Refused(
-            Status.corrupt, f"It is damaged and cannot be read as {what}; fetch it again from where it came from."
-        ) from error
+    except (zipfile.BadZipFile, ValueError, OverflowError, OSError, NotImplementedError, EOFError) as error:
+        raise Refused(Status.corrupt, "It is damaged and cannot be unpacked; get a fresh copy.") from error
     members = opened.infolist()
     expanded = sum(member.file_size for member in members)
-    bomb = expanded > 10_000_000 and expanded > limits.expansion * len(data)
-    if bomb or expanded > limits.expanded_bytes or len(members) > _MEMBERS:
-        raise Refused(
-            Status.too_large, f"It unpacks to {expanded:,} bytes, more than is allowed; split it or raise the limit."
-        )
-    if any(member.flag_bits & 0x1 for member in members):
-        raise Refused(Status.encrypted, "It is protected by a password; save a copy without one.")
+    if expanded > limits.expanded_bytes or len(members) > _MEMBERS:
+        why = f"It unpacks to {expanded:,} bytes in {len(members):,} parts, more than the limit; split it."
+        raise Refused(Status.too_large, why)
+    if expanded > 10_000_000 and expanded > limits.expansion * len(data):
+        why = f"It unpacks to {expanded // max(len(data), 1):,} times its size, as files made to do harm do; leave it out."
+        raise Refused(Status.too_large, why)
+    if any(member.flag_bits & 1 for member in members):
+        raise Refused(Status.encrypted, LOCKED)
     return Archive(opened, {_key(member.filename): member.filename for member in members})
-
-
-def _not_a_zip(data: bytes, what: str) -> Refused:
-    if "EncryptedPackage".encode("utf-16-le") in data:
-        return Refused(Status.encrypted, "It is protected by a password; save a copy without one.")
-    return Refused(Status.unsupported, f"It is in the old binary Office format; save it again as {what}.")
 
 
 def _key(name: str) -> str:

@@ -7,84 +7,53 @@ the name.
 from __future__ import annotations
 
 import importlib
-import io
 import re
 import zipfile
 from dataclasses import replace
 
 from assay.core.formats import FORMATS, Format, format_named, format_of_suffix
+from assay.ingest.formats.archive import LOCKED, open_archive
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
 from assay.language.identify import identify_language
 
 SNIFFED = 4_096  # bytes that are examined to tell text formats apart
 
 
-OLD_WORD = "It is an old Word file; open it and save it as DOCX."
 OLD_EXCEL = "It is an old Excel file; open it and save it as XLSX."
-OLD_SLIDES = "It is an old PowerPoint file; open it and save it as PPTX."
-OUTLOOK = "It is an Outlook message; save it as EML, or print it to PDF."
-OPEN_DOCUMENT = "It is an OpenDocument file; save it as DOCX, PPTX, XLSX or PDF."
 PICTURE = "It is a picture; put it into a PDF and read that with OCR, or describe it in words."
 SOUND = "It is a sound recording; add a transcript of it as text."
-RECORDING = "It is a film or a sound recording; add a transcript of it as text."
 FILM = "It is a film; add a transcript of it as text."
 ARCHIVE = "It is an archive; unpack it and add the files inside."
 PROGRAM = "It is a program or a library, not a document; leave it out."
 DATA = "It is a data file; export what matters from it as CSV or text."
-LOCKED = "It is locked with a password; save a copy without one and add that."
 
-# (magic bytes, their offset, the message)
-UNSUPPORTED: tuple[tuple[bytes, int, str], ...] = (
-    (b"\x89PNG\r\n", 0, PICTURE),
-    (b"\xff\xd8\xff", 0, PICTURE),
-    (b"GIF8", 0, PICTURE),
-    (b"WEBP", 8, PICTURE),
-    (b"II*\x00", 0, PICTURE),
-    (b"MM\x00*", 0, PICTURE),
-    (b"8BPS", 0, PICTURE),
-    (b"ftypheic", 4, PICTURE),
-    (b"ftypavif", 4, PICTURE),
-    (b"ID3", 0, SOUND),
-    (b"\xff\xfb", 0, SOUND),
-    (b"\xff\xf3", 0, SOUND),
-    (b"fLaC", 0, SOUND),
-    (b"OggS", 0, SOUND),
-    (b"WAVE", 8, SOUND),
-    (b"ftypM4A", 4, SOUND),
-    (b"ftyp", 4, RECORDING),
-    (b"AVI ", 8, FILM),
-    (b"\x1aE\xdf\xa3", 0, FILM),
-    (b"\x1f\x8b", 0, ARCHIVE),
-    (b"BZh", 0, ARCHIVE),
-    (b"\xfd7zXZ", 0, ARCHIVE),
-    (b"7z\xbc\xaf", 0, ARCHIVE),
-    (b"Rar!", 0, ARCHIVE),
-    (b"\x28\xb5\x2f\xfd", 0, ARCHIVE),
-    (b"ustar", 257, ARCHIVE),
-    (b"\x7fELF", 0, PROGRAM),
-    (b"MZ\x90", 0, PROGRAM),
-    (b"\xcf\xfa\xed\xfe", 0, PROGRAM),
-    (b"\xca\xfe\xba\xbe", 0, PROGRAM),
-    (b"\x00asm", 0, PROGRAM),
-    (b"SQLite format 3", 0, DATA),
-    (b"PAR1", 0, DATA),
-    (b"ARROW1", 0, DATA),
-    (b"\x89HDF", 0, DATA),
-    (b"\x93NUMPY", 0, DATA),
-    (b"{\\rtf", 0, "It is a Rich Text file; open it and save it as DOCX."),
-    (b"%!PS", 0, "It is a PostScript file; convert it to PDF."),
-    (b"ITOLITLS", 0, "It is an e-book of another kind; convert it to EPUB."),
-    (b"BOOKMOBI", 60, "It is a Kindle book; convert it to EPUB."),
-    (b"bplist", 0, DATA),
+# The message, the offset of the magic bytes, and these bytes; the first that match count.
+UNSUPPORTED: tuple[tuple[str, int, tuple[bytes, ...]], ...] = (
+    (PICTURE, 0, (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"II*\x00", b"MM\x00*", b"8BPS")),
+    (PICTURE, 8, (b"WEBP",)),
+    (PICTURE, 4, (b"ftypheic", b"ftypavif")),
+    (SOUND, 0, (b"ID3", b"\xff\xfb", b"\xff\xf3", b"fLaC", b"OggS")),
+    (SOUND, 8, (b"WAVE",)),
+    (SOUND, 4, (b"ftypM4A",)),
+    ("It is a film or a sound recording; add a transcript of it as text.", 4, (b"ftyp",)),
+    (FILM, 8, (b"AVI ",)),
+    (FILM, 0, (b"\x1aE\xdf\xa3",)),
+    (ARCHIVE, 0, (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"\x28\xb5\x2f\xfd")),
+    (ARCHIVE, 257, (b"ustar",)),
+    (PROGRAM, 0, (b"\x7fELF", b"MZ\x90", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"\x00asm")),
+    (DATA, 0, (b"SQLite format 3", b"PAR1", b"ARROW1", b"\x89HDF", b"\x93NUMPY", b"bplist")),
+    ("It is a Rich Text file; open it and save it as DOCX.", 0, (b"{\\rtf",)),
+    ("It is a PostScript file; convert it to PDF.", 0, (b"%!PS",)),
+    ("It is an e-book of another kind; convert it to EPUB.", 0, (b"ITOLITLS",)),
+    ("It is a Kindle book; convert it to EPUB.", 60, (b"BOOKMOBI",)),
 )
 # OLE containers: the name of a stream identifies the file type. Names are stored in UTF-16.
-CONTAINERS: tuple[tuple[str, Status, str], ...] = (
-    ("EncryptedPackage", Status.encrypted, LOCKED),
-    ("__properties_version1.0", Status.unsupported, OUTLOOK),
-    ("WordDocument", Status.unsupported, OLD_WORD),
-    ("PowerPoint Document", Status.unsupported, OLD_SLIDES),
-    ("Workbook", Status.unsupported, OLD_EXCEL),
-    ("Book", Status.unsupported, OLD_EXCEL),
+CONTAINERS = (
+    ("__properties_version1.0", "It is an Outlook message; save it as EML, or print it to PDF."),
+    ("WordDocument", "It is an old Word file; open it and save it as DOCX."),
+    ("PowerPoint Document", "It is an old PowerPoint file; open it and save it as PPTX."),
+    ("Workbook", OLD_EXCEL),
+    ("Book", OLD_EXCEL),
 )
 HEADER = re.compile(
     r"^(from|to|cc|subject|date|message-id|received|mime-version|return-path|reply-to|delivered-to|content-type"
@@ -134,8 +103,8 @@ def detect_format(data: bytes, name: str, limits: FileLimits) -> Format:
         raise _refuse_ole(data)
     if data[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return _detect_zipped(data, limits)
-    for mark, offset, why in UNSUPPORTED:
-        if data[offset : offset + len(mark)] == mark:
+    for why, offset, marks in UNSUPPORTED:
+        if data.startswith(marks, offset):
             raise Refused(Status.unsupported, why)
     named = format_of_suffix(name)
     if named is not None and named.binary:
@@ -175,45 +144,29 @@ def _is_mail(start: bytes) -> bool:
 
 
 def _refuse_ole(data: bytes) -> Refused:
-    for stream, status, why in CONTAINERS:
-        if stream.encode("utf-16-le") + b"\x00\x00" in data:
-            return Refused(status, why)
-    return Refused(
-        Status.unsupported, "It is an old Office file of an unknown kind; save it as DOCX, PPTX, XLSX or PDF."
-    )
+    def has(stream: str) -> bool:
+        return stream.encode("utf-16-le") + b"\x00\x00" in data
+
+    if has("EncryptedPackage"):
+        return Refused(Status.encrypted, LOCKED)
+    unknown = "It is an old Office file of an unknown kind; save it as DOCX, PPTX, XLSX or PDF."
+    return Refused(Status.unsupported, next((why for stream, why in CONTAINERS if has(stream)), unknown))
 
 
 def _detect_zipped(data: bytes, limits: FileLimits) -> Format:
+    archive = open_archive(data, limits)
+    names = {name.lstrip("/").replace("\\", "/") for name in archive.names.values()}
     try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-        members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, EOFError) as problem:
-        raise Refused(Status.corrupt, "It is damaged and cannot be unpacked; get a fresh copy.") from problem
-    expanded = sum(member.file_size for member in members)
-    if expanded > limits.expanded_bytes or len(members) > 100_000:
-        why = f"It unpacks to {expanded:,} bytes in {len(members):,} parts, more than the limit; split it."
-        raise Refused(Status.too_large, why)
-    if expanded > 10_000_000 and expanded > limits.expansion * len(data):
-        why = f"It unpacks to {expanded // max(len(data), 1):,} times its size, as files made to do harm do; leave it out."
-        raise Refused(Status.too_large, why)
-    names = {member.filename.lstrip("/").replace("\\", "/") for member in members}
-    if any(member.flag_bits & 1 for member in members):
-        raise Refused(Status.encrypted, LOCKED)
-    declared = ""
-    if "mimetype" in names:
-        try:
-            with archive.open("mimetype") as file:
-                declared = file.read(200).decode("latin-1").strip()
-        except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError, RuntimeError):
-            declared = ""
+        declared = archive.read("mimetype")[:200].decode("latin-1").strip()
+    except (zipfile.BadZipFile, KeyError, OSError, NotImplementedError, RuntimeError):
+        declared = ""
     if declared.startswith("application/vnd.oasis.opendocument"):
-        raise Refused(Status.unsupported, OPEN_DOCUMENT)
+        raise Refused(Status.unsupported, "It is an OpenDocument file; save it as DOCX, PPTX, XLSX or PDF.")
     for each in FORMATS:
         by_member = each.member and any(member.startswith(each.member) for member in names)
         if by_member or (each.media_type and each.media_type == declared):
             return each
     if "[Content_Types].xml" in names:
-        raise Refused(
-            Status.corrupt, "It is an Office file with parts missing; open it, let it be repaired, and save it."
-        )
+        why = "It is an Office file with parts missing; open it, let it be repaired, and save it."
+        raise Refused(Status.corrupt, why)
     raise Refused(Status.unsupported, ARCHIVE)

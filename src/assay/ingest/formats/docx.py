@@ -60,7 +60,7 @@ _LEFT_OUT = frozenset({"instrText", "delText", "rt", "pPr", "rPr", "tblPr", "tcP
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("docx", limits)
     with refuse_damaged("DOCX"):
-        archive = open_archive(data, limits, "DOCX")
+        archive = open_archive(data, limits)
         part = archive.linked("", "officeDocument") or "word/document.xml"
         root = archive.xml(part)
         body = child(root, "body")

@@ -36,7 +36,7 @@ _PAGES = ("html", "xhtml", "htm", "xml")
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("epub", limits)
     with refuse_damaged("EPUB"):
-        archive = open_archive(data, limits, "EPUB")
+        archive = open_archive(data, limits)
         _refuse_locked(archive)
         package = _package(archive)
         root = archive.xml(package)

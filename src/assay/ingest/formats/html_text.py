@@ -18,19 +18,13 @@ if TYPE_CHECKING:
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = frozenset(
-    re.findall(
-        r"\w+",
-        """address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer
-        form header hgroup hr html legend li main menu nav ol p pre section summary table tbody td tfoot th thead tr ul
-        caption optgroup h1 h2 h3 h4 h5 h6""",
-    )
+    "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer form "
+    "header hgroup hr html legend li main menu nav ol p pre section summary table tbody td tfoot th thead tr ul caption "
+    "optgroup h1 h2 h3 h4 h5 h6".split()
 )
 _SKIPPED = frozenset(
-    re.findall(
-        r"[\w-]+",
-        """script style template noscript head iframe object embed svg canvas audio video map select datalist input textarea
-        button annotation annotation-xml rp""",
-    )
+    "script style template noscript head iframe object embed svg canvas audio video map select datalist input textarea "
+    "button annotation annotation-xml rp".split()
 )
 _INDENTS = {"li": 2, "dd": 4}  # so that what belongs to an item or a term is seen to be below it
 _WIDEST = 24

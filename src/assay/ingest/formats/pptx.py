@@ -37,7 +37,7 @@ _TITLES = frozenset({"title", "ctrTitle"})
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("pptx", limits)
     with refuse_damaged("PPTX"):
-        archive = open_archive(data, limits, "PPTX")
+        archive = open_archive(data, limits)
         part = archive.linked("", "officeDocument") or "ppt/presentation.xml"
         root = archive.xml(part)
         if root is None:

@@ -41,9 +41,6 @@ class TextBuilder:
         self._append(text)
         return start
 
-    def line(self, text: str) -> int:
-        return self.block(text, gap="\n")
-
     def heading(self, title: str, level: int) -> None:
         title = tidy_whitespace(title).replace("\n", " ")
         start = self.block(title)
@@ -54,18 +51,15 @@ class TextBuilder:
         """Start a new page."""
         self.pages.append(self.length if self.pages else 0)
         if len(self.pages) > self.limits.pages:
-            raise Refused(
-                Status.too_large,
-                f"It has more than {self.limits.pages:,} pages; split it or raise the limit on pages.",
-            )
+            why = f"It has more than {self.limits.pages:,} pages; split it or raise the limit on pages."
+            raise Refused(Status.too_large, why)
 
     def embed(self, parsed: Parsed, below: int) -> None:
         """Append another file's text with its headings, each `below` levels deeper."""
         shift = self.block(parsed.text) - (len(parsed.text) - len(parsed.text.lstrip()))
         for section in parsed.sections:
-            self.sections.append(
-                Section(section.title, section.level + below, section.start + shift, section.end + shift)
-            )
+            start, end = section.start + shift, section.end + shift
+            self.sections.append(Section(section.title, section.level + below, start, end))
         self.tables += [replace(table, start=table.start + shift, end=table.end + shift) for table in parsed.tables]
 
     def last_lines(self, most: int = 2) -> tuple[str, ...]:
@@ -97,18 +91,10 @@ class TextBuilder:
         if sum(each.words for each in self.hidden) > self.unsaid:
             self.warn(describe_hidden(self.hidden))
         return Parsed(
-            text=text,
-            kind=self.kind,
-            title=title,
-            authors=authors,
-            date=date,
-            sections=tuple(self.sections),
-            pages=tuple(self.pages) or (0,),
-            language=language,
-            meta={**(meta or {}), **hidden_meta(self.hidden)},
-            warnings=tuple(self.warnings),
-            tables=tuple(self.tables),
-        )
+            text, self.kind, title, authors, date,
+            sections=tuple(self.sections), pages=tuple(self.pages) or (0,), language=language,
+            meta={**(meta or {}), **hidden_meta(self.hidden)}, warnings=tuple(self.warnings), tables=tuple(self.tables),
+        )  # fmt: skip
 
     def _append(self, text: str) -> None:
         self.parts.append(text)
@@ -134,14 +120,11 @@ _MARKS = (
 # Guessing is slow, so it uses a sample and not the whole file.
 _SAMPLE = 64_000
 # EBCDIC and DOS pages fit almost any bytes; guessing one of them is nearly always wrong.
-_NEVER_GUESSED = tuple(
-    re.findall(
-        r"\w+",
-        """cp037 cp273 cp424 cp500 cp875 cp1026 cp1140 utf_7 hz johab ptcp154 kz1048 cp437 cp720 cp737 cp775 cp850 cp852
-        cp855 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp869 cp1006 cp1125 cp1258 mac_greek mac_iceland mac_latin2
-        mac_turkish mac_cyrillic tis_620 hp_roman8 iso8859_10 iso8859_14 iso8859_16 iso2022_kr""",
-    )
-)
+_NEVER_GUESSED: list[str] = (
+    "cp037 cp273 cp424 cp500 cp875 cp1026 cp1140 utf_7 hz johab ptcp154 kz1048 cp437 cp720 cp737 cp775 cp850 cp852 "
+    "cp855 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp869 cp1006 cp1125 cp1258 mac_greek mac_iceland mac_latin2 "
+    "mac_turkish mac_cyrillic tis_620 hp_roman8 iso8859_10 iso8859_14 iso8859_16 iso2022_kr"
+).split()
 _ONE_BYTE = re.compile(r"(?:x-)?(?:iso-?8859|latin|windows-?125|cp-?125|us-ascii|ascii)", re.IGNORECASE)
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
@@ -209,7 +192,7 @@ def _wide(sample: bytes) -> str | None:
 def _guess(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    found = from_bytes(data[:_SAMPLE], cp_exclusion=list(_NEVER_GUESSED)).best()
+    found = from_bytes(data[:_SAMPLE], cp_exclusion=_NEVER_GUESSED).best()
     guessed = found.encoding if found else "cp1252"
     if east_asian := _east_asian(data[:_SAMPLE]):
         return east_asian
@@ -217,25 +200,12 @@ def _guess(data: bytes) -> str:
     if guessed in _TWO_BYTE and sum(byte > 0x7F for byte in data[:2000]) < 0.2 * len(data[:2000]):
         return "cp1252"
     # Western code pages differ in few characters, and a short text gives no evidence for a rare one.
-    if guessed in {
-        "cp1250",
-        "cp1252",
-        "cp1254",
-        "cp1257",
-        "latin_1",
-        "iso8859_15",
-        "iso8859_3",
-        "iso8859_4",
-        "iso8859_9",
-    }:
-        rare = found.coherence > 0.5 and len(data) > 500 if found else False
-        return guessed if rare else "cp1252"
-    return guessed
+    rare = found is not None and found.coherence > 0.5 and len(data) > 500
+    return "cp1252" if guessed in _WESTERN and not rare else guessed
 
 
-_TWO_BYTE = frozenset(
-    {"big5", "big5hkscs", "cp949", "cp950", "euc_kr", "gb18030", "gbk", "gb2312", "cp932", "shift_jis", "euc_jp"}
-)
+_WESTERN = frozenset("cp1250 cp1252 cp1254 cp1257 latin_1 iso8859_15 iso8859_3 iso8859_4 iso8859_9".split())
+_TWO_BYTE = frozenset("big5 big5hkscs cp949 cp950 euc_kr gb18030 gbk gb2312 cp932 shift_jis euc_jp".split())
 # Every language has characters so frequent that their absence reveals the wrong encoding.
 _FREQUENT = {
     "cp932": "のはをにがたでとしてい、。るもなっ",

@@ -38,7 +38,7 @@ _PERCENT = frozenset({9, 10})
 def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
     out = TextBuilder("xlsx", limits)
     with refuse_damaged("XLSX"):
-        archive = open_archive(data, limits, "XLSX")
+        archive = open_archive(data, limits)
         properties = office_properties(archive)
         look, sheets = _workbook(archive)
         title = _write_workbook(archive, look, sheets, out)
@@ -53,7 +53,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 def first_sheet(data: bytes, limits: FileLimits) -> list[tuple[int, dict[int, str]]]:
     """The rows of the first visible sheet: their numbers, and their values by column."""
     with refuse_damaged("XLSX"):
-        archive = open_archive(data, limits, "XLSX")
+        archive = open_archive(data, limits)
         look, sheets = _workbook(archive)
         target = next((each.target for each in sheets if not each.hidden and each.target), "")
         return [(number, row) for number, row, _ in _rows(archive, target, look)] if target else []

@@ -51,22 +51,13 @@ WEEKDAY = (
 )
 # Priority of labels if there are several dates: the lower number wins.
 LABELS = (
-    (
-        0,
-        r"(?:first )?published(?: online)?|publication date|date of publication|erschienen|veröffentlicht|publié le",
-    ),
-    (
-        0,
-        r"publicado (?:em|el)|pubblicato il|발행일|기사입력",
-    ),
+    (0, r"(?:first )?published(?: online)?|publication date|date of publication|erschienen|veröffentlicht|publié le"),
+    (0, r"publicado (?:em|el)|pubblicato il|발행일|기사입력"),
     (
         1,
         r"(?:(?:report|issue|release|document|meeting|receipt|invoice) )?date|dated|issued|released?|datum|fecha|stand",
     ),
-    (
-        3,
-        r"revised|(?:last )?updated|last modified|effective(?: date| from)?|as of|in (?:use|force) (?:since|from)",
-    ),
+    (3, r"revised|(?:last )?updated|last modified|effective(?: date| from)?|as of|in (?:use|force) (?:since|from)"),
     (4, r"received|submitted|posted|presented|print(?:ed)? date|printed"),
 )
 # A label opens a line or a statement. "A letter published in May 2018" refers to another document.

@@ -10,6 +10,7 @@ from datetime import date as Date
 from itertools import takewhile
 
 from assay.core.printable import tidy_whitespace
+from assay.ingest.metadata.dates import ANY, WEEKDAY, to_iso
 
 _NO_TITLE = re.compile(
     r"(?:untitled.*|no title|document\s*\d*|dokument\s*\d*|new document|title|titel|home|index|page \d+"
@@ -33,12 +34,8 @@ _TEMPLATE_DATES = frozenset(
     {"2013-12-23", "2013-01-27", "2015-06-05", "2006-09-16", "2006-08-16", "1980-01-01", "1970-01-01"}
 )
 
-_MONTH = re.compile("(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*")
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _ISO = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?=$|[T\s])")
 _COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})(?=$|[T\s])")
-_DAY_FIRST = re.compile(r"(?:\w+,?\s+)?(\d{1,2})(?:st|nd|rd|th)?\.?\s+([a-z]+)\.?,?\s+(\d{4})\b", re.IGNORECASE)
-_MONTH_FIRST = re.compile(r"(?:\w+day,?\s+)?([a-z]+)\.?\s+(?:(\d{1,2})(?:st|nd|rd|th)?,?\s+)?(\d{4})\b", re.IGNORECASE)
 
 
 def plausible_title(declared: str) -> str:
@@ -76,20 +73,12 @@ def parse_date(declared: str) -> str | None:
     words = tidy_whitespace(declared).replace("\n", " ")
     if match := _COMPACT.match(words) or _ISO.match(words):
         return _iso(*match.groups())
-    if match := _DAY_FIRST.match(words):
-        return _iso(match[3], _month(match[2]), match[1])
-    if match := _MONTH_FIRST.match(words):
-        return _iso(match[3], _month(match[1]), match[2])
-    return None
+    written = ANY.match(re.sub(rf"^{WEEKDAY},?\s+", "", words, flags=re.IGNORECASE))
+    found = to_iso(written) if written and "/" not in written[0] else None  # of 05/06/2024 the day is unsure
+    return _iso(*found.split("-")) if found and "-" in found else None
 
 
-def _month(name: str) -> str:
-    return str(_MONTHS.index(name[:3].lower()) // 4 + 1) if _MONTH.fullmatch(name.lower()) else ""
-
-
-def _iso(year: str, month: str | None, day: str | None) -> str | None:
-    if month == "":
-        return None
+def _iso(year: str, month: str | None = None, day: str | None = None) -> str | None:
     try:
         whole = Date(int(year), int(month or 1), int(day or 1))
     except ValueError:

@@ -20,11 +20,6 @@ import numpy as np
 from assay.ingest.pdf.c_functions import Box
 from assay.ingest.pdf.page import PageContent, PdfWord
 
-EDGE = 0.11  # of the page's height: the area of running heads and feet
-PAGE_NUMBER = re.compile(
-    r"[-–—|\s]*(?:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxl]{1,6})(?:\s*(?:of|/|von|de)\s*\d{1,4})?[-–—|\s]*",
-    re.IGNORECASE,
-)
 CLOSE = 0.45  # of the height of the type: words so close stand on one line of text
 WIDE = 0.9  # words so far apart are cells, unless their line is spaced like that throughout
 MOST_CANDIDATES = 4
@@ -85,26 +80,27 @@ def join_words(words: Sequence[PdfWord]) -> TextRun:
 def split_runs(words: Sequence[PdfWord]) -> list[TextRun]:
     """Words that stand close together on one row. The order of the file only decides where a script runs to the left."""
     runs: list[TextRun] = []
-    for row in _rows(_fragments(words)):
+    for row in rows_of(_fragments(words)):
         gaps = sorted(gap for gap in _word_gaps(row) if gap > 0)
         usual = gaps[len(gaps) // 2] if len(gaps) >= 3 else 0.0
         for chunk in _chunks(row, lambda em, usual=usual: min(max(CLOSE * em, 1.6 * usual), WIDE * em)):
-            runs.append(chunk[0] if len(chunk) == 1 else join_words([word for run in chunk for word in run.words]))
+            runs.append(_join_runs(chunk))
     return runs
+
+
+def _join_runs(runs: Sequence[TextRun]) -> TextRun:
+    return runs[0] if len(runs) == 1 else join_words([word for run in runs for word in run.words])
 
 
 def _fragments(words: Sequence[PdfWord]) -> list[TextRun]:
     """Words that follow each other in the file and on the page."""
-    fragments: list[TextRun] = []
-    current: list[PdfWord] = []
+    fragments: list[list[PdfWord]] = []
     for word in words:
-        if current and not _follows(current[-1], word):
-            fragments.append(join_words(current))
-            current = []
-        current.append(word)
-    if current:
-        fragments.append(join_words(current))
-    return fragments
+        if fragments and _follows(fragments[-1][-1], word):
+            fragments[-1].append(word)
+        else:
+            fragments.append([word])
+    return list(map(join_words, fragments))
 
 
 def _follows(before: PdfWord, word: PdfWord) -> bool:
@@ -218,7 +214,7 @@ class Region:
 
 def _survey(runs: list[TextRun], shapes: Sequence[Box]) -> Region:
     runs = sorted(runs, key=lambda run: run.middle)
-    rows = _rows(runs)
+    rows = rows_of(runs)
     tables = _tables(rows)
     cells = {id(row[0]) for row in rows if len(row) > 1 and all(map(_has_digit, row[1:]))}
     cells |= {id(cell) for table in tables for row in table for cell in row}
@@ -254,9 +250,8 @@ def _candidates(region: Region, ambiguous: bool) -> list[float]:
     for place in sorted(starts):
         near = next((other for other in (place - 1, place - 2) if other in clear), place)
         clear[near] = clear.get(near, 0) + starts[place]
-    crossed = {
-        place: number for place in clear if (number := _number_across(region, place - 0.6, ambiguous)) is not None
-    }
+    across = {place: _number_across(region, place - 0.6, ambiguous) for place in clear}
+    crossed = {place: number for place, number in across.items() if number is not None}
     often = sorted(crossed, key=lambda place: -clear[place])[:MOST_CANDIDATES]
     rarely = sorted(crossed, key=lambda place: (crossed[place], -clear[place]))[:MOST_CANDIDATES]
     return [place - 0.6 for place in dict.fromkeys([*often, *rarely])]
@@ -463,9 +458,7 @@ def _pair(west: list[TextRun], east: list[TextRun]) -> tuple[Trust, float]:
 
     Cells of a table, a label and its text, and the words of one wide column are no columns.
     """
-    if not west or not east:
-        return Trust.none, 0.0
-    if _are_figures(west) or _are_figures(east):
+    if not west or not east or _are_figures(west) or _are_figures(east):
         return Trust.none, 0.0
     left, right = _facing(west, 1), _facing(east, -1)
     em = median(run.y1 - run.y0 for run in [*left, *right])
@@ -498,7 +491,7 @@ def _are_figures(runs: list[TextRun]) -> bool:
 
 def _facing(runs: list[TextRun], sign: int) -> list[TextRun]:
     """The lines of the column next to the gutter, which is on their right (`sign` 1) or left: no other text is between."""
-    lines = [line for row in _rows(runs) for line in _join_close(sorted(row, key=lambda run: run.x0))]
+    lines = [line for row in rows_of(runs) for line in _join_close(sorted(row, key=lambda run: run.x0))]
     facing: list[TextRun] = []
     for index, run in enumerate(lines):
         reach = 1.5 * (run.y1 - run.y0)
@@ -515,9 +508,7 @@ def _are_values(lines: list[TextRun], values: list[TextRun], em: float) -> bool:
     """Whether there is a short value, or a number or a name, for many of the lines, as in a table and in a list."""
     short = [run for run in values if not _is_wordy(run)]
     least = max(2, 0.6 * len(values), 0.4 * len(lines) if values[0].x0 > lines[0].x0 else 0)
-    if len(short) < least:
-        return False
-    return _number_level(short, lines, em) >= least
+    return len(short) >= least and _number_level(short, lines, em) >= least
 
 
 def _is_independent(left: list[TextRun], right: list[TextRun], em: float) -> bool:
@@ -573,11 +564,11 @@ def order_lines(sheet_runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[T
     lines: list[TextLine] = []
     for number, column in enumerate(split_columns(sheet_runs, shapes)):
         left, right = min(run.x0 for run in column.runs), max(run.x1 for run in column.runs)
-        rows = [_join_close(row) for row in _rows(column.runs)]
+        rows = [_join_close(row) for row in rows_of(column.runs)]
         for index, row in enumerate(rows):
             near = rows[max(0, index - 3) : index] + rows[index + 1 : index + 4]
             if len(row) > 1 and _is_spaced_out(row, near, left, right):
-                row = [join_words([word for run in row for word in run.words])]
+                row = [_join_runs(row)]
             over = index > 0 and _is_over(rows[index - 1], row)
             after = index > 1 and _is_over(rows[index - 2], rows[index - 1])
             seam = over or after or (index == 0 and column.doubtful)
@@ -598,10 +589,7 @@ def _is_over(row: list[TextRun], after: list[TextRun]) -> bool:
 
 
 def _join_close(row: Sequence[TextRun]) -> list[TextRun]:
-    chunks = _chunks(row, lambda em: WIDE * em)
-    return [
-        chunk[0] if len(chunk) == 1 else join_words([word for run in chunk for word in run.words]) for chunk in chunks
-    ]
+    return [_join_runs(chunk) for chunk in _chunks(row, lambda em: WIDE * em)]
 
 
 def _is_spaced_out(row: list[TextRun], near: list[list[TextRun]], left: float, right: float) -> bool:
@@ -613,7 +601,7 @@ def _is_spaced_out(row: list[TextRun], near: list[list[TextRun]], left: float, r
     return alike and full and any(len(other) == 1 and _is_wordy(other[0]) for other in near)
 
 
-def _rows(runs: list[TextRun]) -> list[list[TextRun]]:
+def rows_of(runs: list[TextRun]) -> list[list[TextRun]]:
     """Runs at the same height form a line, read from the side on which its script starts."""
     rows: list[list[TextRun]] = []
     for run in sorted(runs, key=lambda run: (run.middle, run.x0)):
@@ -623,14 +611,10 @@ def _rows(runs: list[TextRun]) -> list[list[TextRun]]:
                 break
         else:
             rows.append([run])
-    return [
-        sorted(
-            row,
-            key=lambda run: run.x0,
-            reverse=_is_from_the_right("".join([word.text[:4] for run in row for word in run.words[:3]])),
-        )
-        for row in rows
-    ]
+    for row in rows:
+        letters = "".join([word.text[:4] for run in row for word in run.words[:3]])
+        row.sort(key=lambda run: run.x0, reverse=_is_from_the_right(letters))
+    return rows
 
 
 def _level(run: TextRun, other: TextRun) -> bool:
@@ -681,59 +665,3 @@ def rotated_lines(sheet: PageContent) -> list[TextLine]:
     for word in sheet.sideways:
         groups.setdefault(word.line, []).append(word)
     return [_line([run], run.x0, run.x1, -1) for run in map(join_words, groups.values())]
-
-
-# --- running heads and feet -----------------------------------------------------------------------------------------
-
-
-def find_running_heads(sheets: Sequence[PageContent], pages: Sequence[list[TextRun]]) -> list[set[int]]:
-    """For each page, which runs (by `id`) are running heads, feet or page numbers."""
-    seen: Counter[tuple[str, int]] = Counter()
-    edges: list[list[list[TextRun]]] = []
-    known: set[str] = set()
-    distinct = 0
-    for sheet, runs in zip(sheets, pages, strict=True):
-        whole = " ".join(run.text for run in runs)
-        fresh = bool(whole) and whole not in known  # a page that occurs twice repeats all of its text
-        known.add(whole)
-        distinct += fresh
-        edges.append(_edge_rows(runs, sheet.height))
-        if fresh:
-            seen.update({_mark(row) for row in edges[-1]})
-    often = 2 if distinct == 2 else max(3, distinct // 5)
-    heads = [[row for row in rows if distinct > 1 and _count(seen, _mark(row)) >= often] for rows in edges]
-    emptied = sum(bool(runs) and sum(map(len, gone)) == len(runs) for runs, gone in zip(pages, heads, strict=True))
-    if emptied * 2 > distinct:  # pages of one line each: that line is content
-        heads = [[] for _ in pages]
-    marked: list[set[int]] = []
-    for sheet, runs, rows, gone in zip(sheets, pages, edges, heads, strict=True):
-        numbers = [row for row in rows if len(row) == 1 and PAGE_NUMBER.fullmatch(row[0].text)]
-        gone = [*gone, *numbers, *_page_number(runs, sheet.height)]
-        marked.append({id(run) for row in gone for run in row})
-    return marked
-
-
-def _edge_rows(runs: list[TextRun], height: float) -> list[list[TextRun]]:
-    """The outermost two lines at the top and at the bottom, if they are in the area of heads and feet."""
-    top = _rows([run for run in runs if run.y1 <= EDGE * height])
-    bottom = _rows([run for run in runs if run.y0 >= (1 - EDGE) * height])
-    return top[:2] + bottom[-2:]
-
-
-def _page_number(runs: list[TextRun], height: float) -> list[list[TextRun]]:
-    """A bare number below everything else, in case wide margins put it higher than other feet."""
-    lowest = max(runs, key=lambda run: run.y0, default=None)
-    if lowest is None or lowest.y0 < 0.82 * height or not lowest.text.isdigit() or len(lowest.text) > 4:
-        return []
-    alone = all(other is lowest or other.y1 < lowest.y0 - 0.8 * (lowest.y1 - lowest.y0) for other in runs)
-    return [[lowest]] if alone and len(runs) > 3 else []
-
-
-def _mark(row: list[TextRun]) -> tuple[str, int]:
-    words = " ".join(run.text for run in row)
-    return re.sub(r"\d+", "#", words.casefold()), round(row[0].y0 / 8)
-
-
-def _count(seen: Counter[tuple[str, int]], mark: tuple[str, int]) -> int:
-    words, place = mark
-    return seen[mark] + max(seen[(words, place - 1)], seen[(words, place + 1)])

@@ -10,6 +10,7 @@ import re
 import struct
 import zlib
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -34,13 +35,18 @@ from assay.ingest.parsed import (
 )
 from assay.ingest.pdf.build_text import PdfText, build_text, fold_title
 from assay.ingest.pdf.c_functions import PdfFunctions, page_frame
-from assay.ingest.pdf.layout import find_running_heads, order_lines, rotated_lines, split_runs
+from assay.ingest.pdf.layout import TextRun, order_lines, rotated_lines, rows_of, split_runs
 from assay.ingest.pdf.page import PageContent, read_page
 from assay.ingest.pdf.unseen import Surveyor, has_layered_forms
 
 TOO_LONG = "Only {read:,} of its {all:,} pages were read: all would take more than {seconds:.0f} seconds; split it."
 SCANNED = "Its pages are pictures without text; turn on OCR (needs the tesseract program), or export it with its text."
 UNCHECKED = "Not all of its text was checked for words that no reader sees{where}: too much is drawn there."
+EDGE = 0.11  # of the page's height: the area of running heads and feet
+PAGE_NUMBER = re.compile(
+    r"[-–—|\s]*(?:(?:page|seite|p\.)\s*)?(?:\d{1,4}|[ivxl]{1,6})(?:\s*(?:of|/|von|de)\s*\d{1,4})?[-–—|\s]*",
+    re.IGNORECASE,
+)
 FEW_WORDS = 12  # an image with fewer words beside it is an image of a page
 MOST_PIXELS = 40_000_000  # of an image for OCR
 SHOWN_PIXELS = 12_000_000  # of an image that is shown: a page of the maximum width, and four times as high
@@ -224,6 +230,62 @@ def _declared(document: pdfium.PdfDocument) -> dict[str, str]:
     except pdfium.PdfiumError:
         return {}
     return {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower(): str(value) for key, value in fields.items()}
+
+
+# --- running heads and feet -----------------------------------------------------------------------------------------
+
+
+def find_running_heads(sheets: Sequence[PageContent], pages: Sequence[list[TextRun]]) -> list[set[int]]:
+    """For each page, which runs (by `id`) are running heads, feet or page numbers."""
+    seen: Counter[tuple[str, int]] = Counter()
+    edges: list[list[list[TextRun]]] = []
+    known: set[str] = set()
+    distinct = 0
+    for sheet, runs in zip(sheets, pages, strict=True):
+        whole = " ".join(run.text for run in runs)
+        fresh = bool(whole) and whole not in known  # a page that occurs twice repeats all of its text
+        known.add(whole)
+        distinct += fresh
+        edges.append(_edge_rows(runs, sheet.height))
+        if fresh:
+            seen.update({_mark(row) for row in edges[-1]})
+    often = 2 if distinct == 2 else max(3, distinct // 5)
+    heads = [[row for row in rows if distinct > 1 and _count(seen, _mark(row)) >= often] for rows in edges]
+    emptied = sum(bool(runs) and sum(map(len, gone)) == len(runs) for runs, gone in zip(pages, heads, strict=True))
+    if emptied * 2 > distinct:  # pages of one line each: that line is content
+        heads = [[] for _ in pages]
+    marked: list[set[int]] = []
+    for sheet, runs, rows, gone in zip(sheets, pages, edges, heads, strict=True):
+        numbers = [row for row in rows if len(row) == 1 and PAGE_NUMBER.fullmatch(row[0].text)]
+        gone = [*gone, *numbers, *_page_number(runs, sheet.height)]
+        marked.append({id(run) for row in gone for run in row})
+    return marked
+
+
+def _edge_rows(runs: list[TextRun], height: float) -> list[list[TextRun]]:
+    """The outermost two lines at the top and at the bottom, if they are in the area of heads and feet."""
+    top = rows_of([run for run in runs if run.y1 <= EDGE * height])
+    bottom = rows_of([run for run in runs if run.y0 >= (1 - EDGE) * height])
+    return top[:2] + bottom[-2:]
+
+
+def _page_number(runs: list[TextRun], height: float) -> list[list[TextRun]]:
+    """A bare number below everything else, in case wide margins put it higher than other feet."""
+    lowest = max(runs, key=lambda run: run.y0, default=None)
+    if lowest is None or lowest.y0 < 0.82 * height or not lowest.text.isdigit() or len(lowest.text) > 4:
+        return []
+    alone = all(other is lowest or other.y1 < lowest.y0 - 0.8 * (lowest.y1 - lowest.y0) for other in runs)
+    return [[lowest]] if alone and len(runs) > 3 else []
+
+
+def _mark(row: list[TextRun]) -> tuple[str, int]:
+    words = " ".join(run.text for run in row)
+    return re.sub(r"\d+", "#", words.casefold()), round(row[0].y0 / 8)
+
+
+def _count(seen: Counter[tuple[str, int]], mark: tuple[str, int]) -> int:
+    words, place = mark
+    return seen[mark] + max(seen[(words, place - 1)], seen[(words, place + 1)])
 
 
 # --- from text to boxes ---------------------------------------------------------------------------------------------

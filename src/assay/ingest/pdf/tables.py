@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 
 from assay.core.tables import LINES
@@ -125,13 +125,10 @@ def find_tables(lines: Sequence[PlacedLine]) -> tuple[Table, ...]:
     """The tables of a document, in the order of its text."""
     found: list[_Found] = []
     start = 0
-    for index in range(1, len(lines) + 1):
-        if index == len(lines) or (lines[index].page, lines[index].line.column) != (
-            lines[start].page,
-            lines[start].line.column,
-        ):
-            found += _tables_of_column([_cells(line) for line in lines[start:index]], start, found, lines)
-            start = index
+    for _, group in groupby(lines, key=lambda line: (line.page, line.line.column)):
+        column = [_cells(line) for line in group]
+        found += _tables_of_column(column, start, found, lines)
+        start += len(column)
     tables: list[Table] = []
     for each in sorted(found, key=lambda each: each.table.start):
         if not tables or tables[-1].end <= each.table.start:
@@ -154,17 +151,8 @@ def _cells(placed: PlacedLine) -> _Line:
         blank = blank_width if placed.line.cells else float("inf")
         for numeric, part in _parts(words, blank):
             if not numeric:
-                cells.append(
-                    _Cell(
-                        " ".join(word[0] for word in part),
-                        part[0][1],
-                        part[0][1],
-                        part[-1][2],
-                        part[0][3],
-                        part[-1][4],
-                        False,
-                    )
-                )
+                (_, x0, _, start, _), (_, _, x1, _, end) = part[0], part[-1]
+                cells.append(_Cell(" ".join(word[0] for word in part), x0, x0, x1, start, end, False))
                 pending = None
                 continue
             for text, x0, x1, start, end in part:
@@ -217,9 +205,8 @@ def _tables_of_column(
         end = _region_end(lines, index) if begins else index
         rows = lines[index:end]
         one = None
-        if sum(row.has_number for row in rows) >= 2 or (
-            rows and index > floor and _names_row(lines[index - 1], rows[0])
-        ):
+        named = bool(rows) and index > floor and _names_row(lines[index - 1], rows[0])
+        if named or sum(row.has_number for row in rows) >= 2:
             last = (found or list(before) or [None])[-1]
             one = _table(lines, floor, index, end, last, offset, all_lines)
         if one is None:
@@ -286,9 +273,7 @@ def _sentence(line: _Line, zone: float) -> bool:
 
 def _zone(rows: Sequence[_Line]) -> float:
     """Where the columns of numbers begin."""
-    starts = [
-        cell.x0 for row in rows if row.has_data for cell in row.cells[0 if row.cells[0].value else 1 :] if cell.value
-    ]
+    starts = (cell.x0 for row in rows if row.has_data for cell in row.cells if cell.value)
     return min(starts, default=float("inf"))
 
 
@@ -342,11 +327,8 @@ def _table(
 
 def _carried(before: _Found, page: int, edges: tuple[float, ...], between: Sequence[PlacedLine]) -> tuple[str, ...]:
     """The column names of the table above, or on the page before, if rows without a header continue it; empty if not."""
-    if (
-        not before.page <= page <= before.page + 1
-        or len(between) > 6
-        or any(len(line.line.text) > 100 for line in between)
-    ):
+    near_by = before.page <= page <= before.page + 1 and len(between) <= 6
+    if not near_by or any(len(line.line.text) > 100 for line in between):
         return ()
     names = before.table.columns[-len(before.edges) :]
     near = [min(range(len(before.edges)), key=lambda at: abs(before.edges[at] - edge)) for edge in edges]
@@ -356,9 +338,7 @@ def _carried(before: _Found, page: int, edges: tuple[float, ...], between: Seque
 
 def _columns(data: Sequence[_Line], labelled: bool) -> list[tuple[float, float]]:
     """The horizontal extents of the columns of numbers, from left to right."""
-    values = [
-        [cell for cell in row.cells[1 if labelled and not row.cells[0].value else 0 :] if cell.value] for row in data
-    ]
+    values = [[cell for cell in row.cells if cell.value] for row in data]
     spans = sorted((cell.x0, cell.x1) for row in values for cell in row)
     merged = _merge(spans)
     most = max((len(row) for row in values), default=0)
@@ -434,12 +414,8 @@ def _text_region_end(lines: list[_Line], first: int) -> int:
     for index in range(first, len(lines)):
         line = lines[index]
         close = index == first or 0 <= line.y0 - lines[index - 1].y0 < 3.5 * _height(line)
-        if (
-            not close
-            or line.has_number
-            or (line.text.endswith(".") and len(line.cells) < 3)
-            or any(len(cell.text) > 70 for cell in line.cells)
-        ):
+        sentence = line.text.endswith(".") and len(line.cells) < 3
+        if not close or line.has_number or sentence or any(len(cell.text) > 70 for cell in line.cells):
             break
         if len(line.cells) >= 3:
             end = index + 1
@@ -454,15 +430,11 @@ def _text_table(lines: list[_Line], floor: int, first: int, end: int, offset: in
     full = [row for row in rows[1:] if len(row.cells) >= 3]
     columns = _merge(sorted((cell.x0, cell.x1) for row in full for cell in row.cells))
     cells = [cell for row in rows for cell in row.cells]
-    broken = sum(len(cell.text) > 1 and cell.text[-1] == "-" for cell in cells) + sum(
-        bool(_BULLET.fullmatch(row.cells[0].text)) for row in rows
-    )
-    if (
-        len(full) < 2
-        or len(columns) < 3
-        or broken > 1
-        or any(len({_nearest(cell, columns) for cell in row.cells}) < len(row.cells) for row in full)
-    ):
+    broken = sum(len(cell.text) > 1 and cell.text[-1] == "-" for cell in cells)
+    broken += sum(bool(_BULLET.fullmatch(row.cells[0].text)) for row in rows)
+    if len(full) < 2 or len(columns) < 3 or broken > 1:
+        return None
+    if any(len({_nearest(cell, columns) for cell in row.cells}) < len(row.cells) for row in full):
         return None
     grid: list[GridRow] = []
     for row in rows[1:]:
@@ -531,14 +503,11 @@ def _is_header(line: _Line, columns: Sequence[tuple[float, float]]) -> bool:
     """Whether a line names columns: short texts or years above them, and no numbers."""
     over = _over(line, columns)
     beside = [cell for cell in line.cells if cell not in over]
-    short = all(len(cell.text) <= 60 for cell in over) and all(
-        len(cell.text) <= 60 or find_units([cell.text]) for cell in beside
-    )
+    if any(len(cell.text) > 60 and not (cell in beside and find_units([cell.text])) for cell in line.cells):
+        return False
     numbers = [cell for cell in over if cell.value and not cell.year and re.search(r"\d", cell.text)]
     days = [cell for cell in numbers if re.fullmatch(r"\d{1,2},?", cell.text)]
-    return (
-        bool(over) and len(beside) <= 1 and short and len(numbers) == len(days) and not line.text.rstrip().endswith(".")
-    )
+    return bool(over) and len(beside) <= 1 and len(numbers) == len(days) and not line.text.rstrip().endswith(".")
 
 
 def _is_title(line: _Line, columns: list[tuple[float, float]]) -> bool:
@@ -623,12 +592,8 @@ def _title(lines: list[_Line], floor: int, top: int) -> tuple[str, list[str]]:
             if only_declares(words):
                 index -= 1
                 continue
-        titled = (
-            len(words) <= 120
-            and words[-1:] not in {".", ",", ";", ":"}
-            and not words[:1].islower()
-            and any(map(str.isalpha, words))
-        )
+        titled = len(words) <= 120 and words[-1:] not in {".", ",", ";", ":"} and any(map(str.isalpha, words))
+        titled = titled and not words[:1].islower()
         if not (titled or (CAPTION.match(words) and len(words) <= 200)):
             if words.endswith(":"):
                 (above if titles else titles).append(_last_sentence(lines, floor, index))

@@ -98,10 +98,7 @@ def _layer(op: Any, weights: Weights, prefix: str, x: Any, bias: Any) -> Any:
         return _linear(op, x, dequantised(weights, f"{prefix}{name}.weight"), weights[f"{prefix}{name}.bias"])
 
     query, key, value = (
-        op.transpose(
-            op.reshape(linear(name, x), _ints(op, 0, 0, HEADS, DIM // HEADS), True),
-            _ints(op, 0, 2, 1, 3),
-        )
+        op.transpose(op.reshape(linear(name, x), _ints(op, 0, 0, HEADS, DIM // HEADS), True), _ints(op, 0, 2, 1, 3))
         for name in ("query", "key", "value")
     )
     scores = op.multiply(op.matmul(query, key, False, True), op.constant(np.float32((DIM // HEADS) ** -0.5)))

@@ -2,23 +2,23 @@
 
 import { del, get, session } from "./lib/api.js";
 import { remember, themeSwitch } from "./lib/theme_switch.js";
-import { clear, el, fill } from "./lib/dom.js";
+import { el, fill } from "./lib/dom.js";
 import { confirm, failed, icon, iconButton, loading } from "./lib/ui.js";
 import { PLACES, places, SCREENS, waitingReviews } from "./lib/navigation.js";
 import { threadList } from "./answers/threads.js";
 
-const shell = document.getElementById("app");
-let main = null;
-let side = null;
-let threads = null;
-let reviews = null; // how many wait for this person
-let leave = null; // clean-up of the screen that is shown
+const shell = byId("app");
+let main = /** @type {HTMLElement | null} */ (null);
+let side = /** @type {HTMLElement | null} */ (null);
+let threads = /** @type {ReturnType<typeof threadList> | null} */ (null);
+let reviews = /** @type {ReturnType<typeof waitingReviews> | null} */ (null); // how many wait for this person
+let leave = /** @type {Cleanup | null} */ (null); // clean-up of the screen that is shown
 let turn = 0; // which showing of a screen is the current one
 let shown = ""; // the hash that is shown
 
-/** What a screen gets. */
+/** What a screen gets. @type {App} */
 const app = {
-  me: null,
+  me: /** @type {any} */ (null), // known before the first screen is shown
   go(hash) {
     if (location.hash === hash) show();
     else location.hash = hash;
@@ -30,32 +30,42 @@ const app = {
     mark();
   },
   announce(words) {
-    document.getElementById("live").textContent = words;
+    byId("live").textContent = words;
   },
   toast(words, kind = "") {
-    const line = el(
-      "div",
-      { class: ["toast", kind] },
-      el("p", {}, words),
-      iconButton("close", "Dismiss", () => line.remove()),
-    );
-    const box = document.getElementById("toasts");
+    const line = el("div", { class: ["toast", kind] }, el("p", {}, words));
+    line.append(iconButton("close", "Dismiss", () => line.remove()));
+    const box = byId("toasts");
     box.append(line);
-    while (box.childElementCount > 4) box.firstElementChild.remove();
+    while (box.childElementCount > 4) box.firstElementChild?.remove();
     setTimeout(() => line.remove(), kind === "bad" ? 12000 : 6000);
+  },
+  /** Do it, and say what is wrong if it cannot be done. Resolves to whether it was. */
+  async attempt(work) {
+    try {
+      await work();
+      return true;
+    } catch (problem) {
+      app.toast(problem.message, "bad");
+      return false;
+    }
   },
   title(words) {
     document.title = words ? `${words} – Assay` : "Assay";
   },
   /** The threads at the left have changed. */
-  threadsChanged(current) {
-    threads?.refresh(current);
+  threadsChanged() {
+    threads?.refresh();
   },
   /** A review was decided, or something waits for one. */
   reviewsChanged() {
     reviews?.look();
   },
 };
+
+function byId(/** @type {string} */ id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id)); // index.html has it
+}
 
 // Which screen
 
@@ -73,7 +83,7 @@ function where() {
   return null;
 }
 
-function plain(part) {
+function plain(/** @type {string} */ part) {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -172,7 +182,7 @@ function frame() {
     shell,
     el(
       "a",
-      { class: "skip", href: "#main", on: { click: (event) => (event.preventDefault(), main.focus()) } },
+      { class: "skip", href: "#main", on: { click: (event) => (event.preventDefault(), main?.focus()) } },
       "Skip to the content",
     ),
     side,
@@ -229,17 +239,17 @@ function foot() {
   );
 }
 
-function setSide(open) {
+function setSide(/** @type {boolean} */ open) {
   if (open) delete document.documentElement.dataset.side;
   else document.documentElement.dataset.side = "closed";
   remember("assay-side", open ? "" : "closed");
-  (open ? side.querySelector(".wide-only") : document.querySelector(".side-opener"))?.focus();
+  (open ? side?.querySelector(".wide-only") : document.querySelector(".side-opener"))?.focus();
 }
 
 function openSide() {
   shell.classList.add("side-open");
   under(true);
-  side.querySelector(".narrow-only").focus();
+  side?.querySelector(".narrow-only")?.focus();
 }
 
 function closeSide() {
@@ -250,7 +260,7 @@ function closeSide() {
 }
 
 /** What the menu covers is out of reach as long as it is open. */
-function under(on) {
+function under(/** @type {boolean} */ on) {
   for (const each of document.querySelectorAll(".main, .tabs")) each.inert = on;
 }
 
@@ -282,7 +292,7 @@ async function askWho() {
     main = null;
     threads = null;
     const { signIn } = await import("./screens/signin.js");
-    await signIn(clear(shell), app);
+    await signIn(fill(shell), app);
   } finally {
     asking = false;
   }
@@ -328,7 +338,7 @@ document.addEventListener("keydown", (event) => {
   const menu = event.key === "Escape" && document.querySelector("details.menu[open]");
   if (menu) {
     menu.open = false;
-    menu.querySelector("summary").focus();
+    menu.querySelector("summary")?.focus();
     event.stopImmediatePropagation(); // this, and nothing else, is closed
     return;
   }

@@ -78,8 +78,7 @@ def get_or_create_base(store: Store, name: str, principal: Principal, descriptio
 
 def describe(store: Store, base: Base, description: str) -> Base:
     """Change the description of a base, and return the base."""
-    with store.write() as connection:
-        connection.execute(update(bases).where(bases.c.id == base.id).values(description=description))
+    store.execute(update(bases).where(bases.c.id == base.id).values(description=description))
     return replace(base, description=description)
 
 
@@ -161,8 +160,7 @@ def every_base(store: Store) -> list[Base]:
 
 def embedder_of(store: Store, base: Base) -> tuple[str, int]:
     """The embedder of the vectors in the base's index, and their dimension; ("", 0) before the first document."""
-    with store.read() as connection:
-        row = connection.execute(select(bases.c.embedder, bases.c.dim).where(bases.c.id == base.id)).first()
+    row = store.first(select(bases.c.embedder, bases.c.dim).where(bases.c.id == base.id))
     return (row.embedder, row.dim) if row else ("", 0)
 
 

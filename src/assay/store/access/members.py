@@ -108,8 +108,7 @@ def add(
 
 
 def listing(store: Store) -> list[Member]:
-    with store.read() as connection:
-        return [_member(row) for row in connection.execute(_MEMBERS.order_by(members.c.name))]
+    return [_member(row) for row in store.rows(_MEMBERS.order_by(members.c.name))]
 
 
 def named(store: Store, name: str) -> Member | None:
@@ -183,8 +182,7 @@ def _end_access(connection: Connection, name: str) -> None:
 
 def check_password(store: Store, name: str, password: str) -> Member | None:
     """The member if the password is correct, else None. Takes equally long for unknown names."""
-    with store.read() as connection:
-        hashed = connection.scalar(select(members.c.password).where(members.c.name == name)) or ""
+    hashed = store.scalar(select(members.c.password).where(members.c.name == name)) or ""
     right = _matches(password, hashed or _DUMMY) and bool(hashed)
     return named(store, name) if right else None
 
@@ -228,8 +226,8 @@ def _check_length(password: str) -> str:
     return password
 
 
-def _derive_key(password: str, salt: bytes) -> bytes:
-    return hashlib.scrypt(password.encode(errors="replace"), salt=salt, n=COST, r=BLOCK, p=LANES, maxmem=MEMORY)
+def _derive_key(password: str, salt: bytes, cost: int = COST, block: int = BLOCK, lanes: int = LANES) -> bytes:
+    return hashlib.scrypt(password.encode(errors="replace"), salt=salt, n=cost, r=block, p=lanes, maxmem=MEMORY)
 
 
 def _hash_password(password: str) -> str:
@@ -242,14 +240,7 @@ _DUMMY = f"scrypt${COST}${BLOCK}${LANES}${'00' * 16}${'00' * 64}"  # matches no 
 
 def _matches(password: str, hashed: str) -> bool:
     _, cost, block, lanes, salt, wanted = hashed.split("$")
-    found = hashlib.scrypt(
-        password.encode(errors="replace"),
-        salt=bytes.fromhex(salt),
-        n=int(cost),
-        r=int(block),
-        p=int(lanes),
-        maxmem=MEMORY,
-    )
+    found = _derive_key(password, bytes.fromhex(salt), int(cost), int(block), int(lanes))
     return hmac.compare_digest(found, bytes.fromhex(wanted))
 
 

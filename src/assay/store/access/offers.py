@@ -107,8 +107,7 @@ def transfer(connection: Connection, old: str, new: str) -> None:
     connection.execute(
         update(acceptances)
         .where(
-            acceptances.c.name == f"user:{new}",
-            acceptances.c.base.in_(select(bases.c.id).where(bases.c.owner == new)),
+            acceptances.c.name == f"user:{new}", acceptances.c.base.in_(select(bases.c.id).where(bases.c.owner == new))
         )
         .values(accepted=True)
     )

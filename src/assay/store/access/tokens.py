@@ -6,7 +6,6 @@ import hashlib
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from sqlalchemy import delete, insert, select, update
 
@@ -15,7 +14,7 @@ from assay.core.errors import Missing, StoreError
 from assay.core.events import AccountChange
 from assay.store.access import members
 from assay.store.access.members import Member
-from assay.store.database import Store
+from assay.store.database import Store, shifted
 from assay.store.schema import keys, sessions
 from assay.store.schema import members as people
 
@@ -63,8 +62,7 @@ def listing(store: Store, who: str = "") -> list[Key]:
     query = select(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used).order_by(
         keys.c.who, keys.c.created
     )
-    with store.read() as connection:
-        return [Key(*row) for row in connection.execute(query.where(keys.c.who == who) if who else query)]
+    return [Key(*row) for row in store.rows(query.where(keys.c.who == who) if who else query)]
 
 
 def revoke(store: Store, key: str, by: str = LOCAL.id) -> Key:
@@ -85,14 +83,13 @@ def revoke(store: Store, key: str, by: str = LOCAL.id) -> Key:
 def member_with_key(store: Store, key: str) -> Member | None:
     """The member who owns this key, or None."""
     digest = _digest(key)
-    with store.read() as connection:
-        row = connection.execute(
-            select(*_MEMBER, keys.c.used).join(keys, keys.c.who == people.c.name).where(keys.c.digest == digest)
-        ).first()
+    row = store.first(
+        select(*_MEMBER, keys.c.used).join(keys, keys.c.who == people.c.name).where(keys.c.digest == digest)
+    )
     if row is None:
         return None
     now = store.now()
-    if not row.used or now >= _later(row.used, SECONDS_BETWEEN_NOTES):
+    if not row.used or now >= shifted(row.used, seconds=SECONDS_BETWEEN_NOTES):
         with suppress(StoreError), store.write() as connection:  # informational: a failure rejects no request
             connection.execute(update(keys).where(keys.c.digest == digest).values(used=now))
     return Member(row.name, tuple(row.groups), row.admin, row.joined)
@@ -105,7 +102,7 @@ def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
         connection.execute(delete(sessions).where(sessions.c.expires <= now))
         connection.execute(
             insert(sessions).values(
-                digest=_digest(token), who=who, csrf=csrf, created=now, expires=_later(now, seconds)
+                digest=_digest(token), who=who, csrf=csrf, created=now, expires=shifted(now, seconds=seconds)
             )
         )
     return token, csrf
@@ -113,33 +110,25 @@ def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
 
 def find_session(store: Store, token: str) -> BrowserSession | None:
     """The session, or None if it is unknown or has expired."""
-    with store.read() as connection:
-        row = connection.execute(
-            select(*_MEMBER, sessions.c.csrf, sessions.c.expires)
-            .join(sessions, sessions.c.who == people.c.name)
-            .where(sessions.c.digest == _digest(token))
-        ).first()
+    row = store.first(
+        select(*_MEMBER, sessions.c.csrf, sessions.c.expires)
+        .join(sessions, sessions.c.who == people.c.name)
+        .where(sessions.c.digest == _digest(token))
+    )
     if row is None or row.expires <= store.now():
         return None
     return BrowserSession(Member(row.name, tuple(row.groups), row.admin, row.joined), row.csrf, row.expires)
 
 
 def end_session(store: Store, token: str) -> None:
-    with store.write() as connection:
-        connection.execute(delete(sessions).where(sessions.c.digest == _digest(token)))
+    store.execute(delete(sessions).where(sessions.c.digest == _digest(token)))
 
 
 def end_all_sessions(store: Store, who: str) -> None:
     """End every session of this member."""
-    with store.write() as connection:
-        connection.execute(delete(sessions).where(sessions.c.who == who))
+    store.execute(delete(sessions).where(sessions.c.who == who))
 
 
 def _digest(token: str) -> str:
     """A token has 256 random bits, so a plain digest cannot be brute-forced."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
-
-
-def _later(at: str, seconds: float) -> str:
-    moment = datetime.fromisoformat(at) + timedelta(seconds=seconds)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

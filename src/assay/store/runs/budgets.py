@@ -10,20 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    not_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, func, insert, not_, select, update
 
 from assay.core.types import Usage
 from assay.store.database import Store
@@ -179,20 +168,16 @@ def settle(store: Store, id: int, usage: Usage) -> None:
 
 def release(store: Store, id: int) -> None:
     """Release a reservation whose request was never sent."""
-    with store.write() as connection:
-        connection.execute(
-            delete(spending).where(spending.c.id == id, spending.c.state == SpendingState.reserved.value)
-        )
+    store.execute(delete(spending).where(spending.c.id == id, spending.c.state == SpendingState.reserved.value))
 
 
 def mark_lost(store: Store, run: str) -> int:
     """Mark what a dead process had reserved for this run as lost; it still counts. Returns the number of requests."""
-    with store.write() as connection:
-        return connection.execute(
-            update(spending)
-            .where(spending.c.run == run, spending.c.state == SpendingState.reserved.value)
-            .values(state=SpendingState.lost.value)
-        ).rowcount
+    return store.execute(
+        update(spending)
+        .where(spending.c.run == run, spending.c.state == SpendingState.reserved.value)
+        .values(state=SpendingState.lost.value)
+    ).rowcount
 
 
 def spent(store: Store, who: str, day: str) -> Usage:
@@ -231,6 +216,8 @@ def describe_ceiling(over: CeilingReached, tokens: int, money: float) -> str:
 _SETTLED = spending.c.state == SpendingState.settled.value
 _TOKENS = case((_SETTLED, spending.c.tokens_in + spending.c.tokens_out), else_=spending.c.reserved_tokens)
 _MONEY = case((_SETTLED, spending.c.money), else_=spending.c.reserved_money)
+_INPUT = spending.c.tokens_in + case((_SETTLED, 0), else_=spending.c.reserved_tokens)
+SUMS = tuple(map(func.sum, (spending.c.calls, _INPUT, spending.c.tokens_out, _MONEY, spending.c.seconds)))  # of `Usage`
 
 
 def recent_usage(store: Store, model: str, who: str) -> Usage:
@@ -252,14 +239,7 @@ def _aside_of(run: str) -> ColumnElement[bool]:
 
 
 def _ceiling_reached(
-    connection: Connection,
-    who: str,
-    run: str,
-    tokens: int,
-    money: float,
-    ceilings: Ceilings,
-    day: str,
-    own_aside: bool,
+    connection: Connection, who: str, run: str, tokens: int, money: float, ceilings: Ceilings, day: str, own_aside: bool
 ) -> CeilingReached | None:
     """The first ceiling that this much more would exceed; the run's set-aside amount counts unless it is about to be
     used."""
@@ -317,15 +297,6 @@ def _insert(
 
 
 def _used(store: Store, of: ColumnElement[bool]) -> Usage:
-    unsettled = case((_SETTLED, 0), else_=spending.c.reserved_tokens)
     with store.read() as connection:
-        row = connection.execute(
-            select(
-                func.sum(spending.c.calls),
-                func.sum(spending.c.tokens_in + unsettled),
-                func.sum(spending.c.tokens_out),
-                func.sum(_MONEY),
-                func.sum(spending.c.seconds),
-            ).where(of, spending.c.state != SpendingState.aside.value)
-        ).one()
+        row: Any = connection.execute(select(*SUMS).where(of, ~_ASIDE)).one()
     return Usage(int(row[0] or 0), int(row[1] or 0), int(row[2] or 0), float(row[3] or 0.0), float(row[4] or 0.0))

@@ -90,6 +90,10 @@ ROWS = (
     "SELECT r.run, r.seq, r.at, r.kind, r.digest, r.prev, r.hash, r.n, p.body FROM records r "
     "LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq {where}ORDER BY r.run, r.seq"
 )
+_NOTES = text(
+    "SELECT r.n, r.digest, p.body FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
+    "WHERE r.run = :run AND r.kind = :kind ORDER BY r.seq"
+)
 
 
 class RunFlags(NamedTuple):
@@ -163,17 +167,10 @@ def erasures(
     connection: Connection, run: str = "", *, sealed: int = 0, signed: Signed = lambda _, __: True
 ) -> Erasures:
     """The erasures recorded in the workspace's own chain, for one run or all."""
-    rows = connection.execute(
-        text(
-            "SELECT r.n, r.digest, p.body FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
-            "WHERE r.run = :run AND r.kind = 'Erased' ORDER BY r.seq"
-        ),
-        {"run": WORKSPACE},
-    )
     spans: dict[str, tuple[tuple[int, int], ...]] = {}
     unsigned: dict[str, tuple[tuple[int, int], ...]] = {}
     doubtful = False
-    for n, covered, body in rows:
+    for n, covered, body in connection.execute(_NOTES, {"run": WORKSPACE, "kind": "Erased"}):
         if body is None or digest_of(body) != covered:
             doubtful = True
             continue
@@ -211,21 +208,14 @@ class Handovers:
 
 def handovers(connection: Connection) -> Handovers:
     """The handovers recorded in the workspace's own chain."""
-    rows = connection.execute(
-        text(
-            "SELECT r.n, r.digest, p.body FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
-            "WHERE r.run = :run AND r.kind = 'AccountChanged' ORDER BY r.n"
-        ),
-        {"run": WORKSPACE},
-    )
     pairs: list[tuple[int, str, str]] = []
     doubtful = False
-    for n, covered, body in rows:
+    for n, covered, body in connection.execute(_NOTES, {"run": WORKSPACE, "kind": "AccountChanged"}):
         if body is None or digest_of(body) != covered:
             doubtful = True
         elif (payload := _object(body)).get("change") == AccountChange.handed_over:
             pairs.append((_number(n), str(payload.get("name")).removeprefix("user:"), str(payload.get("detail"))))
-    return Handovers(tuple(pairs), doubtful)
+    return Handovers(tuple(sorted(pairs)), doubtful)
 
 
 def _object(body: str) -> dict[str, Any]:

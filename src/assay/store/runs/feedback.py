@@ -11,7 +11,7 @@ from assay.core.access import Scope
 from assay.core.events import WORKSPACE, FeedbackGiven, FeedbackKind
 from assay.store.database import Store
 from assay.store.runs import records, visibility
-from assay.store.schema import payloads
+from assay.store.schema import SAME_RECORD, payloads
 from assay.store.schema import records as recorded
 
 
@@ -31,10 +31,9 @@ def give(store: Store, feedback: FeedbackGiven) -> None:
 
 def listing(store: Store, scope: Scope, by: str = "", limit: int = 200) -> list[FeedbackEntry]:
     """Feedback of one person, or of all, newest first."""
-    same = (payloads.c.run == recorded.c.run) & (payloads.c.seq == recorded.c.seq)
     rows = (
         select(recorded.c.at, payloads.c.body)
-        .join(payloads, same)
+        .join(payloads, SAME_RECORD)
         .where(recorded.c.run == WORKSPACE, recorded.c.kind == FeedbackGiven.__name__)
         .order_by(recorded.c.seq.desc())
     )

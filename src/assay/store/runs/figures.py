@@ -12,9 +12,10 @@ from sqlalchemy import ColumnElement, and_, case, func, literal, null, select
 
 from assay.core.events import WORKSPACE
 from assay.core.events.upgrade import current_kind, stored_kinds
+from assay.core.types import Usage
 from assay.store.database import Store
 from assay.store.dialect import json_length, json_text
-from assay.store.runs.budgets import SpendingState
+from assay.store.runs.budgets import SUMS, SpendingState
 from assay.store.schema import forecasts, jobs, payloads, records, reviews, runs, spending, underway
 
 AT_ONCE = 20_000  # records per batch
@@ -35,17 +36,6 @@ class Fact(NamedTuple):
     two: Any = None
     three: Any = None
     erased: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Spending on models, summed."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    money: float = 0.0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +126,7 @@ def facts_of_run(store: Store, run: str) -> Iterator[Fact]:
 
 def record_times(store: Store, run: str) -> list[str]:
     """The timestamp of each record of a run, in order."""
-    with store.read() as connection:
-        return list(connection.scalars(select(records.c.at).where(records.c.run == run).order_by(records.c.seq)))
+    return store.scalars(select(records.c.at).where(records.c.run == run).order_by(records.c.seq))
 
 
 def facts_after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
@@ -157,47 +146,30 @@ def _between(since: str, until: str) -> list[ColumnElement[bool]]:
     return limits + ([runs.c.started < f"{until}\x7f"] if until else [])  # includes the whole day or second
 
 
-def spent(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Spent]:
+def spent(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Usage]:
     """The spending of each run started in a period."""
     of_whom = [runs.c.who == who] if who is not None else []
     rows = _sums(spending.c.run).join(runs, runs.c.id == spending.c.run).where(*_between(since, until), *of_whom)
-    with store.read() as connection:
-        return {row[0]: Spent(*row[1:]) for row in connection.execute(rows)}
+    return {row[0]: Usage(*row[1:]) for row in store.rows(rows)}
 
 
-def spent_by(store: Store, run: str) -> Spent:
+def spent_by(store: Store, run: str) -> Usage:
     """The spending of one run."""
-    with store.read() as connection:
-        row = connection.execute(_sums(spending.c.run).where(spending.c.run == run)).first()
-    return Spent(*row[1:]) if row else Spent()
+    row = store.first(_sums(spending.c.run).where(spending.c.run == run))
+    return Usage(*row[1:]) if row else Usage()
 
 
-def spent_by_role(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Spent]:
+def spent_by_role(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Usage]:
     """The spending by role: all of it, or that of runs started in a period or by one person."""
     rows = _sums(spending.c.role)
     if since or until or who is not None:
         of_whom = [runs.c.who == who] if who is not None else []
         rows = rows.join(runs, runs.c.id == spending.c.run).where(*_between(since, until), *of_whom)
-    with store.read() as connection:
-        return {row[0]: Spent(*row[1:]) for row in connection.execute(rows)}
+    return {row[0]: Usage(*row[1:]) for row in store.rows(rows)}
 
 
 def _sums(by: ColumnElement[Any]) -> Any:
-    paid = spending.c.state != SpendingState.aside.value
-    unsettled = case((spending.c.state == SpendingState.settled.value, 0), else_=spending.c.reserved_tokens)
-    money = case((spending.c.state == SpendingState.settled.value, spending.c.money), else_=spending.c.reserved_money)
-    return (
-        select(
-            by,
-            func.sum(spending.c.calls),
-            func.sum(spending.c.tokens_in + unsettled),
-            func.sum(spending.c.tokens_out),
-            func.sum(money),
-            func.sum(spending.c.seconds),
-        )
-        .where(paid)
-        .group_by(by)
-    )
+    return select(by, *SUMS).where(spending.c.state != SpendingState.aside.value).group_by(by)
 
 
 def forecast_outcomes(store: Store, since: str = "", until: str = "", who: str | None = None) -> list[ForecastOutcome]:
@@ -206,8 +178,7 @@ def forecast_outcomes(store: Store, since: str = "", until: str = "", who: str |
     limits += [forecasts.c.at < f"{until}\x7f"] if until else []
     if who is not None:
         limits.append(forecasts.c.who == who)
-    with store.read() as connection:
-        rows = connection.execute(select(forecasts).where(*limits).order_by(forecasts.c.at, forecasts.c.run)).all()
+    rows = store.rows(select(forecasts).where(*limits).order_by(forecasts.c.at, forecasts.c.run))
     return [ForecastOutcome(row.run, row.kind, row.at, _plain(row.foreseen) or {}, _plain(row.came)) for row in rows]
 
 
@@ -224,8 +195,7 @@ def count_waiting(store: Store) -> int:
 
 def count_under_way(store: Store) -> int:
     """The number of runs in progress on servers."""
-    with store.read() as connection:
-        return int(connection.scalar(select(func.count()).select_from(underway)) or 0)
+    return int(store.scalar(select(func.count()).select_from(underway)) or 0)
 
 
 def jobs_by_state(store: Store) -> dict[str, int]:

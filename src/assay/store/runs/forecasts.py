@@ -67,10 +67,7 @@ def add_forecast(
     """Store an estimate, with the actual amount if already known. `alike` is the key of comparable work, such as a
     mode and its model."""
     row = {"run": run, "kind": kind.value, "who": who, "alike": alike, "foreseen": to_json(foreseen)}
-    with store.write() as connection:
-        connection.execute(
-            insert(forecasts).values(**row, came=None if came is None else to_json(came), at=store.now())
-        )
+    store.execute(insert(forecasts).values(**row, came=None if came is None else to_json(came), at=store.now()))
 
 
 def add_outcome(connection: Connection, run: str, came: Amount) -> None:
@@ -89,6 +86,5 @@ def past_work(store: Store, kind: WorkKind, who: str, alike: str) -> tuple[PastW
         .order_by(forecasts.c.at.desc())
         .limit(LATEST)
     )
-    with store.read() as connection:
-        rows = connection.execute(latest).all()
+    rows = store.rows(latest)
     return tuple(PastWork(from_json(WorkEstimate, row.foreseen), from_json(Amount, row.came)) for row in rows)

@@ -16,7 +16,7 @@ from assay.core.events.upgrade import current_kind, read_event
 from assay.core.types import Usage
 from assay.store.database import Store
 from assay.store.runs import budgets, visibility
-from assay.store.schema import mentions, payloads, records, runs
+from assay.store.schema import SAME_RECORD, mentions, payloads, records, runs
 
 CUT_SHORT = frozenset({reason.value for reason in BUDGETS} | {StopReason.unusable.value})
 STATES = {"Paused": "waiting", "Failed": "failed", "AwaitingReview": "held"}
@@ -46,11 +46,10 @@ class RunOverview:
 def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[RunOverview]:
     """A user's runs, newest first."""
     newest = select(runs.c.id).where(runs.c.who == who).order_by(runs.c.started.desc(), runs.c.id).limit(limit)
-    wanted = and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq)
     rows = (
         select(runs, records.c.kind, payloads.c.body)
         .join(records, records.c.run == runs.c.id)
-        .outerjoin(payloads, and_(wanted, records.c.kind.in_(("Asked", "Answered", "Reviewed"))))
+        .outerjoin(payloads, and_(SAME_RECORD, records.c.kind.in_(("Asked", "Answered", "Reviewed"))))
         .where(runs.c.id.in_(newest))
         .order_by(runs.c.started.desc(), runs.c.id, records.c.seq)
     )
@@ -98,7 +97,7 @@ def routes(store: Store, who: str) -> Iterator[Route]:
     rows = (
         select(records.c.run, records.c.kind, payloads.c.body)
         .join(runs, runs.c.id == records.c.run)
-        .join(payloads, and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq))
+        .join(payloads, SAME_RECORD)
         .where(runs.c.who == who, records.c.kind.in_(("Asked", "Routed")))
         .order_by(runs.c.started.desc(), runs.c.id, records.c.seq)
     )
@@ -200,5 +199,4 @@ def runs_mentioning(store: Store, who: str, document: str, limit: int) -> list[s
     """A user's delivered runs that speak of a document, newest first."""
     of_document = select(mentions.c.run).where(mentions.c.document == document)
     query = select(runs.c.id).where(runs.c.who == who, runs.c.delivered.is_(True), runs.c.id.in_(of_document))
-    with store.read() as connection:
-        return list(connection.scalars(query.order_by(runs.c.started.desc(), runs.c.id).limit(limit)))
+    return store.scalars(query.order_by(runs.c.started.desc(), runs.c.id).limit(limit))

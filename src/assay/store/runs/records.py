@@ -37,7 +37,7 @@ from assay.store.dialect import Prepared, insert_new
 from assay.store.runs import reviews, seals, visibility
 from assay.store.runs.chains import ROWS, RecordRow, RunFlags, erasures, handovers, run_faults
 from assay.store.runs.seals import Sign
-from assay.store.schema import mentions, payloads, records, runs
+from assay.store.schema import SAME_RECORD, mentions, payloads, records, runs
 
 # Built once: building a statement takes longer than running it.
 _LAST = Prepared(
@@ -87,8 +87,7 @@ def link(run: str, seq: int, at: str, kind: str, body_digest: str, prev: str) ->
 def begin(store: Store, who: str, *, gated: bool = False) -> str:
     """Create a run for this user; a gated run is delivered only with a reviewer's approval, whatever its result."""
     run = "r" + store.new_id()
-    with store.write() as connection:
-        connection.execute(insert(runs).values(id=run, who=who, started=store.now(), delivered=False, gated=gated))
+    store.execute(insert(runs).values(id=run, who=who, started=store.now(), delivered=False, gated=gated))
     return run
 
 
@@ -143,8 +142,9 @@ def _check_approved(connection: Connection, run: str, answered: Answered) -> Non
     if answered.seal is None:
         return
     own = (records.c.run == run) & (records.c.kind.in_(stored_kinds(AwaitingReview)))
-    same = (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq)
-    stored = [json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, same).where(own))]
+    stored = [
+        json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, SAME_RECORD).where(own))
+    ]
     free = {"usage": None}
     given = to_json(answered.answer, words=False) | free
     if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in stored):
@@ -217,13 +217,12 @@ def documents_in(body: Any) -> set[str]:
 
 def workspace_log(store: Store) -> list[tuple[str, Event]]:
     """Workspace-wide events with their times, oldest first: for the operator."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(records.c.at, records.c.kind, payloads.c.body)
-            .outerjoin(payloads, (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq))
-            .where(records.c.run == WORKSPACE)
-            .order_by(records.c.seq)
-        ).all()
+    rows = store.rows(
+        select(records.c.at, records.c.kind, payloads.c.body)
+        .outerjoin(payloads, SAME_RECORD)
+        .where(records.c.run == WORKSPACE)
+        .order_by(records.c.seq)
+    )
     erased = "It was erased."
     return [
         (row.at, read_event(row.kind, json.loads(row.body)) if row.body else Withheld(current_kind(row.kind), erased))
@@ -235,7 +234,7 @@ def document_edits(connection: Connection, ids: Sequence[str]) -> list[DocumentE
     """The corrections of these documents by people, oldest first."""
     rows = connection.scalars(
         select(payloads.c.body)
-        .join(records, (records.c.run == payloads.c.run) & (records.c.seq == payloads.c.seq))
+        .join(records, SAME_RECORD)
         .where(records.c.run == WORKSPACE, records.c.kind == DocumentEdited.__name__)
         .where(or_(*(payloads.c.body.contains(dumps(each), autoescape=True) for each in ids)))
         .order_by(records.c.seq)
@@ -249,8 +248,7 @@ _STARTED = Prepared(select(runs.c.started).where(runs.c.id == bindparam("of")))
 
 def owner(store: Store, run: str) -> str:
     """Whose run it is now; empty if there is none."""
-    with store.read() as connection:
-        return connection.scalar(select(runs.c.who).where(runs.c.id == run)) or ""
+    return store.scalar(select(runs.c.who).where(runs.c.id == run)) or ""
 
 
 def started(store: Store, run: str) -> str:
@@ -296,7 +294,7 @@ def events_since(
         rows = connection.execute(
             select(records, payloads.c.body)
             .join(runs, runs.c.id == records.c.run)
-            .outerjoin(payloads, (payloads.c.run == records.c.run) & (payloads.c.seq == records.c.seq))
+            .outerjoin(payloads, SAME_RECORD)
             .where(runs.c.id == run, runs.c.who == who, records.c.seq > after)
             .order_by(records.c.seq)
             .limit(most)
@@ -355,10 +353,7 @@ def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str
             .limit(limit)
         ).mappings()
         return [
-            (
-                RunEntry(row["id"], row["who"], row["started"], row["delivered"]),
-                json.loads(row["body"])["question"],
-            )
+            (RunEntry(row["id"], row["who"], row["started"], row["delivered"]), json.loads(row["body"])["question"])
             for row in rows
         ]
 
@@ -369,10 +364,7 @@ LONGEST = 600.0  # the maximum seconds between two events of a live run; longer 
 
 def active_seconds(store: Store, run: str) -> float:
     """How long a run was active according to its record: waiting for the user does not count."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(records.c.kind, records.c.at).where(records.c.run == run).order_by(records.c.seq)
-        ).all()
+    rows = store.rows(select(records.c.kind, records.c.at).where(records.c.run == run).order_by(records.c.seq))
     gaps = (
         (datetime.fromisoformat(after.at) - datetime.fromisoformat(before.at)).total_seconds()
         for before, after in pairwise(rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -13,8 +12,8 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, insert, or_, sele
 
 from assay.core.errors import StoreError, UserError
 from assay.core.events import AwaitingReview, Decision, Reviewed
-from assay.store.database import Store
-from assay.store.dialect import Prepared
+from assay.store.database import Store, shifted
+from assay.store.dialect import Prepared, parts
 from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
 
 HOURS = 24.0  # default validity of an approval
@@ -89,7 +88,7 @@ def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, h
             by=reviewed.by,
             note=reviewed.note,
             decided=now,
-            expires=_later(now, hours) if reviewed.decision is Decision.approve else "",
+            expires=shifted(now, hours=hours) if reviewed.decision is Decision.approve else "",
         )
     )
 
@@ -120,21 +119,15 @@ def refuse_after_rejection(connection: Connection, run: str) -> None:
 
 def is_approved(store: Store, run: str, seal: str) -> bool:
     """Whether there is an unused, unexpired approval for exactly this answer."""
-    with store.read() as connection:
-        found = connection.scalar(
-            select(reviews.c.id).where(
-                reviews.c.run == run,
-                reviews.c.seal == seal,
-                reviews.c.state == ReviewState.approved.value,
-                reviews.c.expires > store.now(),
-            )
+    found = store.scalar(
+        select(reviews.c.id).where(
+            reviews.c.run == run,
+            reviews.c.seal == seal,
+            reviews.c.state == ReviewState.approved.value,
+            reviews.c.expires > store.now(),
         )
+    )
     return found is not None
-
-
-def _later(moment: str, hours: float) -> str:
-    later = datetime.fromisoformat(moment) + timedelta(hours=hours)
-    return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 # --- the queue ------------------------------------------------------------------------------------------------------
@@ -177,8 +170,7 @@ def page(store: Store, *, waiting: bool, after: str = "", limit: int = 50) -> tu
     elif after:
         which &= or_(by < moment, and_(by == moment, reviews.c.id < own))
     order = (by, reviews.c.id) if waiting else (by.desc(), reviews.c.id.desc())
-    with store.read() as connection:
-        rows = connection.execute(select(*_COLUMNS).where(which).order_by(*order).limit(limit + 1)).all()
+    rows = store.rows(select(*_COLUMNS).where(which).order_by(*order).limit(limit + 1))
     found = [_review(row) for row in rows[:limit]]
     more = found[-1] if len(rows) > limit else None
     return found, f"{more.created if waiting else more.decided}{PLACE}{more.id}" if more else ""
@@ -186,10 +178,7 @@ def page(store: Store, *, waiting: bool, after: str = "", limit: int = 50) -> tu
 
 def latest(store: Store, run: str) -> Review | None:
     """The latest review of a run; None if it never needed one."""
-    with store.read() as connection:
-        row = connection.execute(
-            select(*_COLUMNS).where(reviews.c.run == run).order_by(reviews.c.id.desc()).limit(1)
-        ).first()
+    row = store.first(select(*_COLUMNS).where(reviews.c.run == run).order_by(reviews.c.id.desc()).limit(1))
     return _review(row) if row else None
 
 
@@ -202,8 +191,7 @@ def undelivered(store: Store) -> list[tuple[str, str]]:
     """Runs with a decision that have not been resumed since, each with its asker."""
     last = select(func.max(reviews.c.id)).group_by(reviews.c.run)
     open_ = reviews.c.state.in_((ReviewState.approved.value, ReviewState.edited.value))
-    with store.read() as connection:
-        rows = connection.execute(select(reviews.c.run, reviews.c.who).where(reviews.c.id.in_(last), open_)).all()
+    rows = store.rows(select(reviews.c.run, reviews.c.who).where(reviews.c.id.in_(last), open_))
     return [(row.run, row.who) for row in rows]
 
 
@@ -226,8 +214,7 @@ def may_need_review(store: Store, run: str, *, by_rule: bool) -> bool:
 
 def set_review_required(store: Store, base: str, *, on: bool) -> None:
     """Set whether answers that use this knowledge base, by id, need a review."""
-    with store.write() as connection:
-        connection.execute(update(bases).where(bases.c.id == base).values(review=on))
+    store.execute(update(bases).where(bases.c.id == base).values(review=on))
 
 
 def bases_with_review(store: Store) -> dict[str, str]:
@@ -240,17 +227,13 @@ def reviewed_bases_of(store: Store, ids: Collection[str]) -> list[str]:
     """The names of the knowledge bases with required review that contain these documents."""
     if not (known := bases_with_review(store)):
         return []
-    with store.read() as connection:
-        rows = connection.execute(
-            select(documents.c.id, documents.c.base).where(documents.c.base.in_(sorted(known)))
-        ).all()
+    rows = store.rows(select(documents.c.id, documents.c.base).where(documents.c.base.in_(sorted(known))))
     return sorted({known[row.base] for row in rows if row.id in ids})
 
 
 def mentioned_documents(store: Store, run: str) -> set[str]:
     """All documents that the record of a run mentions."""
-    with store.read() as connection:
-        return set(connection.scalars(select(mentions.c.document).where(mentions.c.run == run).distinct()))
+    return set(store.scalars(select(mentions.c.document).where(mentions.c.run == run).distinct()))
 
 
 def unreadable(store: Store, names: Iterable[str], ids: Collection[str]) -> set[str]:
@@ -267,8 +250,7 @@ def readable(connection: Connection, names: Iterable[str], ids: Collection[str])
 def _unreadable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> set[str]:
     own = select(grants.c.label).where(grants.c.name.in_(sorted(names)))
     wanted, found = sorted(set(ids)), set[str]()
-    for first in range(0, len(wanted), 500):
-        part = wanted[first : first + 500]
+    for part in parts(wanted):
         may = documents.c.id.in_(part) & documents.c.label.in_(own)
         found |= set(connection.scalars(select(documents.c.id).where(may)))
     return set(wanted) - found
@@ -284,12 +266,10 @@ def is_admin(connection: Connection, name: str) -> bool:
 def not_notified(store: Store, limit: int = 20) -> list[Review]:
     """Waiting answers for which no notification was sent yet, oldest first."""
     which = and_(reviews.c.state == ReviewState.waiting.value, reviews.c.notified == "")
-    with store.read() as connection:
-        rows = connection.execute(select(*_COLUMNS).where(which).order_by(reviews.c.id).limit(limit)).all()
+    rows = store.rows(select(*_COLUMNS).where(which).order_by(reviews.c.id).limit(limit))
     return [_review(row) for row in rows]
 
 
 def mark_notified(store: Store, review: int) -> None:
     """Record that the notification was sent. After a crash before this it is sent again: at-least-once delivery."""
-    with store.write() as connection:
-        connection.execute(update(reviews).where(reviews.c.id == review).values(notified=store.now()))
+    store.execute(update(reviews).where(reviews.c.id == review).values(notified=store.now()))

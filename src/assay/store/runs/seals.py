@@ -74,19 +74,16 @@ def lines(connection: Connection, after: int, upto: int) -> Iterator[tuple[int, 
 
 
 def add(store: Store, seal: Seal) -> None:
-    with store.write() as connection:
-        connection.execute(
-            insert_or_replace(seals).values(
-                n=seal.n, link=seal.link, at=seal.at, key=seal.key, signature=seal.signature
-            )
-        )
+    store.execute(
+        insert_or_replace(seals).values(n=seal.n, link=seal.link, at=seal.at, key=seal.key, signature=seal.signature)
+    )
 
 
 def every(connection: Connection) -> Iterator[Seal]:
     """All seals, oldest first."""
     workspace = identity(connection)
     for row in connection.execute(select(seals).order_by(seals.c.n)):
-        yield Seal(workspace, row.n, row.link, row.at, row.key, row.signature)
+        yield Seal(workspace, *row)
 
 
 def last(connection: Connection) -> Seal | None:
@@ -100,4 +97,4 @@ def covering(connection: Connection, n: int, key: str) -> Seal | None:
 
 def _one(connection: Connection, query: Select[Any]) -> Seal | None:
     row = connection.execute(query).first()
-    return Seal(identity(connection), row.n, row.link, row.at, row.key, row.signature) if row else None
+    return Seal(identity(connection), *row) if row else None

@@ -48,8 +48,7 @@ def end(store: Store, run: str, process: str = "") -> None:
     """Remove a run from the list; with a process only if that has its lease. One that another process took up is that one's to
     end, also if it has died since."""
     own = [underway.c.run == run, *([underway.c.process == process] if process else [])]
-    with store.write() as connection:
-        connection.execute(delete(underway).where(*own))
+    store.execute(delete(underway).where(*own))
 
 
 def renew(store: Store, process: str, runs: Collection[str]) -> set[str]:
@@ -99,23 +98,17 @@ def request_stop(store: Store, run: str, process: str) -> bool:
 
 def is_listed(store: Store, run: str) -> bool:
     """Whether a run is in progress at some process, or waits to be taken up by one."""
-    with store.read() as connection:
-        return connection.execute(_INTERRUPTED.where(underway.c.run == run)).first() is not None
+    return store.first(_INTERRUPTED.where(underway.c.run == run)) is not None
 
 
 def listing(store: Store) -> list[ListedRun]:
     """All runs in progress or interrupted."""
-    with store.read() as connection:
-        return [
-            ListedRun(row.run, _principal(row), row.process, row.until, row.stop)
-            for row in connection.execute(_INTERRUPTED)
-        ]
+    return [ListedRun(row.run, _principal(row), row.process, row.until, row.stop) for row in store.rows(_INTERRUPTED)]
 
 
 def asker(store: Store, run: str) -> Principal | None:
     """The asker of a run started by a server, with their groups at that time."""
-    with store.read() as connection:
-        row = connection.execute(select(underway).where(underway.c.run == run)).first()
+    row = store.first(select(underway).where(underway.c.run == run))
     return _principal(row) if row else None
 
 

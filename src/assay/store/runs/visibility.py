@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, Text, and_, bindparam, delete, select
+from sqlalchemy import ColumnElement, Connection, Text, and_, bindparam, delete, select
 
 from assay.core.access import Scope
 from assay.core.codec import dumps
@@ -14,7 +14,7 @@ from assay.core.events import Answered, Asked, AwaitingReview, Event
 from assay.core.types import Answer, Exchange
 from assay.store.database import Store
 from assay.store.dialect import Prepared, json_text, one_of
-from assay.store.schema import documents, facts, mentions, payloads, records
+from assay.store.schema import SAME_RECORD, documents, facts, mentions, payloads, records
 
 WITHHELD_REASON = "It spoke of a document that was erased, or that you may not read any more."
 WITHHELD_ANSWER = "The answer is withheld: it spoke of a document that was erased, or that you may not read any more."
@@ -22,11 +22,10 @@ ERASED = "gone "  # prefix of facts about erased documents, and about active run
 WITHHELD_TURN = "(withheld)"  # replaces an answer in the history that a follow-up sees
 
 # Built once: used on every read of a run and on every step.
-_READABLE = and_(
-    documents.c.id == mentions.c.document,
-    one_of(documents.c.base, bindparam("bases", type_=Text)),
-    one_of(documents.c.label, bindparam("labels", type_=Text)),
+READABLE = and_(
+    one_of(documents.c.base, bindparam("bases", type_=Text)), one_of(documents.c.label, bindparam("labels", type_=Text))
 )
+_READABLE = and_(documents.c.id == mentions.c.document, READABLE)
 _CLOSED = (
     select(mentions.c.seq)
     .distinct()
@@ -43,7 +42,7 @@ _CLOSED_RUNS = (
 )
 _NARROWED = (
     select(records.c.seq, json_text(payloads.c.body, "$.since").label("since"))
-    .join(payloads, and_(payloads.c.run == records.c.run, payloads.c.seq == records.c.seq))
+    .join(payloads, SAME_RECORD)
     .where(records.c.run == bindparam("of"), records.c.kind == "Narrowed")
     .order_by(records.c.seq)
 )
@@ -65,7 +64,7 @@ class HiddenRecords:
 def hidden_records(connection: Connection, run: str, scope: Scope) -> HiddenRecords:
     """The records of a run that are hidden in this scope."""
     aside = narrowings(connection, run)
-    spans = spans_from(list(connection.scalars(_CLOSED, {"of": run, **_may(scope)})), aside)
+    spans = spans_from(list(connection.scalars(_CLOSED, {"of": run, **readable_values(scope)})), aside)
     since = spans[-1][0] if spans and spans[-1][1] is None else None
     ended = ((first, last) for first, last in spans if last is not None)
     # Narrowed spans stay hidden from everyone, even if access is restored.
@@ -105,14 +104,14 @@ def clear_erasure_mark(connection: Connection, run: str) -> None:
 def hidden_since(store: Store, run: str, scope: Scope) -> int | None:
     """The first record from which the rest of the run is hidden, or None."""
     with store.read() as connection:
-        if _ANY_CLOSED.first(connection, of=run, **_may(scope)) is None:
+        if _ANY_CLOSED.first(connection, of=run, **readable_values(scope)) is None:
             return None
         return hidden_records(connection, run, scope).since
 
 
 def hidden_runs(connection: Connection, runs: Collection[str], scope: Scope) -> set[str]:
     """Those of these runs whose end is hidden in this scope."""
-    found = connection.scalars(_CLOSED_RUNS, {"runs": sorted(runs), **_may(scope)}).all() if runs else ()
+    found = connection.scalars(_CLOSED_RUNS, {"runs": sorted(runs), **readable_values(scope)}).all() if runs else ()
     return {run for run in found if hidden_records(connection, run, scope).since is not None}
 
 
@@ -145,19 +144,21 @@ def _asked(connection: Connection, asked: Asked, scope: Scope) -> Asked:
 
 def readable(connection: Connection, ids: Iterable[str], scope: Scope) -> set[str]:
     """Those of these documents that may be read now, in any state."""
-    query = select(documents.c.id).where(documents.c.id.in_(sorted(ids)), _within(scope))
+    query = select(documents.c.id).where(documents.c.id.in_(sorted(ids)), within(scope))
     return set(connection.scalars(query))
 
 
 def _listed(connection: Connection, answer: Answer, scope: Scope) -> Answer:
     """The answer without the names of files that this user may not know of now."""
-    there = set(connection.scalars(select(documents.c.uri).where(documents.c.uri.in_(answer.unread), _within(scope))))
+    there = set(connection.scalars(select(documents.c.uri).where(documents.c.uri.in_(answer.unread), within(scope))))
     return replace(answer, unread=tuple(uri for uri in answer.unread if uri in there))
 
 
-def _within(scope: Scope):
+def within(scope: Scope) -> ColumnElement[bool]:
+    """The condition for documents that the scope may read."""
     return documents.c.base.in_([base.id for base in scope.bases]) & documents.c.label.in_(sorted(scope.labels))
 
 
-def _may(scope: Scope) -> dict[str, str]:
+def readable_values(scope: Scope) -> dict[str, str]:
+    """The values of `READABLE`."""
     return {"bases": dumps([base.id for base in scope.bases]), "labels": dumps(sorted(scope.labels))}

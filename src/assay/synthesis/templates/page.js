@@ -4,7 +4,7 @@
   const tip = document.getElementById("pointed");
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
+    for (let each = target; each; each = each.parentElement) if (each instanceof HTMLDetailsElement) each.open = true;
     if (target) target.scrollIntoView();
   };
   addEventListener("hashchange", reveal);
@@ -12,7 +12,7 @@
   reveal();
   if (!map || !tip) return;
   for (const title of map.querySelectorAll("title")) {
-    title.parentElement.setAttribute("aria-label", title.textContent);
+    title.parentElement?.setAttribute("aria-label", title.textContent);
     title.remove();
   }
   const hide = () => {
@@ -20,17 +20,17 @@
     map.classList.remove("picking");
     map.querySelectorAll(".picked").forEach((each) => each.classList.remove("picked"));
   };
-  const show = (line, x, y) => {
-    const told = document.querySelector(line.getAttribute("href"));
+  const show = (/** @type {Element} */ line, /** @type {number} */ x, /** @type {number} */ y) => {
+    const told = document.querySelector(line.getAttribute("href") ?? "");
     if (!told) return;
     tip.className = told.className;
     tip.replaceChildren(...told.cloneNode(true).childNodes);
     tip.hidden = false;
     const { width, height } = tip.getBoundingClientRect();
-    tip.style.left = Math.max(8, Math.min(x + 14, innerWidth - width - 8)) + "px";
-    tip.style.top = (y + height + 22 < innerHeight ? y + 14 : Math.max(8, y - height - 14)) + "px";
+    tip.style.left = `${Math.max(8, Math.min(x + 14, innerWidth - width - 8))}px`;
+    tip.style.top = `${y + height + 22 < innerHeight ? y + 14 : Math.max(8, y - height - 14)}px`;
   };
-  const enter = (event) => {
+  const enter = (/** @type {any} */ event) => {
     const node = event.target.closest("a.node");
     const line = event.target.closest("a.edge");
     hide();

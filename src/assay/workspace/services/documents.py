@@ -33,10 +33,11 @@ from assay.store.access import document_access, grants
 from assay.store.document_list import named
 from assay.store.documents import PENDING, READY, UNREADABLE, Entry, correct
 from assay.workspace.context import OnStore, Service
+from assay.workspace.forecast import WorkForecast
 from assay.workspace.services import forecast
 from assay.workspace.services.people import People
 from assay.workspace.services.records import Records
-from assay.workspace.types import DEFAULT_BASE, WorkForecast
+from assay.workspace.types import DEFAULT_BASE
 
 Say = Callable[[Progress], None]
 MAX_TAGS, MAX_TAG = 50, 100  # of a document; characters of one

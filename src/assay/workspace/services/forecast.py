@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assay.agent import forecast
-from assay.agent.forecast import Ceiling, Reached
 from assay.core.events import RoleModel
 from assay.core.formats import format_of_suffix
 from assay.models.factory import embedder_setting, has_model, model_hosts, remote_hosts
 from assay.store import document_list
 from assay.store.runs import budgets, forecasts
 from assay.store.runs.forecasts import Amount, WorkEstimate, WorkKind
+from assay.workspace import forecast
 from assay.workspace.context import WorkspaceContext
+from assay.workspace.forecast import Ceiling, Reached, WorkForecast
 from assay.workspace.services.models import Allowance, Models, allowance, prices
-from assay.workspace.types import AskOptions, WorkForecast
+from assay.workspace.types import AskOptions
 
 if TYPE_CHECKING:
     from assay.agent.context import Limits

@@ -44,10 +44,11 @@ from assay.store.runs import budgets, feedback, history, records, reviews, visib
 from assay.store.runs.feedback import FeedbackEntry
 from assay.store.runs.visibility import WITHHELD_ANSWER
 from assay.workspace.context import OnStore, Service
+from assay.workspace.forecast import WorkForecast
 from assay.workspace.services.ask import continue_run, record, resumption, run_context_for
 from assay.workspace.services.forecast import forecast_question
 from assay.workspace.services.models import Models, role_models, with_model
-from assay.workspace.types import AskOptions, FeedbackItem, Steps, Suggestion, WorkForecast
+from assay.workspace.types import AskOptions, FeedbackItem, Steps, Suggestion
 
 WITHIN_STEP = (ModelReplied, Failed, Resumed)  # recorded while a step is under way
 REPEATED: tuple[tuple[type, ...], ...] = (  # one step may record several events of these types

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from assay.agent.forecast import errors, estimate_work
 from assay.core.errors import UserError
 from assay.core.events import DECIDES_SYNTHESIS, Asked, RoleModel, SearchFilters, Stakes
 from assay.core.run import Run
@@ -17,14 +16,14 @@ from assay.store.documents import READY
 from assay.store.runs import forecasts, records, visibility
 from assay.store.runs.forecasts import Amount, PastWork, WorkEstimate, WorkKind
 from assay.synthesis import account as accounts
-from assay.synthesis import forecast as synthesis_forecast
-from assay.synthesis.forecast import SynthesisForecast
-from assay.workspace import forecast_text
+from assay.workspace import synthesis_forecast
 from assay.workspace.context import Service
+from assay.workspace.forecast import WorkForecast, errors, estimate_work, forecast_lines
 from assay.workspace.services import forecast
 from assay.workspace.services.ask import continue_run, record
 from assay.workspace.services.models import Models, Roles, allowance, prices, role_models
-from assay.workspace.types import Steps, SynthesisRequest, WorkForecast
+from assay.workspace.synthesis_forecast import SynthesisForecast
+from assay.workspace.types import Steps, SynthesisRequest
 
 RERANKERS = ("none", "late", "set", "llm")
 DEFAULT_QUESTION = {
@@ -79,7 +78,7 @@ class Syntheses(Service):
         reached = forecast.reached_limits(self.context, ranges, allowed, "synthesis")
         reached = tuple(each for each in reached if each.ceiling.whose != "run")
         work = WorkForecast(WorkKind.synthesise, brief.pipeline, ranges, reached, errors(past))
-        return replace(expected, notes=tuple(forecast_text.forecast_lines(work)))
+        return replace(expected, notes=tuple(forecast_lines(work)))
 
     def _forecast(
         self, brief: Brief, writer: RoleModel | None

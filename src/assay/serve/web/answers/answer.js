@@ -2,9 +2,9 @@
 
 import { citeButton, flaggedNote, quotedWords, verdictMark, VERDICTS } from "./citations.js";
 import { opensDetails } from "./claim_details.js";
-import { add, count, el, oneLine, plural } from "../lib/dom.js";
+import { add, count, dotted, el, oneLine, plural } from "../lib/dom.js";
 import { editedMark, reviewedBy } from "./review_status.js";
-import { badge, icon } from "../lib/ui.js";
+import { badge, figureCell, grid, icon, region } from "../lib/ui.js";
 import { tableBox } from "../documents/data_table.js";
 import { tools } from "./answer_actions.js";
 
@@ -12,17 +12,17 @@ const ROW = " | ";
 const BETWEEN_VALUES = " / ";
 
 /** The answer of a delivered run. `context` opens documents and the evidence. */
-export function answerView(run, context, how = null) {
-  const shown = answerBody(run.answer, { ...context, run: run.id });
+export function answerView(/** @type {RunView} */ run, /** @type {TurnContext} */ context, /** @type {Child} */ how = null) {
+  const shown = answerBody(/** @type {AnswerView} */ (run.answer), { ...context, run: run.id });
   const by = reviewedBy(run);
   if (by) shown.prepend(by);
   return add(shown, how, tools(run, context));
 }
 
 /** An answer as it is read, without what can be done with it. */
-export function answerBody(answer, context) {
+export function answerBody(/** @type {AnswerView} */ answer, /** @type {Context} */ context) {
   const cited = new Map(answer.citations.map((each) => [each.number, each]));
-  const claims = answer.blocks.flatMap((block) => block.claims);
+  const claims = answer.blocks.flatMap((block) => /** @type {Claim[]} */ (block.claims));
   claims.forEach((claim, place) => (claim.place = place));
   return el(
     "div",
@@ -41,7 +41,7 @@ export function answerBody(answer, context) {
   );
 }
 
-function label(answer) {
+function label(/** @type {AnswerView} */ answer) {
   if (!answer.label) return null;
   const [kind, drawn] = {
     answered: ["good", "check"],
@@ -53,18 +53,18 @@ function label(answer) {
 }
 
 /** What the answer does not give, in the open. */
-function missing(answer) {
+function missing(/** @type {AnswerView} */ answer) {
   return answer.gaps.length ? el("p", { class: "missing", dir: "auto" }, `Missing: ${answer.gaps.map(oneLine).join("; ")}.`) : null;
 }
 
-function paragraphs(words) {
+function paragraphs(/** @type {string} */ words) {
   return words
     .split(/\n\s*\n/)
     .filter((each) => each.trim())
     .map((each) => el("p", {}, each.trim()));
 }
 
-function blockView(answer, block, cited, context) {
+function blockView(/** @type {AnswerView} */ answer, /** @type {BlockView} */ block, /** @type {Cited} */ cited, /** @type {Context} */ context) {
   const table = answer.shape === "table" && block.claims.some((claim) => claim.text.includes(ROW));
   const heading = block.heading && !(table && cells(block.heading).length > 1) ? el("h3", {}, block.heading) : null;
   const opinion = block.opinion ? badge("Opinion", "info", { title: "A judgement, not a finding" }) : null;
@@ -76,8 +76,8 @@ function blockView(answer, block, cited, context) {
   );
 }
 
-function claimsOf(answer, block, cited, context) {
-  const own = (claim) => {
+function claimsOf(/** @type {AnswerView} */ answer, /** @type {BlockView} */ block, /** @type {Cited} */ cited, /** @type {Context} */ context) {
+  const own = (/** @type {Claim} */ claim) => {
     const source = claim.quotation && claim.citations.length === 1 ? cited.get(claim.citations[0]) : null;
     const marked = marks(claim, cited, context);
     return source?.table ? [quotedWords(source), marked] : ending(claim, marked);
@@ -105,7 +105,7 @@ function claimsOf(answer, block, cited, context) {
 }
 
 /** A claim's words, the last of them on one line with its marks. */
-function ending(claim, marked) {
+function ending(/** @type {Claim} */ claim, /** @type {Child} */ marked) {
   const text = claim.quotation ? `“${claim.text}”` : claim.text;
   const cut = text.lastIndexOf(" ") + 1;
   if (text.length - cut > 24 || claim.citations.length > 4) return [text, marked];
@@ -113,8 +113,8 @@ function ending(claim, marked) {
 }
 
 /** Citations and verdict, held together at the end of a claim. The verdict opens to what the claim rests on. */
-function marks(claim, cited, context) {
-  const own = claim.citations.filter((number) => cited.has(number)).map((number) => cited.get(number));
+function marks(/** @type {Claim} */ claim, /** @type {Cited} */ cited, /** @type {Context} */ context) {
+  const own = claim.citations.flatMap((number) => cited.get(number) ?? []);
   return el(
     "span",
     { class: "marks" },
@@ -126,41 +126,37 @@ function marks(claim, cited, context) {
   );
 }
 
-function cells(text) {
+function cells(/** @type {string} */ text) {
   return text.split("|").map(oneLine);
 }
 
-function tableOf(block, cited, context) {
+function tableOf(/** @type {BlockView} */ block, /** @type {Cited} */ cited, /** @type {Context} */ context) {
   const rows = block.claims.map((claim) => (claim.quotation ? [claim.text] : cells(claim.text)));
   const width = Math.max(...rows.map((row) => row.length));
   const named = block.heading ? cells(block.heading) : [];
-  return el(
-    "div",
-    { class: "table-wrap", tabindex: "0", role: "region", "aria-label": named.join(", ") || "Table" },
+  return region(named.join(", ") || "Table", el(
+    "table",
+    {},
+    named.length === width
+      ? el("thead", {}, el("tr", {}, ...[...named, "Sources"].map((name) => el("th", { scope: "col" }, name))))
+      : null,
     el(
-      "table",
+      "tbody",
       {},
-      named.length === width
-        ? el("thead", {}, el("tr", {}, ...[...named, "Sources"].map((name) => el("th", { scope: "col" }, name))))
-        : null,
-      el(
-        "tbody",
-        {},
-        ...block.claims.map((claim, place) =>
-          el(
-            "tr",
-            { class: claim.verdict },
-            ...cellsOf(rows[place], width),
-            el("td", { class: "nowrap" }, marks(claim, cited, context)),
-          ),
+      ...block.claims.map((claim, place) =>
+        el(
+          "tr",
+          { class: claim.verdict },
+          ...cellsOf(rows[place], width),
+          el("td", { class: "nowrap" }, marks(claim, cited, context)),
         ),
       ),
     ),
-  );
+  ));
 }
 
 /** A row's cells: the first names the row, the last of a short one takes the room that is left. */
-function cellsOf(row, width) {
+function cellsOf(/** @type {string[]} */ row, /** @type {number} */ width) {
   if (row.length === 1) return [el("td", { colspan: width }, row[0])];
   return row.map((cell, column) =>
     column === 0
@@ -170,7 +166,7 @@ function cellsOf(row, width) {
 }
 
 /** What was computed from tables or from the list of documents. */
-function stated(claims, cited, context) {
+function stated(/** @type {Claim[]} */ claims, /** @type {Cited} */ cited, /** @type {Context} */ context) {
   const computed = claims.filter((claim) => !claim.quotation);
   return computed.length ? el(
     "div",
@@ -180,9 +176,9 @@ function stated(claims, cited, context) {
 }
 
 /** Words of a document in their place; its name opens it at the words that answer. */
-function extractView(extract, cited, context) {
-  const source = cited.get(extract.citations[0]);
-  const open = (event) => context.openDocument({ ...source, start: extract.start, end: extract.end }, event.currentTarget);
+function extractView(/** @type {ExtractView} */ extract, /** @type {Cited} */ cited, /** @type {Context} */ context) {
+  const source = /** @type {CitationView} */ (cited.get(extract.citations[0]));
+  const open = (/** @type {Click} */ event) => context.openDocument({ ...source, start: extract.start, end: extract.end }, event.currentTarget);
   return el(
     "figure",
     { class: "extract" },
@@ -200,7 +196,7 @@ function extractView(extract, cited, context) {
 }
 
 /** How many statements stand, in words. */
-function tally(claims) {
+function tally(/** @type {Claim[]} */ claims) {
   const judged = claims.filter((claim) => claim.verdict);
   if (!judged.length) return null;
   const by = Object.keys(VERDICTS)
@@ -220,7 +216,7 @@ function tally(claims) {
 }
 
 /** One side: the source with its words, or with the value that it gives. */
-function quotation(source, context, value = "") {
+function quotation(/** @type {Source} */ source, /** @type {Context} */ context, value = "") {
   return el(
     "figure",
     { class: "quoted-side card" },
@@ -239,7 +235,7 @@ function quotation(source, context, value = "") {
   );
 }
 
-function conflicts(answer, cited, context) {
+function conflicts(/** @type {AnswerView} */ answer, /** @type {Cited} */ cited, /** @type {Context} */ context) {
   return el(
     "section",
     { class: "conflicts" },
@@ -255,9 +251,8 @@ function conflicts(answer, cited, context) {
           "div",
           { class: "sides" },
           ...[each.left, each.right]
-            .map((number, side) => [cited.get(number), short ? values[side] : ""])
-            .filter(([source]) => source)
-            .map(([source, value]) => quotation(source, context, value)),
+            .map((number, side) => ({ source: cited.get(number), value: short ? values[side] : "" }))
+            .map(({ source, value }) => source && quotation(source, context, value)),
         ),
       );
     }),
@@ -265,7 +260,7 @@ function conflicts(answer, cited, context) {
 }
 
 /** What came nearest: statements of a model. Quotations are below, in their place. */
-function near(answer, cited, context) {
+function near(/** @type {AnswerView} */ answer, /** @type {Cited} */ cited, /** @type {Context} */ context) {
   const claims = answer.near.filter((claim) => !claim.quotation);
   if (!answer.near.length || !(answer.judged || claims.length)) return null;
   return el(
@@ -281,12 +276,12 @@ function near(answer, cited, context) {
 }
 
 /** Remarks that are not shown in a form of their own. */
-function beside(answer) {
+function beside(/** @type {AnswerView} */ answer) {
   const said = answer.remarks;
   return said.length ? el("ul", { class: "remarks" }, ...said.map((remark) => el("li", {}, remark))) : null;
 }
 
-function searched(answer) {
+function searched(/** @type {AnswerView} */ answer) {
   if (answer.outcome === "direct" || !(answer.searched.length || answer.unread.length)) return null;
   return el(
     "details",
@@ -296,36 +291,12 @@ function searched(answer) {
       "div",
       { class: "fold-body" },
       answer.searched.length
-        ? el(
-            "div",
-            { class: "table-wrap", tabindex: "0", role: "region", "aria-label": "What was searched" },
-            el(
-              "table",
-              {},
-              el(
-                "thead",
-                {},
-                el(
-                  "tr",
-                  {},
-                  el("th", { scope: "col" }, "Searched for"),
-                  el("th", { scope: "col", class: "figure" }, "Found"),
-                  el("th", { scope: "col", class: "figure" }, "Kept"),
-                ),
-              ),
-              el(
-                "tbody",
-                {},
-                ...answer.searched.map((each) => el(
-                  "tr",
-                  {},
-                  el("td", {}, oneLine(each.query)),
-                  el("td", { class: "figure" }, count(each.found)),
-                  el("td", { class: "figure" }, count(each.kept)),
-                )),
-              ),
-            ),
-          )
+        ? grid(
+          "What was searched",
+          ["Searched for", el("th", { scope: "col", class: "figure" }, "Found"), el("th", { scope: "col", class: "figure" }, "Kept")],
+          answer.searched.map((each) => [el("td", {}, oneLine(each.query)), figureCell(count(each.found)), figureCell(count(each.kept))]),
+          "",
+        )
         : null,
       answer.stopped ? el("p", { class: "muted" }, `The search ended because ${answer.stopped}.`) : null,
       answer.unread.length ? unread(answer.unread) : null,
@@ -333,7 +304,7 @@ function searched(answer) {
   );
 }
 
-function unread(items) {
+function unread(/** @type {string[]} */ items) {
   const few = items.slice(0, 12);
   return el(
     "div",
@@ -349,7 +320,7 @@ function unread(items) {
   );
 }
 
-function sources(answer, context) {
+function sources(/** @type {AnswerView} */ answer, /** @type {Context} */ context) {
   return el(
     "details",
     { class: "fold sources" },
@@ -373,12 +344,7 @@ function sources(answer, context) {
             el(
               "p",
               { class: "small muted" },
-              [
-                each.authors.join(", "),
-                each.date,
-                each.page ? `page ${each.page}` : "",
-                each.name,
-              ].filter(Boolean).join(" · "),
+              dotted(each.authors.join(", "), each.date, each.page ? `page ${each.page}` : "", each.name),
             ),
             each.flagged ? flaggedNote() : null,
           ),

@@ -1,8 +1,8 @@
 // What can be done with an answer: see its evidence, copy it, save it, look into its trace. And what it took.
 
 import { at, get, query } from "../lib/api.js";
-import { count, el, money, plural, seconds } from "../lib/dom.js";
-import { button, copyWords, download, icon } from "../lib/ui.js";
+import { count, dotted, el, money, plural, seconds } from "../lib/dom.js";
+import { button, copyWords, download, icon, traceLink } from "../lib/ui.js";
 import { giveFeedback } from "./feedback.js";
 
 const FORMS = [
@@ -13,29 +13,22 @@ const FORMS = [
 ];
 
 /** The row under an answer. */
-export function tools(run, context) {
-  const address = (format) => query(`${at("api", "runs", run.id)}/answer`, { format });
-  const copy = async (format) => {
-    try {
-      const words = await get(address(format));
-      const done = await copyWords(typeof words === "string" ? words : JSON.stringify(words, null, 2));
-      context.app.toast(done ? "Copied." : "The browser does not allow copying here.", done ? "" : "bad");
-    } catch (problem) {
-      context.app.toast(problem.detail, "bad");
-    }
+export function tools(/** @type {RunView} */ run, /** @type {TurnContext} */ context) {
+  const text = async (/** @type {string} */ format) => {
+    const words = await get(query(`${at("api", "runs", run.id)}/answer`, { format }));
+    return typeof words === "string" ? words : JSON.stringify(words, null, 2);
   };
-  const save = async ([format, , ending]) => {
-    try {
-      const words = await get(address(format));
-      const made = URL.createObjectURL(new Blob(
-        [typeof words === "string" ? words : JSON.stringify(words, null, 2)],
-        { type: "application/octet-stream" },
-      ));
+  const copy = async (/** @type {string} */ format) => {
+    await context.app.attempt(async () => {
+      await copyWords(context.app, await text(format));
+    });
+  };
+  const save = async (/** @type {string[]} */ [format, , ending]) => {
+    await context.app.attempt(async () => {
+      const made = URL.createObjectURL(new Blob([await text(format)], { type: "application/octet-stream" }));
       download(`answer-${run.id.slice(0, 8)}.${ending}`, made);
       setTimeout(() => URL.revokeObjectURL(made), 60000);
-    } catch (problem) {
-      context.app.toast(problem.detail, "bad");
-    }
+    });
   };
   return el(
     "div",
@@ -54,31 +47,22 @@ export function tools(run, context) {
         { class: "menu-list" },
         ...FORMS.map((form) => el(
           "button",
-          { type: "button", class: "menu-item", on: { click: (event) => (shut(event.currentTarget), save(form)) } },
+          { type: "button", class: "menu-item", on: { click: (event) => (event.currentTarget.closest("details")?.removeAttribute("open"), save(form)) } },
           form[1],
         )),
       ),
     ),
-    el(
-      "a",
-      { class: "button quiet small", href: `#/run/${encodeURIComponent(run.id)}` },
-      icon("trace"),
-      el("span", {}, "Trace"),
-    ),
+    traceLink(run.id),
     button("Not right?", { kind: "quiet small", icon: "bang", on: () => giveFeedback(context.app, run.id) }),
     el("span", { class: "spent figures" }, spentWords(run)),
   );
 }
 
-function shut(item) {
-  item.closest("details").removeAttribute("open");
-}
-
 /** What the run took, in words. */
-function spentWords(run) {
+function spentWords(/** @type {RunView} */ run) {
   const used = run.usage;
   const tokens = used.tokens_in + used.tokens_out;
-  return [
+  return dotted(
     seconds(run.seconds),
     run.rounds ? plural(run.rounds, "round") : "",
     used.calls ? plural(used.calls, "call") : "",
@@ -86,7 +70,5 @@ function spentWords(run) {
     used.money ? money(used.money) : "",
     run.mode,
     run.models.length ? run.models.join(", ") : "without a model",
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  );
 }

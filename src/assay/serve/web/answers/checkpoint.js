@@ -1,8 +1,9 @@
 // A run that waits for a person: a plain question, and what can be said to it as buttons.
 
-import { el } from "../lib/dom.js";
-import { button, field } from "../lib/ui.js";
+import { add, el } from "../lib/dom.js";
+import { button, field, submit } from "../lib/ui.js";
 
+/** @type {Table} */
 const SAID = {
   "go on": ["Go on searching", ""],
   "answer now": ["Answer now", "from what there is"],
@@ -13,10 +14,10 @@ const SAID = {
 const WANTS_WORDS = "other words";
 
 /** `choose(choice, words)` sends the choice and is awaited; `extra` is shown between question and buttons. */
-export function checkpointView(waiting, choose, extra = null) {
+export function checkpointView(/** @type {CheckpointView} */ waiting, /** @type {(choice: string, words: string) => Promise<boolean>} */ choose, /** @type {Child} */ extra = null) {
   const box = el("section", { class: "checkpoint card", role: "group", "aria-label": "The run waits for you" });
-  const busy = (on) => box.querySelectorAll("button, textarea, input").forEach((each) => (each.disabled = on));
-  const answer = async (choice, words = "") => {
+  const busy = (/** @type {boolean} */ on) => box.querySelectorAll("button, textarea, input").forEach((each) => each.toggleAttribute("disabled", on));
+  const answer = async (/** @type {string} */ choice, words = "") => {
     busy(true);
     if (!(await choose(choice, words))) busy(false);
   };
@@ -36,12 +37,14 @@ export function checkpointView(waiting, choose, extra = null) {
           },
         },
         field("Search with other words", input),
-        el("button", { type: "submit", class: "button primary" }, "Search"),
+        submit("Search"),
       )
     : null;
-  box.append(
+  add(
+    box,
     el("p", { class: "checkpoint-question" }, waiting.question),
-    ...[extra, words].filter(Boolean),
+    extra,
+    words,
     el(
       "div",
       { class: ["actions", waiting.at === "reading" && "readings"] },

@@ -1,9 +1,10 @@
 // Citations: a small numbered button; the quotation at a glance, the page of the document on opening. And verdicts.
 
-import { el, fill, oneLine } from "../lib/dom.js";
-import { badge, button, icon } from "../lib/ui.js";
+import { dotted, el, fill, oneLine } from "../lib/dom.js";
+import { badge, button, icon, note } from "../lib/ui.js";
 import { tableBox } from "../documents/data_table.js";
 
+/** @type {Record<string, { sign: string; words: string; kind: string; means: string }>} */
 export const VERDICTS = {
   supported: { sign: "check", words: "Supported", kind: "good", means: "follows from the words shown" },
   partial: { sign: "half", words: "Partly supported", kind: "warn", means: "a part of it follows" },
@@ -12,40 +13,28 @@ export const VERDICTS = {
   uncited: { sign: "bang", words: "No source", kind: "warn", means: "it cites nothing" },
 };
 
+/** @type {Words} */
 const UNSAID = {
   quotation: "The document contains exactly these words.",
   supported: "It follows from the words shown.",
 };
 
 /** Where words stand: `Title · 2024 · page 3`. */
-export function placeOf(source) {
-  return [
-    source.title || source.name,
-    source.date,
-    source.page ? `page ${source.page}` : "",
-  ].filter(Boolean).join(" · ");
+export function placeOf(/** @type {Source} */ source) {
+  return dotted(source.title || source.name, source.date, source.page ? `page ${source.page}` : "");
 }
 
 export function flaggedNote() {
-  return el(
-    "p",
-    { class: "note warn flagged" },
-    icon("warning"),
-    el(
-      "span",
-      {},
-      "This passage reads like an instruction to a model. It was treated as a quotation and nothing else.",
-    ),
-  );
+  return note("warn flagged", "warning", "This passage reads like an instruction to a model. It was treated as a quotation and nothing else.");
 }
 
 /** The words of a source: a quotation, or the rows of a table that it is from, with their header. */
-export function quotedWords(source) {
+export function quotedWords(/** @type {Source} */ source) {
   return source.table ? tableBox(source.table).box : el("blockquote", { class: "quote" }, `“${oneLine(source.quote)}”`);
 }
 
 /** The button of a citation. `open(source)` shows the document. */
-export function citeButton(source, open) {
+export function citeButton(/** @type {Source} */ source, /** @type {Context["openDocument"]} */ open) {
   const warned = source.flagged ? ". Reads like an instruction" : "";
   const name = `Source ${source.number}: ${placeOf(source)}${warned}`;
   const node = el(
@@ -67,8 +56,8 @@ export function citeButton(source, open) {
 }
 
 /** A verdict: its sign, its word where it is not good, and why on demand: in a card, or as `opens(mark)` makes it open. */
-export function verdictMark(claim, always = false, opens = null, sources = []) {
-  const verdict = VERDICTS[claim.verdict];
+export function verdictMark(/** @type {Judged} */ claim, always = false, /** @type {((mark: HTMLElement) => void) | null} */ opens = null, /** @type {Source[]} */ sources = []) {
+  const verdict = claim.verdict && VERDICTS[claim.verdict];
   if (!verdict) return null;
   const quiet = claim.verdict === "supported" && !always;
   const node = el(
@@ -91,11 +80,7 @@ export function verdictMark(claim, always = false, opens = null, sources = []) {
     ]);
   } else hints(node, () => [
     badge(verdict.words, verdict.kind),
-    el(
-      "p",
-      {},
-      claim.why || UNSAID[claim.quotation ? "quotation" : claim.verdict] || "No reason is on record.",
-    ),
+    el("p", {}, claim.why || UNSAID[claim.quotation ? "quotation" : claim.verdict ?? ""] || "No reason is on record."),
     claim.by ? el("p", { class: "stands" }, `Given by ${claim.by}`) : null,
   ]);
   return node;
@@ -103,13 +88,12 @@ export function verdictMark(claim, always = false, opens = null, sources = []) {
 
 // One card for the whole page, beside whatever it speaks of
 
-let card = null;
-let held = null; // what the card speaks of
+const card = el("div", { class: "hint-card", id: "hint-card", role: "group", "aria-label": "Quotation", hidden: true });
+let held = /** @type {HTMLElement | null} */ (null); // what the card speaks of
 let timer = 0;
 
 function made() {
-  if (card) return card;
-  card = el("div", { class: "hint-card", id: "hint-card", role: "group", "aria-label": "Quotation", hidden: true });
+  if (card.isConnected) return card;
   card.addEventListener("pointerenter", () => clearTimeout(timer));
   card.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(hide, 200));
   card.addEventListener(
@@ -135,18 +119,18 @@ function made() {
   return card;
 }
 
-function later(act, wait) {
+function later(/** @type {() => void} */ act, /** @type {number} */ wait) {
   clearTimeout(timer);
   timer = setTimeout(act, wait);
 }
 
 /** A card while the mouse or the keyboard is on something that does something else when it is pressed. */
-function glances(node, content) {
+function glances(/** @type {HTMLElement} */ node, /** @type {() => Child[]} */ content) {
   hovers(node, shower(node, content));
   node.addEventListener("click", hide);
 }
 
-function shower(node, content) {
+function shower(/** @type {HTMLElement} */ node, /** @type {() => Child[]} */ content) {
   return () => {
     clearTimeout(timer);
     if (held && held !== node) hide();
@@ -160,14 +144,14 @@ function shower(node, content) {
   };
 }
 
-function hovers(node, show) {
+function hovers(/** @type {HTMLElement} */ node, /** @type {() => void} */ show) {
   node.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && later(show, 120));
   node.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(hide, 220));
   node.addEventListener("focus", () => node.matches(":focus-visible") && show());
-  node.addEventListener("blur", (event) => held === node && !card?.contains(event.relatedTarget) && hide());
+  node.addEventListener("blur", (event) => held === node && !card.contains(event.relatedTarget) && hide());
 }
 
-function hints(node, content, act = null) {
+function hints(/** @type {HTMLElement} */ node, /** @type {() => Child[]} */ content, /** @type {(() => void) | null} */ act = null) {
   const show = shower(node, content);
   let touched = false;
   hovers(node, show);
@@ -186,15 +170,15 @@ function hints(node, content, act = null) {
   });
 }
 
-export function hide() {
+function hide() {
   clearTimeout(timer);
   held?.removeAttribute("aria-describedby");
   held = null;
-  if (card) card.hidden = true;
+  card.hidden = true;
 }
 
 function beside() {
-  if (!held.isConnected) return hide();
+  if (!held?.isConnected) return hide();
   const at = held.getBoundingClientRect();
   if (at.bottom < 0 || at.top > innerHeight) return hide();
   const { width, height } = card.getBoundingClientRect();

@@ -5,6 +5,7 @@ import { el } from "../lib/dom.js";
 import { button, copyWords, icon } from "../lib/ui.js";
 import { giveFeedback } from "./feedback.js";
 
+/** @type {Table} */
 const BASES = {
   quotation: ["Quotation", "words of the document, compared character by character"],
   calculation: ["Calculation", "computed by code from cited figures"],
@@ -19,21 +20,21 @@ const CODE = "code";
 let made = 0;
 
 /** Who gave the verdict, in words. */
-function judgeOf(claim) {
+function judgeOf(/** @type {Told} */ claim) {
   if (!claim.by) return "";
   return claim.by === CODE ? "Given by code." : `Given by the model ${claim.by}.`;
 }
 
 /** Make a claim's mark open and close its details, below the claim. `sources` are those that the claim is shown with. */
-export function opensDetails(mark, claim, sources, context) {
-  let panel = null;
+export function opensDetails(/** @type {HTMLElement} */ mark, /** @type {Told} */ claim, /** @type {Source[]} */ sources, /** @type {Context} */ context) {
+  let panel = /** @type {HTMLElement | null} */ (null);
   const close = () => {
-    (panel.closest(".claim-details-row") ?? panel).remove();
+    (panel?.closest(".claim-details-row") ?? panel)?.remove();
     panel = null;
     mark.setAttribute("aria-expanded", "false");
     mark.removeAttribute("aria-controls");
   };
-  const leave = (event) => {
+  const leave = (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== "Escape" || !panel) return;
     event.stopPropagation(); // this, and nothing else, is closed
     close();
@@ -51,16 +52,17 @@ export function opensDetails(mark, claim, sources, context) {
   });
 }
 
-function below(mark, panel) {
+function below(/** @type {HTMLElement} */ mark, /** @type {HTMLElement} */ panel) {
   const row = mark.closest("tr");
   const words = mark.closest(".statement-words");
   if (row) row.after(el("tr", { class: "claim-details-row" }, el("td", { colspan: "99" }, panel)));
   else if (words) words.after(panel);
-  else mark.closest(".claim").append(panel);
+  else mark.closest(".claim")?.append(panel);
 }
 
-function claimDetails(claim, sources, context) {
+function claimDetails(/** @type {Told} */ claim, /** @type {Source[]} */ sources, /** @type {Context} */ context) {
   made += 1;
+  const { app, run } = context;
   const [name, about] = BASES[claim.basis] ?? BASES.statement;
   return el(
     "div",
@@ -76,27 +78,26 @@ function claimDetails(claim, sources, context) {
     el(
       "div",
       { class: "actions" },
-      context.app ? button("Copy with citations", { kind: "quiet small", icon: "copy", on: () => copied(claim, sources, context.app) }) : null,
-      context.run && claim.place !== undefined
-        ? button("Not right?", { kind: "quiet small", icon: "bang", on: () => giveFeedback(context.app, context.run, claim.place, claim.text) })
+      app ? button("Copy with citations", { kind: "quiet small", icon: "copy", on: () => copied(claim, sources, app) }) : null,
+      app && run && claim.place !== undefined
+        ? button("Not right?", { kind: "quiet small", icon: "bang", on: () => giveFeedback(app, run, claim.place, claim.text) })
         : null,
     ),
   );
 }
 
 /** The statement with where it stands, for a text of one's own. */
-async function copied(claim, sources, app) {
-  const words = claim.quotation ? `“${claim.text}”` : claim.text;
-  const done = await copyWords([`${words} ${sources.map((source) => `[${source.number}]`).join("")}`, ...sources.map((source) => `[${source.number}] ${placeOf(source)}`)].join("\n"));
-  app.toast(done ? "Copied." : "The browser does not allow copying here.", done ? "" : "bad");
+function copied(/** @type {Told} */ claim, /** @type {Source[]} */ sources, /** @type {App} */ app) {
+  const words = "quotation" in claim && claim.quotation ? `“${claim.text}”` : claim.text;
+  return copyWords(app, [`${words} ${sources.map((source) => `[${source.number}]`).join("")}`, ...sources.map((source) => `[${source.number}] ${placeOf(source)}`)].join("\n"));
 }
 
-function fact(name, ...values) {
+function fact(/** @type {string} */ name, /** @type {Child[]} */ ...values) {
   return el("div", {}, el("dt", {}, name), el("dd", {}, ...values));
 }
 
-function verdict(claim) {
-  const verdict = VERDICTS[claim.verdict];
+function verdict(/** @type {Told} */ claim) {
+  const verdict = VERDICTS[claim.verdict ?? "uncited"];
   return [
     el(
       "p",
@@ -111,7 +112,7 @@ function verdict(claim) {
   ];
 }
 
-function working(shown, sources, context) {
+function working(/** @type {WorkingView} */ shown, /** @type {Source[]} */ sources, /** @type {Context} */ context) {
   return [
     el("p", { class: "expression figures" }, shown.expression),
     el(
@@ -132,11 +133,11 @@ function working(shown, sources, context) {
 }
 
 /** A line with the operand's words marked. */
-function marked(line, words) {
+function marked(/** @type {string} */ line, /** @type {string} */ words) {
   const at = line.indexOf(words);
   return at < 0 ? [line] : [line.slice(0, at), el("mark", {}, words), line.slice(at + words.length)];
 }
 
-function words(source, context) {
+function words(/** @type {Source} */ source, /** @type {Context} */ context) {
   return el("div", { class: "carried" }, citeButton(source, context.openDocument), quotedWords(source));
 }

@@ -1,9 +1,8 @@
 // The question box: words, and how they are to be dealt with. What was chosen is remembered in this browser.
 
-import { get } from "../lib/api.js";
 import { count, el, fill } from "../lib/dom.js";
 import { askForecast } from "./run_forecast.js";
-import { icon } from "../lib/ui.js";
+import { icon, segments } from "../lib/ui.js";
 import { sourcesMenu } from "./sources_menu.js";
 
 const KEY = "assay-ask";
@@ -17,6 +16,7 @@ const EAGERNESS = {
   normal: ["Normal", "Searches as far as the question needs"],
   eager: ["Eager", "Researches whatever can be researched; never asks first"],
 };
+/** @type {Words} */
 const CHECKPOINTS = {
   searches: "After three searches: go on, or answer now?",
   nothing: "When nothing relevant was found: other words?",
@@ -24,10 +24,8 @@ const CHECKPOINTS = {
   reading: "When the question can mean several things: which one?",
 };
 
-let names = 0;
-
 /** `ask(wish)` is awaited and says whether the question was taken; `stop()` ends the run that is under way. */
-export function composer(app, bases, { ask, stop }) {
+export function composer(/** @type {App} */ app, /** @type {BaseView[]} */ bases, /** @type {{ ask(request: Asking): Promise<boolean>; stop(): void }} */ { ask, stop }) {
   const preferences = remembered(app, bases);
   const box = el("textarea", {
     id: "question",
@@ -50,14 +48,16 @@ export function composer(app, bases, { ask, stop }) {
     { class: "composer-more", id: "composer-more", hidden: true },
     ...options(app, preferences, changed, forecast.node),
   );
+  const openerWords = el("span", { class: "opener-words" }, "Options");
   const opener = el(
     "button",
     { type: "button", class: "button quiet small", "aria-expanded": "false", "aria-controls": more.id, on: {
-      click: () => setMore(more.hidden),
+      click: () => setMore(Boolean(more.hidden)),
     } },
     icon("sliders"),
-    el("span", { class: "opener-words" }, "Options"),
+    openerWords,
   );
+  const modes = Object.fromEntries(app.me.modes.map((mode) => [mode, MODES[mode]]));
   const sources = sourcesMenu(bases, preferences, changed);
 
   form.append(
@@ -65,7 +65,7 @@ export function composer(app, bases, { ask, stop }) {
     el(
       "div",
       { class: "composer-row" },
-      segments("How thorough", "mode", MODES, preferences.mode, (value) => changed({ mode: value }), app.me.modes),
+      segments("How thorough", modes, preferences.mode, (value) => changed({ mode: value })),
       sources,
       opener,
       el("span", { class: "keys small", id: "question-keys" }, "Enter asks · Shift+Enter for a new line"),
@@ -73,18 +73,18 @@ export function composer(app, bases, { ask, stop }) {
     more,
   );
 
-  function setMore(open) {
+  function setMore(/** @type {boolean} */ open) {
     more.hidden = !open;
     opener.setAttribute("aria-expanded", String(open));
   }
 
-  function changed(part) {
+  function changed(/** @type {Partial<Preferences>} */ part) {
     Object.assign(preferences, part);
     keep(preferences);
     forecast.stale();
     const other = [preferences.eagerness !== "normal", !preferences.model, preferences.stakes].filter(Boolean).length;
     const set = other + preferences.checkpoints.length; // what differs from how it is without a choice
-    opener.querySelector(".opener-words").textContent = set ? `Options (${count(set)})` : "Options";
+    openerWords.textContent = set ? `Options (${count(set)})` : "Options";
   }
 
   function draw() {
@@ -114,7 +114,7 @@ export function composer(app, bases, { ask, stop }) {
       until: preferences.until || null,
       undated: preferences.undated,
       meta: preferences.meta,
-      ...(preferences.stakes ? { stakes: "high" } : {}),
+      ...(preferences.stakes ? { stakes: /** @type {const} */ ("high") } : {}),
     };
   }
 
@@ -160,29 +160,23 @@ export function composer(app, bases, { ask, stop }) {
   return {
     node: form,
     focus: () => box.focus(),
-    say: (words) => {
-      box.value = words;
-      grow();
-      draw();
-      box.focus();
-    },
     /** Ask in these words, as if they had been typed. */
-    ask: (words) => {
+    ask: (/** @type {string} */ words) => {
       box.value = words;
       return send();
     },
-    setRunning: (on) => {
+    setRunning: (/** @type {boolean} */ on) => {
       running = on;
       draw();
     },
-    follow: (on) => {
+    follow: (/** @type {boolean} */ on) => {
       box.placeholder = on ? "Ask a follow-up" : "Ask your documents";
     },
   };
 }
 
-function options(app, preferences, changed, after) {
-  const check = (words, on, heard) => {
+function options(/** @type {App} */ app, /** @type {Preferences} */ preferences, /** @type {Choose} */ changed, /** @type {Child} */ after) {
+  const check = (/** @type {string} */ words, /** @type {boolean} */ on, /** @type {(on: boolean) => void} */ heard) => {
     const input = el("input", { type: "checkbox", checked: on });
     input.addEventListener("change", () => heard(input.checked));
     return el("label", { class: "check" }, input, el("span", {}, words));
@@ -196,13 +190,7 @@ function options(app, preferences, changed, after) {
         "div",
         { class: "option" },
         el("p", { class: "legend" }, "How readily it searches"),
-        segments(
-          "How readily it searches",
-          "eagerness",
-          EAGERNESS,
-          preferences.eagerness,
-          (value) => changed({ eagerness: value }),
-        ),
+        segments("How readily it searches", EAGERNESS, preferences.eagerness, (value) => changed({ eagerness: value })),
       ),
       app.me.model ? check("Without a model: quotations only", !preferences.model, (on) => changed({ model: !on })) : null,
       check("High stakes: have it reviewed by a person before I read it", preferences.stakes, (on) => changed({ stakes: on })),
@@ -227,52 +215,33 @@ function options(app, preferences, changed, after) {
   ];
 }
 
-function segments(label, name, values, selected, changed, allowed = Object.keys(values)) {
-  names += 1;
-  const group = `${name}-${names}`;
-  return el(
-    "div",
-    { class: "segments", role: "radiogroup", "aria-label": label },
-    ...allowed
-      .filter((value) => value in values)
-      .map((value) => {
-        const input = el("input", { type: "radio", name: group, value, checked: value === selected });
-        input.addEventListener("change", () => changed(value));
-        return el("label", { title: values[value][1] }, input, el("span", {}, values[value][0]));
-      }),
-  );
-}
-
-function toggled(list, item, on) {
+function toggled(/** @type {Checkpoint[]} */ list, /** @type {Checkpoint} */ item, /** @type {boolean} */ on) {
   return on ? [...list, item] : list.filter((other) => other !== item);
 }
 
-function remembered(app, bases) {
-  let kept = {};
+export function remembered(/** @type {App} */ app, /** @type {BaseView[]} */ bases) {
+  let kept = /** @type {any} */ ({});
   try {
     kept = JSON.parse(localStorage.getItem(KEY) ?? "{}") ?? {};
   } catch {
     // nothing was kept, or nothing that can be read
   }
-  const names_ = new Set(bases.map((base) => base.name));
   return {
-    mode: app.me.modes.includes(kept.mode) ? kept.mode : "balanced",
-    eagerness: kept.eagerness in EAGERNESS ? kept.eagerness : "normal",
-    checkpoints: Array.isArray(kept.checkpoints) ? kept.checkpoints.filter(
-      (each) => app.me.checkpoints.includes(each),
-    ) : [],
+    mode: /** @type {Mode} */ (app.me.modes.includes(kept.mode) ? kept.mode : "balanced"),
+    eagerness: /** @type {Eagerness} */ (kept.eagerness in EAGERNESS ? kept.eagerness : "normal"),
+    checkpoints: app.me.checkpoints.filter((each) => Array.isArray(kept.checkpoints) && kept.checkpoints.includes(each)),
     model: kept.model !== false || !app.me.model,
-    bases: Array.isArray(kept.bases) ? kept.bases.filter((name) => names_.has(name)) : [],
-    sources: new Map(), // uri → title; these and the dates hold for one visit
+    bases: bases.map((base) => base.name).filter((name) => Array.isArray(kept.bases) && kept.bases.includes(name)),
+    sources: /** @type {Map<string, string>} */ (new Map()), // uri → title; these and the dates hold for one visit
     since: "",
     until: "",
     undated: false,
-    meta: {},
+    meta: /** @type {Words} */ ({}),
     stakes: false, // chosen for each visit anew: others have work with it
   };
 }
 
-function keep({ mode, eagerness, checkpoints, model, bases }) {
+function keep(/** @type {Preferences} */ { mode, eagerness, checkpoints, model, bases }) {
   try {
     localStorage.setItem(KEY, JSON.stringify({ mode, eagerness, checkpoints, model, bases }));
   } catch {
@@ -280,6 +249,3 @@ function keep({ mode, eagerness, checkpoints, model, bases }) {
   }
 }
 
-export async function basesOf() {
-  return await get("/api/bases");
-}

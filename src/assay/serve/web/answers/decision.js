@@ -1,10 +1,10 @@
 // The decision on a draft: approve exactly what is shown, have one's edits checked, or reject with a note.
 
 import { el, plural } from "../lib/dom.js";
-import { button, field, icon } from "../lib/ui.js";
+import { actions, button, field, icon } from "../lib/ui.js";
 
 /** `decide(decision, note)` is awaited; `edits()` is what was changed. `edited(many)` says that this has changed. */
-export function decisionBar(review, { decide, edits }) {
+export function decisionBar(/** @type {ReviewView} */ review, /** @type {{ decide(decision: Decision, note: string): Promise<void>; edits(): Map<number, string> }} */ { decide, edits }) {
   if (!review.may_decide) {
     return {
       node: el(
@@ -27,7 +27,7 @@ export function decisionBar(review, { decide, edits }) {
     "section",
     { class: "decision", "aria-label": "Decision" },
     el("div", { class: "decision-note" }, field("Note", note), wrong),
-    el("div", { class: "actions" }, check, approve, reject, status),
+    actions(check, approve, reject, status),
   );
   note.addEventListener("input", () => {
     wrong.hidden = true;
@@ -35,7 +35,7 @@ export function decisionBar(review, { decide, edits }) {
     note.style.setProperty("height", `${Math.min(note.scrollHeight + 2, 160)}px`);
   });
 
-  async function act(decision) {
+  async function act(/** @type {Decision} */ decision) {
     const words = note.value.trim();
     if (decision === "reject" && !words) {
       wrong.hidden = false;

@@ -7,7 +7,7 @@ import { editedMark } from "./review_status.js";
 import { badge, button, icon } from "../lib/ui.js";
 
 /** `edits()` is place → words (none: dropped) of what differs from the draft; `changed(edits)` hears of each change. */
-export function draftView(review, context, { editable, edits, changed }) {
+export function draftView(/** @type {ReviewView} */ review, /** @type {Context} */ context, /** @type {{ editable: boolean; edits: Map<number, string>; changed(edits: Map<number, string>): void }} */ { editable, edits, changed }) {
   const sources = sourcesOf(review);
   const headings = headingsOf(review);
   const delivered = new Set([...headings.keys()].map(oneLine));
@@ -23,13 +23,13 @@ export function draftView(review, context, { editable, edits, changed }) {
   const none = review.answer ? review.answer.said || "There are no statements in it." : "The draft is not shown to whoever asked.";
   if (!review.claims.length) list.append(el("li", { class: "muted" }, none));
 
-  function set(place, words) {
+  function set(/** @type {number} */ place, /** @type {string | null} */ words) {
     if (words === null) now.delete(place);
     else now.set(place, words);
     changed(now);
   }
 
-  function statement(claim) {
+  function statement(/** @type {DraftClaimView} */ claim) {
     const node = el("li", { class: ["statement", claim.verdict], dataset: { place: String(claim.place) } });
     const name = `Statement ${claim.place + 1}`;
 
@@ -79,7 +79,7 @@ export function draftView(review, context, { editable, edits, changed }) {
         : null,
     ];
 
-    const writing = (words) => {
+    const writing = (/** @type {string} */ words) => {
       const box = el("textarea", { rows: "3", maxlength: "4000", "aria-label": `${name}, in your words`, value: words, dir: "auto" });
       box.addEventListener("input", () => set(claim.place, box.value));
       return [
@@ -120,11 +120,11 @@ export function draftView(review, context, { editable, edits, changed }) {
   };
 }
 
-function wordsAt(review, place) {
+function wordsAt(/** @type {ReviewView} */ review, /** @type {number} */ place) {
   return review.claims.find((claim) => claim.place === place)?.text;
 }
 
-function flagged(claim) {
+function flagged(/** @type {DraftClaimView} */ claim) {
   if (!claim.rests_on_flagged) return null;
   return el(
     "p",
@@ -135,7 +135,7 @@ function flagged(claim) {
 }
 
 /** Sources by key and by number: the quotations that statements cite. */
-function sourcesOf(review) {
+function sourcesOf(/** @type {ReviewView} */ review) {
   const found = new Map();
   for (const each of review.answer?.citations ?? []) found.set(each.key, each).set(each.number, each);
   let number = Math.max(0, ...(review.answer?.citations ?? []).map((each) => each.number));
@@ -144,7 +144,7 @@ function sourcesOf(review) {
 }
 
 /** The sources that a statement is shown with: the words that carry it where the answer has it, else its evidence. */
-function own(claim, sources) {
+function own(/** @type {DraftClaimView} */ claim, /** @type {Map<string | number, any>} */ sources) {
   const cited = claim.citations.length ? claim.citations : claim.cites;
   return cited.filter((cite) => sources.has(cite)).map((cite) => {
     const source = sources.get(cite);
@@ -153,11 +153,11 @@ function own(claim, sources) {
   });
 }
 
-function cites(claim, sources, context) {
+function cites(/** @type {DraftClaimView} */ claim, /** @type {Map<string | number, any>} */ sources, /** @type {Context} */ context) {
   return own(claim, sources).map((source) => citeButton(source, context.openDocument));
 }
 
-function headingsOf(review) {
-  const all = (review.answer?.blocks ?? []).flatMap((block) => block.claims.map((claim) => [claim.text, block.heading]));
+function headingsOf(/** @type {ReviewView} */ review) {
+  const all = (review.answer?.blocks ?? []).flatMap((block) => block.claims.map((claim) => /** @type {const} */ ([claim.text, block.heading])));
   return new Map(all);
 }

@@ -1,10 +1,11 @@
 // The evidence library of a run: every piece that bears on the question, with its score; sorted, filtered, opened.
 
 import { flaggedNote, quotedWords } from "./citations.js";
-import { clear, count, el, fill, oneLine, plural } from "../lib/dom.js";
-import { atTheEnd, badge, icon } from "../lib/ui.js";
+import { count, dotted, el, fill, oneLine, plural } from "../lib/dom.js";
+import { atTheEnd, badge, check, icon } from "../lib/ui.js";
 
 const AT_ONCE = 40;
+/** @type {Record<string, [string, (a: Piece, b: Piece) => number]>} */
 const SORTS = {
   score: ["Best first", (a, b) => b.score - a.score],
   document: ["By document", (a, b) => a.title.localeCompare(b.title) || a.start - b.start],
@@ -14,9 +15,9 @@ const SORTS = {
 };
 
 /** The library; `show(pieces)` takes what there is now, which may be more than before. `open(piece)` shows the document. */
-export function evidenceView(open, note = null) {
-  let pieces = [];
-  let end = null;
+export function evidenceView(/** @type {Context["openDocument"]} */ open) {
+  let pieces = /** @type {Piece[]} */ ([]);
+  let end = /** @type {EndMark | null} */ (null);
   const words = el(
     "input",
     { type: "search", placeholder: "Words in it", "aria-label": "Only evidence with these words", autocomplete: "off" },
@@ -28,13 +29,12 @@ export function evidenceView(open, note = null) {
     ...Object.entries(SORTS).map(([value, [name]]) => el("option", { value }, name)),
   );
   const cited = el("input", { type: "checkbox" });
-  const citedRow = el("label", { class: "check" }, cited, el("span", {}, "Only what the answer cites"));
+  const citedRow = check(cited, "Only what the answer cites");
   const status = el("p", { class: "small muted figures", role: "status" });
   const list = el("ol", { class: "evidence-list" });
   const node = el(
     "div",
     { class: "evidence" },
-    note,
     el("div", { class: "evidence-tools" }, words, document_, sort, citedRow),
     status,
     list,
@@ -43,7 +43,7 @@ export function evidenceView(open, note = null) {
   for (const control of [words, document_, sort, cited]) control.addEventListener("input", draw);
   list.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-    const own = event.target.closest("li");
+    const own = event.target instanceof Element ? event.target.closest("li") : null;
     const next = event.key === "ArrowDown" ? own?.nextElementSibling : own?.previousElementSibling;
     const target = next?.querySelector("button");
     if (!target) return;
@@ -52,7 +52,7 @@ export function evidenceView(open, note = null) {
   });
 
   function draw() {
-    const held = list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.key : null;
+    const held = list.contains(document.activeElement) ? document.activeElement?.closest("li")?.dataset.key : null;
     const wanted = words.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
     const shown = pieces
       .filter((piece) => !document_.value || piece.document === document_.value)
@@ -67,7 +67,7 @@ export function evidenceView(open, note = null) {
     const some = shown.length < pieces.length ? `${count(shown.length)} of ` : "";
     status.textContent = `${some}${plural(pieces.length, "piece")}${some ? "" : from}`;
     end?.stop();
-    clear(list);
+    fill(list);
     if (!shown.length) {
       fill(
         list,
@@ -81,23 +81,21 @@ export function evidenceView(open, note = null) {
     }
     let drawn = 0;
     const more = () => {
-      for (const piece of shown.slice(drawn, drawn + AT_ONCE)) end.before(pieceOf(piece, open));
+      for (const piece of shown.slice(drawn, drawn + AT_ONCE)) last.before(pieceOf(piece, open));
       drawn += AT_ONCE;
       if (drawn >= shown.length) {
-        end.stop();
-        end.remove();
+        mark.stop();
+        last.remove();
       }
     };
-    end = el("li", { role: "presentation" });
-    const mark = atTheEnd(more);
-    end.append(mark);
-    end.stop = mark.stop;
-    list.append(end);
+    const mark = (end = atTheEnd(more));
+    const last = el("li", { role: "presentation" }, mark);
+    list.append(last);
     more();
-    if (held) [...list.children].find((each) => each.dataset.key === held)?.querySelector("button")?.focus();
+    if (held) [...list.querySelectorAll("li")].find((each) => each.dataset.key === held)?.querySelector("button")?.focus();
   }
 
-  function show(now) {
+  function show(/** @type {Piece[]} */ now) {
     pieces = now.map((piece, order) => ({ order, ...piece }));
     citedRow.hidden = !pieces.some((piece) => piece.cited);
     if (citedRow.hidden) cited.checked = false;
@@ -115,7 +113,7 @@ export function evidenceView(open, note = null) {
   return { node, show };
 }
 
-function pieceOf(piece, open) {
+function pieceOf(/** @type {Piece} */ piece, /** @type {Context["openDocument"]} */ open) {
   return el(
     "li",
     { class: ["piece", piece.cited && "cited"], dataset: { key: piece.key } },
@@ -130,11 +128,7 @@ function pieceOf(piece, open) {
       ),
       piece.cited ? badge("cited", "info") : null,
     ),
-    el(
-      "p",
-      { class: "small muted" },
-      [piece.date, piece.page ? `page ${piece.page}` : "", piece.heading].filter(Boolean).join(" · "),
-    ),
+    el("p", { class: "small muted" }, dotted(piece.date, piece.page ? `page ${piece.page}` : "", piece.heading)),
     quotedWords(piece),
     piece.note && oneLine(piece.note) !== oneLine(piece.quote) ? el(
       "p",
@@ -146,7 +140,7 @@ function pieceOf(piece, open) {
   );
 }
 
-export function score(value) {
+export function score(/** @type {number} */ value) {
   return el(
     "span",
     { class: ["score", "figures", value >= 7 && "high"], title: "Relevance to the question, 0 to 10" },

@@ -2,7 +2,7 @@
 
 import { at, post } from "../lib/api.js";
 import { el } from "../lib/dom.js";
-import { button, dialog, field } from "../lib/ui.js";
+import { button, check, dialog, field, submit } from "../lib/ui.js";
 
 const KINDS = {
   wrong: "It is wrong",
@@ -12,11 +12,11 @@ const KINDS = {
 };
 
 /** A dialog about the answer of a run, or about the statement in this place. */
-export async function giveFeedback(app, run, place = null, statement = "") {
+export async function giveFeedback(/** @type {App} */ app, /** @type {string} */ run, /** @type {number | null} */ place = null, statement = "") {
   const given = await dialog(place === null ? "What do you make of this answer?" : "What do you make of this statement?", (close) => {
     const radios = Object.entries(KINDS).map(([kind, words], number) => {
       const input = el("input", { type: "radio", name: "feedback", value: kind, checked: number === 0 });
-      return el("label", { class: "check" }, input, el("span", {}, words));
+      return check(input, words);
     });
     const words = el("textarea", { rows: "3", maxlength: "2000" });
     const form = el(
@@ -25,19 +25,17 @@ export async function giveFeedback(app, run, place = null, statement = "") {
       statement ? el("blockquote", { class: "quote", dir: "auto" }, statement) : null,
       el("fieldset", { "aria-label": "What is it?" }, ...radios),
       field("In your words, if you like", words, "Recorded with your name, for whoever looks after the answers."),
-      el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), el("button", { type: "submit", class: "button primary" }, "Record it")),
+      el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), submit("Record it")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      close({ kind: form.querySelector("input:checked").value, words: words.value.trim() });
+      close({ kind: /** @type {FeedbackKind} */ (new FormData(form).get("feedback")), words: words.value.trim() });
     });
     return form;
   });
   if (!given) return;
-  try {
+  await app.attempt(async () => {
     await post(`${at("api", "runs", run)}/feedback`, { ...given, claim: place });
     app.toast("Recorded. Thank you.", "good");
-  } catch (problem) {
-    app.toast(problem.detail ?? problem.message, "bad");
-  }
+  });
 }

@@ -3,12 +3,12 @@
 import { el, fill } from "../lib/dom.js";
 import { evidenceView } from "./evidence.js";
 import { iconButton } from "../lib/ui.js";
-import { documentView } from "../screens/viewer.js";
+import { documentView } from "../documents/document_view.js";
 
 const NARROW = "(max-width: 68rem)"; // the panel lies over the conversation
 
 /** `screen` is the grid that the panel becomes the second column of. */
-export function sidePanel(app, screen) {
+export function sidePanel(/** @type {HTMLElement} */ screen) {
   const title = el("h2", { class: "panel-title clip", id: "panel-title" });
   const back = iconButton("left", "Back to the evidence", () => backTo?.(), { hidden: true });
   const closer = iconButton("close", "Close", () => leave());
@@ -20,13 +20,13 @@ export function sidePanel(app, screen) {
     inside,
   );
   screen.append(node);
-  let clean = null;
-  let backTo = null;
-  let from = null; // what it was opened from, which gets the focus back
-  let library = null; // {turn, view} while the evidence is shown
+  let clean = /** @type {(() => void) | null} */ (null);
+  let backTo = /** @type {(() => void) | null} */ (null);
+  let from = /** @type {HTMLElement | null} */ (null); // what it was opened from, which gets the focus back
+  let library = /** @type {{ turn: Pick<Turn, "pieces">; view: ReturnType<typeof evidenceView>; many: number } | null} */ (null); // {turn, view} while the evidence is shown
   let pushed = false;
 
-  function open(name, content, opener, focus = true) {
+  function open(/** @type {string} */ name, /** @type {Child} */ content, /** @type {HTMLElement | null | undefined} */ opener, focus = true) {
     if (opener && !node.contains(opener)) from = opener; // asked before what was inside goes, and the opener with it
     clean?.();
     clean = null;
@@ -48,7 +48,7 @@ export function sidePanel(app, screen) {
   }
 
   /** What lies under the panel is out of reach as long as it is covered. */
-  function inert(on) {
+  function inert(/** @type {boolean} */ on) {
     for (const under of document.querySelectorAll(".talk, .tabs")) under.inert = on;
   }
 
@@ -71,7 +71,7 @@ export function sidePanel(app, screen) {
     else shut();
   }
 
-  function openEvidence(turn, opener, focus = true) {
+  function openEvidence(/** @type {Pick<Turn, "pieces">} */ turn, /** @type {HTMLElement | null | undefined} */ opener = null, focus = true) {
     const view = evidenceView((piece, button) => openDocument(piece, button, () => openEvidence(turn)));
     open("Evidence", view.node, opener, focus);
     backTo = null;
@@ -80,8 +80,8 @@ export function sidePanel(app, screen) {
     library = { turn, view, many: turn.pieces().length };
   }
 
-  function openDocument(source, opener, way = null) {
-    const view = documentView(source, app);
+  function openDocument(/** @type {Opened} */ source, /** @type {HTMLElement | null} */ opener = null, /** @type {(() => void) | null} */ way = null) {
+    const view = documentView(source);
     open(source.title || source.name || "Document", view.node, opener);
     clean = view.close;
     backTo = way;
@@ -89,20 +89,20 @@ export function sidePanel(app, screen) {
   }
 
   /** Something else beside the conversation. */
-  function openPart(name, content, opener) {
+  function openPart(/** @type {string} */ name, /** @type {Child} */ content, /** @type {HTMLElement | null | undefined} */ opener) {
     open(name, content, opener);
     backTo = null;
     back.hidden = true;
   }
 
   /** A turn has more evidence than before. */
-  function gathered(turn) {
+  function gathered(/** @type {Turn} */ turn) {
     if (library?.turn !== turn || turn.pieces().length === library.many) return;
     library.many = turn.pieces().length;
     library.view.show(turn.pieces());
   }
 
-  const keys = (event) => {
+  const keys = (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== "Escape" || node.hidden || document.querySelector("dialog[open]")) return;
     if (!node.contains(document.activeElement) && document.activeElement !== document.body) return;
     event.preventDefault();

@@ -1,17 +1,19 @@
 // A run while it works: the plan filling in, searches, evidence and checked statements as they happen.
 
 import { citeButton, flaggedNote, verdictMark } from "./citations.js";
-import { count, el, fill, money, oneLine, plural, seconds } from "../lib/dom.js";
+import { count, dotted, el, fill, money, oneLine, plural, seconds } from "../lib/dom.js";
 import { score } from "./evidence.js";
-import { button, icon } from "../lib/ui.js";
+import { button, icon, note } from "../lib/ui.js";
 import { keptOf, rounds, stepWords } from "../runs/story.js";
 
+/** @type {Words} */
 const ROUTES = {
   direct: "No search needed: answered directly",
   lookup: "One search should do",
   rework: "Works on the last answer: nothing is searched",
   research: "Research: searches until there is enough, or nothing new",
 };
+/** @type {Words} */
 const MOVES = { recall: "Earlier turns", hop: "Followed up", seek: "To support a statement", round: "" };
 const LATEST = 3; // pieces of evidence that are shown while it goes on
 const SEARCHES = 4; // and searches; the others on demand
@@ -20,16 +22,17 @@ const SEARCHES = 4; // and searches; the others on demand
  * `draw(story)` shows how things stand; `stop`, where given, is the button's work. `spent(seconds)` moves the clock. Where the
  * answer is `delivered`, only what it does not show itself is shown.
  */
-export function workingView(context, { stop = null, openEvidence = null, delivered = false } = {}) {
+export function workingView(/** @type {TurnContext} */ context, /** @type {WorkingOptions} */ { stop, openEvidence, delivered = false }) {
   const phase = el("p", { class: "phase" });
   const figures = el("p", { class: "spent figures" });
   const spinner = el("span", { class: "spinner small", "aria-hidden": "true" });
   const stopper = stop ? button(
     "Stop",
-    { kind: "small", icon: "stop", class: "button small stop", on: () => stop(stopper) },
+    { kind: "small", icon: "stop", class: "button small stop", on: (event) => stop(event.currentTarget) },
   ) : null;
   const line = el("div", { class: "connection", role: "status" });
   const parts = el("div", { class: "working-parts" });
+  /** @type {Record<string, HTMLElement>} */
   const sections = {};
   for (const name of ["claims", "understood", "plan", "moves", "evidence"]) {
     sections[name] = el("section", { class: `working-${name}`, hidden: true });
@@ -37,11 +40,11 @@ export function workingView(context, { stop = null, openEvidence = null, deliver
   }
   const head = el("div", { class: "working-head" }, spinner, phase, figures, stopper);
   const node = el("div", { class: "working" }, head, line, parts);
-  let usage = null;
+  let usage = /** @type {Story["usage"] | null} */ (null);
   let time = 0;
   let roundCount = 0;
 
-  function draw(story) {
+  function draw(/** @type {Story} */ story) {
     usage = story.usage;
     roundCount = rounds(story);
     phase.textContent = story.phase === "Searching" && roundCount > 1 ? `Searching, round ${roundCount}` : story.phase;
@@ -53,16 +56,16 @@ export function workingView(context, { stop = null, openEvidence = null, deliver
     claims(sections.claims, story, context, delivered);
   }
 
-  function spent(now) {
+  function spent(/** @type {number} */ now) {
     time = now;
     const tokens = usage ? usage.tokens_in + usage.tokens_out : 0;
-    figures.textContent = [
+    figures.textContent = dotted(
       seconds(Math.max(0, now)),
       roundCount ? plural(roundCount, "round") : "",
       usage?.calls ? plural(usage.calls, "call") : "",
       tokens ? plural(tokens, "token") : "",
       usage?.money ? money(usage.money) : "",
-    ].filter(Boolean).join(" · ");
+    );
   }
 
   /** The run is not under way any more: the same, without what moves. */
@@ -72,21 +75,23 @@ export function workingView(context, { stop = null, openEvidence = null, deliver
     node.classList.add("still");
   }
 
-  function connection(words, kind = "warn") {
-    fill(line, words ? el("p", { class: `note ${kind}` }, icon("again"), el("span", {}, words)) : null);
+  function connection(/** @type {string} */ words) {
+    fill(line, words ? note("warn", "again", words) : null);
   }
 
   return { node, draw, spent, still, connection };
 }
 
-/** Lists keep their nodes: what is new appears, what has changed is drawn anew, nothing else moves. */
+/**
+ * Lists keep their nodes: what is new appears, what has changed is drawn anew, nothing else moves.
+ * @type {<T>(list: HTMLElement, items: T[], key: (item: T) => string | number, look: (item: T) => Look) => void}
+ */
 function keyed(list, items, key, look) {
-  const before = new Map([...list.children].map((child) => [child.dataset.key, child]));
+  const before = new Map([...list.querySelectorAll(":scope > li")].map((child) => [child.dataset.key ?? "", child]));
   items.forEach((item, place) => {
     const name = String(key(item));
     const { sign, ...drawn } = look(item);
-    let own = before.get(name);
-    if (!own) own = el("li", { dataset: { key: name } });
+    const own = before.get(name) ?? el("li", { dataset: { key: name } });
     before.delete(name);
     if (own.dataset.sign !== sign) {
       own.className = drawn.class ?? "";
@@ -98,26 +103,20 @@ function keyed(list, items, key, look) {
   for (const gone of before.values()) gone.remove();
 }
 
-function sectionOf(node, title, items, key, look, after = null) {
+/** @type {<T>(node: HTMLElement, title: string, items: T[], key: (item: T) => string | number, look: (item: T) => Look, after?: Child[]) => void} */
+function sectionOf(node, title, items, key, look, after = []) {
   node.hidden = !items.length;
   if (node.hidden) return;
-  let list = node.querySelector(":scope > ol");
-  if (!list) {
-    list = el("ol", { class: "working-list" });
-    node.append(el("h3", {}), list, el("div", { class: "working-after" }));
-  }
-  node.firstElementChild.textContent = title;
+  if (!node.firstElementChild) node.append(el("h3", {}), el("ol", { class: "working-list" }), el("div", { class: "working-after" }));
+  const [heading, list, foot] = /** @type {HTMLCollectionOf<HTMLElement>} */ (node.children);
+  heading.textContent = title;
   keyed(list, items, key, look);
-  const foot = [after].flat().filter(Boolean);
-  const sign = foot.map((each) => each.textContent).join("|");
-  if (node.lastElementChild.dataset.sign !== sign) fill(
-    node.lastElementChild,
-    ...foot,
-  ); // else what has the focus keeps it
-  node.lastElementChild.dataset.sign = sign;
+  const sign = after.map((each) => (each instanceof Node ? each.textContent : "")).join("|");
+  if (foot.dataset.sign !== sign) fill(foot, ...after); // else what has the focus keeps it
+  foot.dataset.sign = sign;
 }
 
-function understood(node, story) {
+function understood(/** @type {HTMLElement} */ node, /** @type {Story} */ story) {
   const route = story.route;
   const lines = [
     story.understood ? ["Understood as", story.understood] : null,
@@ -128,12 +127,12 @@ function understood(node, story) {
     route && (route.since || route.until) ? ["Dates", `${route.since ?? "…"} to ${route.until ?? "…"}`] : null,
     route?.readings?.length ? ["May mean", route.readings.join("; ")] : null,
     story.gap ? ["Gap in the draft", story.gap] : null,
-  ].filter(Boolean);
+  ].filter((each) => each !== null);
   node.hidden = !lines.length;
   fill(node, el("dl", {}, ...lines.map(([name, words]) => el("div", {}, el("dt", {}, name), el("dd", {}, words)))));
 }
 
-function plan(node, story) {
+function plan(/** @type {HTMLElement} */ node, /** @type {Story} */ story) {
   if (story.steps.length < 2 && !story.steps.some((step) => step.value)) {
     node.hidden = true; // a plan of one step is the question again
     return;
@@ -167,7 +166,7 @@ function plan(node, story) {
   );
 }
 
-function moves(node, story) {
+function moves(/** @type {HTMLElement} */ node, /** @type {Story} */ story) {
   const calls = story.moves.flatMap((move) => move.calls.map((call) => ({
     ...call,
     kind: move.kind,
@@ -222,15 +221,15 @@ function moves(node, story) {
   );
 }
 
-function toolWords(call) {
+function toolWords(/** @type {Move["calls"][number] & { kind: string }} */ call) {
   if (call.kind === "recall") return "What earlier turns found";
   return [call.tool.replaceAll("_", " "), ...call.rest].join(" · ");
 }
 
-function evidence(node, story, context, openEvidence) {
+function evidence(/** @type {HTMLElement} */ node, /** @type {Story} */ story, /** @type {Context} */ context, /** @type {WorkingOptions["openEvidence"]} */ openEvidence) {
   const all = [...story.evidence.values()];
   const documents = new Set(all.map((piece) => piece.document)).size;
-  const latest = all.sort((a, b) => b.order - a.order || b.score - a.score).slice(0, LATEST);
+  const latest = all.sort((a, b) => (b.order ?? 0) - (a.order ?? 0) || b.score - a.score).slice(0, LATEST);
   sectionOf(
     node,
     `Evidence: ${plural(all.length, "piece")} from ${plural(documents, "document")}`,
@@ -248,22 +247,23 @@ function evidence(node, story, context, openEvidence) {
           el(
             "button",
             { type: "button", class: "source-link", on: { click: (event) => context.openDocument(piece, event.currentTarget) } },
-            [piece.title, piece.page ? `page ${piece.page}` : ""].filter(Boolean).join(" · "),
+            dotted(piece.title, piece.page ? `page ${piece.page}` : ""),
           ),
           piece.flagged ? flaggedNote() : null,
         ),
       ],
     }),
-    openEvidence && all.length ? button(
+    [openEvidence && all.length ? button(
       all.length > LATEST ? `See all ${count(all.length)}` : "Open the evidence",
       { kind: "quiet small", icon: "list", on: (event) => openEvidence(event.currentTarget) },
-    ) : null,
+    ) : null],
   );
 }
 
+/** @type {Words} */
 const ENDS = { dropped: "Left out", revised: "Rewritten, being checked" };
 
-function claims(node, story, context, delivered) {
+function claims(/** @type {HTMLElement} */ node, /** @type {Story} */ story, /** @type {Context} */ context, /** @type {boolean} */ delivered) {
   const all = [...story.claims.values()].filter(
     (claim) => !delivered || claim.was || claim.state === "dropped",
   ).sort((a, b) => a.place - b.place);
@@ -273,14 +273,14 @@ function claims(node, story, context, delivered) {
   for (const key of all.flatMap((claim) => claim.cites)) {
     if (story.evidence.has(key) && !numbers.has(key)) numbers.set(key, numbers.size + 1);
   }
-  const shown = done.length || waiting ? [...done, ...(waiting ? [{ place: "waiting", state: "waiting" }] : [])] : [];
+  const shown = [...done, ...(waiting ? [null] : [])]; // the last stands for those that wait
   sectionOf(
     node,
     delivered ? "Statements that failed the check" : `Statements: ${count(done.length)} of ${count(all.length)} checked`,
     shown,
-    (claim) => claim.place,
+    (claim) => claim?.place ?? "waiting",
     (claim) =>
-      claim.state === "waiting"
+      claim === null
         ? {
             sign: "waiting",
             class: "claim waiting",
@@ -306,7 +306,7 @@ function claims(node, story, context, delivered) {
                   "span",
                   { class: "marks" },
                   ...claim.cites.filter((key) => numbers.has(key)).map((key) => citeButton(
-                    { ...story.evidence.get(key), number: numbers.get(key) },
+                    { .../** @type {Piece} */ (story.evidence.get(key)), number: numbers.get(key) },
                     context.openDocument,
                   )),
                   claim.state === "checked" ? verdictMark(claim, true) : null,

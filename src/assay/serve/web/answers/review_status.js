@@ -1,9 +1,9 @@
 // What whoever asked sees of a review: that it waits, was not approved, or by whom it was. The draft is no part of it.
 
 import { ago, el, plural } from "../lib/dom.js";
-import { badge, icon } from "../lib/ui.js";
+import { badge, bullets, icon, note, traceLink } from "../lib/ui.js";
 
-export function awaitingReviewView(run) {
+export function awaitingReviewView(/** @type {RunView} */ run) {
   const reasons = run.held?.reasons ?? [];
   return el(
     "section",
@@ -21,13 +21,13 @@ export function awaitingReviewView(run) {
       ),
     ),
     reasons.length
-      ? el("div", {}, el("p", { class: "legend" }, "Because"), el("ul", { class: "bullets" }, ...reasons.map((words) => el("li", {}, words))))
+      ? el("div", {}, el("p", { class: "legend" }, "Because"), bullets(reasons))
       : null,
     foot(run, run.held?.since ? `Held ${ago(run.held.since)}` : ""),
   );
 }
 
-export function rejectedView(run) {
+export function rejectedView(/** @type {RunView} */ run) {
   const { by = "", note = "" } = run.rejected ?? {};
   return el(
     "section",
@@ -49,35 +49,30 @@ export function rejectedView(run) {
 }
 
 /** An answer that was delivered once, and that this person may not read any more. */
-export function withheldView(run) {
+export function withheldView(/** @type {RunView} */ run) {
   return el(
     "section",
     { class: "halted card", "aria-label": "Withheld" },
-    el("p", { class: "note" }, icon("lock"), el("span", {}, run.withheld || "The answer is withheld.")),
+    note("", "lock", run.withheld || "The answer is withheld."),
     foot(run),
   );
 }
 
 /** That a person stands between this run and whoever asked. */
-export function reviewNote(run) {
+export function reviewNote(/** @type {RunView} */ run) {
   const { held, rejected } = run;
   if (held) return el(
     "div",
     { class: "note warn" },
     icon("shield"),
-    el("div", {}, el("strong", {}, "Waits for a reviewer"), held.reasons.length ? el("ul", { class: "bullets" }, ...held.reasons.map((words) => el("li", {}, words))) : null),
+    el("div", {}, el("strong", {}, "Waits for a reviewer"), held.reasons.length ? bullets(held.reasons) : null),
   );
-  if (rejected) return el(
-    "p",
-    { class: "note bad" },
-    icon("close"),
-    el("span", {}, el("strong", {}, `Not approved by ${rejected.by}`), rejected.note ? `: ${rejected.note}` : ""),
-  );
+  if (rejected) return note("bad", "close", el("strong", {}, `Not approved by ${rejected.by}`), rejected.note ? `: ${rejected.note}` : "");
   return null;
 }
 
 /** That a person has approved it, and who. */
-export function reviewedBy(run) {
+export function reviewedBy(/** @type {RunView} */ run) {
   if (!run.reviewed?.by) return null;
   const edited = (run.answer?.blocks ?? []).flatMap((block) => block.claims).filter((claim) => claim.edited).length;
   return el(
@@ -95,15 +90,10 @@ export function reviewedBy(run) {
 }
 
 /** That a reviewer wrote a statement anew. */
-export function editedMark(by) {
+export function editedMark(/** @type {string} */ by) {
   return badge([icon("pencil", 12), `edited by ${by}`], "info", { title: "Rewritten in review and checked again" });
 }
 
-function foot(run, words = "") {
-  return el(
-    "div",
-    { class: "actions" },
-    el("a", { class: "button quiet small", href: `#/run/${encodeURIComponent(run.id)}` }, icon("trace"), el("span", {}, "Trace")),
-    words ? el("span", { class: "small muted" }, words) : null,
-  );
+function foot(/** @type {RunView} */ run, words = "") {
+  return el("div", { class: "actions" }, traceLink(run.id), words ? el("span", { class: "small muted" }, words) : null);
 }

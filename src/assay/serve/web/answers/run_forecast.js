@@ -4,11 +4,13 @@ import { post } from "../lib/api.js";
 import { count, el, fill } from "../lib/dom.js";
 import { button } from "../lib/ui.js";
 
+/** @type {Words} */
 const NAMES = { calls: "model calls", tokens: "tokens", money: "cost", seconds: "time" };
+/** @type {Record<string, (amount: number) => string>} */
 const SHOWN = { calls: round, tokens: round, money: charge, seconds: lasting };
 
 /** A forecast in the question box, on demand. `wish()` is what would be asked; `stale()` says that it has changed. */
-export function askForecast(request) {
+export function askForecast(/** @type {() => Asking} */ request) {
   const result = el("div", { class: "forecast-result-inline", role: "status" });
   const ask = button("What would it take?", { kind: "small", icon: "chart", on: look });
   const node = el("div", { class: "option run-forecast" }, ask, result);
@@ -25,7 +27,7 @@ export function askForecast(request) {
       fill(result, ...drawn(found));
       result.scrollIntoView({ block: "nearest" });
     } catch (problem) {
-      if (own === turn && problem.status !== 401) fill(result, el("p", { class: "small bad" }, problem.status === 404 ? "This server makes no forecasts." : problem.detail));
+      if (own === turn && problem.status !== 401) fill(result, el("p", { class: "small bad" }, problem.status === 404 ? "This server makes no forecasts." : problem.message));
     } finally {
       ask.disabled = false;
     }
@@ -41,7 +43,7 @@ export function askForecast(request) {
 }
 
 /** The whole forecast. */
-export function drawn(found) {
+export function drawn(/** @type {ForecastResponse} */ found) {
   const [, ...rest] = found.lines; // the first says what the table does
   return [
     ranges(found),
@@ -51,7 +53,7 @@ export function drawn(found) {
 }
 
 /** Low, likely and high as a small table; with the ceiling where there is one. */
-export function ranges(found) {
+export function ranges(/** @type {any} */ found) {
   const rows = Object.keys(NAMES).filter((name) => found[name] && typeof found[name] === "object");
   if (!rows.length) return null;
   const met = found.ceiling?.what; // what a ceiling would cut short
@@ -78,7 +80,7 @@ export function ranges(found) {
           ...[low, likely, high, ...most].map((each, place) => el(
             "td",
             { class: ["figure", place === 1 && "likely"] },
-            isNumber(each) ? SHOWN[name](each) : place < 3 ? "–" : "",
+            Number.isFinite(each) ? SHOWN[name](each) : place < 3 ? "–" : "",
           )),
         );
       }),
@@ -87,27 +89,23 @@ export function ranges(found) {
 }
 
 /** What the ranges rest on. */
-export function basis(runs) {
+export function basis(/** @type {number} */ runs) {
   if (!runs) return "An estimate without history: no similar run is on record yet.";
   return `From ${count(runs)} earlier ${runs === 1 ? "one" : "ones"}.`;
 }
 
-function isNumber(value) {
-  return typeof value === "number" && Number.isFinite(value);
-}
-
 /** Two figures: more would say that more is known. */
-export function round(number) {
+export function round(/** @type {number} */ number) {
   const step = 10 ** Math.max(0, String(Math.round(number)).length - 2);
   return count(Math.round(number / step) * step);
 }
 
-export function charge(amount) {
+export function charge(/** @type {number | null} */ amount) {
   if (amount === null) return "price not known";
   return amount ? (amount >= 0.01 ? `$${amount.toFixed(2)}` : "under $0.01") : "none";
 }
 
-export function lasting(time) {
+export function lasting(/** @type {number} */ time) {
   if (time < 90) return `${Math.max(1, Math.round(time))} s`;
   return time < 5400 ? `${Math.round(time / 60)} min` : `${(time / 3600).toFixed(1)} h`;
 }

@@ -1,34 +1,32 @@
 // Who else may read a thread. They see its questions, and the answers whose documents they may read themselves.
 
-import { entry, named } from "../documents/access.js";
+import { entry, named } from "../documents/readers.js";
 import { at, get, post } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { button, dialog, failed, field, iconButton, loading } from "../lib/ui.js";
+import { button, dialog, failed, field, iconButton, loading, submit } from "../lib/ui.js";
 
-export function shareThread(app, thread) {
+export function shareThread(/** @type {App} */ app, /** @type {ThreadSummary} */ thread) {
   return dialog(`Who may read “${thread.title}”`, (close) => {
-    const path = `${at("api", "threads", thread.id)}/readers`;
+    const path = /** @type {const} */ (`${at("api", "threads", thread.id)}/readers`);
     const list = el("ul", { class: "access-list", "aria-label": "Who may read it" }, loading());
     const kind = el("select", {}, el("option", { value: "user" }, "Person"), el("option", { value: "group" }, "Group"));
     const name = el("input", { type: "text", maxlength: "100", autocomplete: "off", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true });
 
-    function draw({ readers }) {
+    function draw(/** @type {ThreadReadersResponse} */ { readers }) {
       fill(list, ...(readers.length
         ? readers.map((reader) => entry(reader, iconButton("close", `Take access from ${named(reader).words}`, () => change(reader, false))))
         : [el("li", { class: "muted" }, "Nobody but you.")]));
     }
 
-    async function change(reader, may) {
+    async function change(/** @type {string} */ reader, /** @type {boolean} */ may) {
       const { words: called } = named(reader);
-      try {
+      await app.attempt(async () => {
         draw(await post(path, { name: reader, may }));
         app.announce(may ? `${called} may read it now` : `${called} may not read it any more`);
-      } catch (problem) {
-        app.toast(problem.detail ?? problem.message, "bad");
-      }
+      });
     }
 
-    const form = el("form", { class: "access-give" }, field("Who", kind), field("Name", name), el("button", { type: "submit", class: "button primary" }, "Share"));
+    const form = el("form", { class: "access-give" }, field("Who", kind), field("Name", name), submit("Share"));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       await change(`${kind.value}:${name.value.trim()}`, true);

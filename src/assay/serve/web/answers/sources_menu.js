@@ -1,15 +1,14 @@
 // What is searched, chosen beside the question: knowledge bases, documents, dates, metadata. Nothing chosen: everything.
 
 import { get, query } from "../lib/api.js";
-import { count, el, fill, plural } from "../lib/dom.js";
-import { icon, iconButton } from "../lib/ui.js";
+import { count, dotted, el, fill, plural } from "../lib/dom.js";
+import { afterTyping, icon, iconButton } from "../lib/ui.js";
 
 const FOUND = 8; // documents that a search shows
-const PAUSE = 220;
 let names = 0;
 
 /** The menu over `preferences` (`bases`, `sources`: uri → title, `since`, `until`, `undated`, `meta`: name → value); `changed(part)` hears what was chosen. */
-export function sourcesMenu(bases, preferences, changed) {
+export function sourcesMenu(/** @type {BaseView[]} */ bases, /** @type {Preferences} */ preferences, /** @type {Choose} */ changed) {
   const words = el("span", {});
   const chips = el("ul", { class: "chips", "aria-label": "Chosen documents" });
   const results = el("ul", { class: "source-results", "aria-label": "Documents found" });
@@ -17,7 +16,7 @@ export function sourcesMenu(bases, preferences, changed) {
   const everything = el("p", { class: "hint" }, "Nothing chosen: everything that you may read.");
   const menu = el("details", { class: "menu sources-menu" });
 
-  function set(part) {
+  function set(/** @type {Partial<Preferences>} */ part) {
     changed(part);
     draw();
   }
@@ -33,7 +32,7 @@ export function sourcesMenu(bases, preferences, changed) {
     chips.hidden = !preferences.sources.size;
     const { bases: from, sources, since, until, meta } = preferences;
     everything.hidden = Boolean(from.length || sources.size || since || until || Object.keys(meta).length);
-    for (const box of results.querySelectorAll("input")) box.checked = preferences.sources.has(box.dataset.uri);
+    for (const box of results.querySelectorAll("input")) box.checked = preferences.sources.has(box.dataset.uri ?? "");
   }
 
   async function find() {
@@ -48,7 +47,7 @@ export function sourcesMenu(bases, preferences, changed) {
     }
   }
 
-  function choice(document_) {
+  function choice(/** @type {DocumentSummary} */ document_) {
     const title = document_.title || document_.name;
     const box = el("input", { type: "checkbox", checked: preferences.sources.has(document_.uri), dataset: { uri: document_.uri } });
     box.addEventListener("change", () => set({
@@ -58,15 +57,11 @@ export function sourcesMenu(bases, preferences, changed) {
       "label",
       { class: "check" },
       box,
-      el("span", { dir: "auto" }, title, " ", el("span", { class: "small muted" }, [document_.date, document_.base].filter(Boolean).join(" · "))),
+      el("span", { dir: "auto" }, title, " ", el("span", { class: "small muted" }, dotted(document_.date, document_.base))),
     ));
   }
 
-  let typing = 0;
-  search.addEventListener("input", () => {
-    clearTimeout(typing);
-    typing = setTimeout(find, PAUSE);
-  });
+  afterTyping(search, find);
   menu.addEventListener("toggle", () => menu.open && !results.childElementCount && find());
   fill(
     menu,
@@ -97,7 +92,7 @@ export function sourcesMenu(bases, preferences, changed) {
   return menu;
 }
 
-function fromBases(bases, preferences, set) {
+function fromBases(/** @type {BaseView[]} */ bases, /** @type {Preferences} */ preferences, /** @type {Choose} */ set) {
   return el(
     "fieldset",
     { "aria-label": "Knowledge bases to search" },
@@ -123,7 +118,7 @@ function fromBases(bases, preferences, set) {
   );
 }
 
-function date(name, words, preferences, set) {
+function date(/** @type {"since" | "until"} */ name, /** @type {string} */ words, /** @type {Preferences} */ preferences, /** @type {Choose} */ set) {
   names += 1;
   const input = el("input", {
     id: `when-${names}`,
@@ -140,28 +135,28 @@ function date(name, words, preferences, set) {
   return el("div", { class: "field" }, el("label", { for: input.id }, words), input);
 }
 
-function undatedToo(preferences, set) {
+function undatedToo(/** @type {Preferences} */ preferences, /** @type {Choose} */ set) {
   const box = el("input", { type: "checkbox", checked: preferences.undated });
   box.addEventListener("change", () => set({ undated: box.checked }));
   return el("label", { class: "check undated" }, box, el("span", {}, "Also documents without a date"));
 }
 
-function known(name, words, preferences, set) {
+function known(/** @type {string} */ name, /** @type {string} */ words, /** @type {Preferences} */ preferences, /** @type {Choose} */ set) {
   names += 1;
   const input = el("input", { id: `known-${names}`, type: "text", value: preferences.meta[name] ?? "", maxlength: "100", autocomplete: "off" });
   input.addEventListener("change", () => {
-    const { [name]: _, ...others } = preferences.meta;
-    set({ meta: input.value.trim() ? { ...others, [name]: input.value.trim() } : others });
+    const given = Object.entries({ ...preferences.meta, [name]: input.value.trim() });
+    set({ meta: Object.fromEntries(given.filter(([, value]) => value)) });
   });
   return el("div", { class: "field" }, el("label", { for: input.id }, words), input);
 }
 
-function without(sources, uri) {
+function without(/** @type {Map<string, string>} */ sources, /** @type {string} */ uri) {
   return new Map([...sources].filter(([other]) => other !== uri));
 }
 
 /** What is searched, in a word or two. */
-function inWords(bases, { bases: chosen, sources, since, until, meta }) {
+function inWords(/** @type {BaseView[]} */ bases, /** @type {Preferences} */ { bases: chosen, sources, since, until, meta }) {
   const from = chosen.length && chosen.length < bases.length ? (chosen.length === 1 ? chosen[0] : plural(chosen.length, "base")) : "";
   const when = since || until ? [since, until].join("–").replace(/^–/, "to ").replace(/–$/, " on") : "";
   const parts = [from, sources.size ? plural(sources.size, "document") : "", when, ...Object.values(meta)].filter(Boolean);

@@ -5,7 +5,7 @@ import { el, fill } from "../lib/dom.js";
 import { icon } from "../lib/ui.js";
 
 /** A list that fills itself from `path`; nothing is shown where there is nothing to suggest. `ask(question)` asks one. */
-export function suggestions(path, name, ask) {
+export function suggestions(/** @type {`/api/runs/${string}/follow-ups` | "/api/suggestions"} */ path, /** @type {string} */ name, /** @type {(question: string) => unknown} */ ask) {
   const holder = el("div", { class: "suggestions" });
   get(path)
     .then(({ questions }) => {

@@ -1,14 +1,14 @@
 // Threads at the left: newest first, more as one scrolls, searched by words, renamed and deleted where they stand.
 
 import { at, del, get, patch, query } from "../lib/api.js";
-import { clear, el, fill } from "../lib/dom.js";
-import { askWords, atTheEnd, confirm, iconButton } from "../lib/ui.js";
+import { add, el, fill } from "../lib/dom.js";
+import { afterTyping, askWords, atTheEnd, confirm, iconButton } from "../lib/ui.js";
 import { shareThread } from "./sharing.js";
 
 const PAGE = 40;
 
 /** The list and its controls. `refresh` reads it anew, `mark` shows which thread is open. */
-export function threadList(app) {
+export function threadList(/** @type {App} */ app) {
   const list = el("div", { class: "threads-list", tabindex: "-1" });
   const search = el(
     "input",
@@ -30,16 +30,12 @@ export function threadList(app) {
   );
   let current = "";
   let turn = 0;
-  let wait = 0;
 
-  search.addEventListener("input", () => {
-    clearTimeout(wait);
-    wait = setTimeout(refresh, 200);
-  });
+  afterTyping(search, refresh);
   node.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const links = [...list.querySelectorAll("a")];
-    const here = links.indexOf(document.activeElement);
+    const here = links.findIndex((each) => each === document.activeElement);
     const next = links[here + (event.key === "ArrowDown" ? 1 : -1)];
     if (!next && !(here === 0 && event.key === "ArrowUp")) return;
     event.preventDefault();
@@ -55,7 +51,7 @@ export function threadList(app) {
         ...found.threads.map((each) => el(
           "div",
           { class: "thread" },
-          el("a", { href: `#/shared/${encodeURIComponent(each.id)}`, title: `${each.title} (${each.owner})`, dataset: { thread: each.id } }, each.title || "Untitled"),
+          el("a", { href: `#${at("shared", each.id)}`, title: `${each.title} (${each.owner})`, dataset: { thread: each.id } }, each.title || "Untitled"),
         )),
       ]
       : []));
@@ -79,12 +75,12 @@ export function threadList(app) {
         page = await get(query("/api/threads", { q: words, after, limit: PAGE }));
       } catch (problem) {
         end.stop();
-        if (own === turn && problem.status !== 401) fill(list, el("p", { class: "state" }, problem.detail));
+        if (own === turn && problem.status !== 401) fill(list, el("p", { class: "state" }, problem.message));
         return;
       }
       if (own !== turn) return end.stop();
       if (first) {
-        clear(list).append(end);
+        fill(list, end);
         list.scrollTop = 0;
       }
       if (first && !page.threads.length) fill(
@@ -109,16 +105,16 @@ export function threadList(app) {
     await more();
   }
 
-  function row(thread) {
+  function row(/** @type {ThreadSummary} */ thread) {
     const link = el(
       "a",
-      { href: `#/thread/${encodeURIComponent(thread.id)}`, title: thread.title, dataset: { thread: thread.id } },
+      { href: `#${at("thread", thread.id)}`, title: thread.title, dataset: { thread: thread.id } },
       thread.title || "Untitled",
     );
     if (thread.id === current) link.setAttribute("aria-current", "page");
-    const line = el(
-      "div",
-      { class: "thread" },
+    const line = el("div", { class: "thread" });
+    return add(
+      line,
       link,
       el(
         "span",
@@ -128,39 +124,34 @@ export function threadList(app) {
         iconButton("trash", `Delete “${thread.title}”`, () => remove(thread, line)),
       ),
     );
-    return line;
   }
 
-  async function rename(thread, link) {
+  async function rename(/** @type {ThreadSummary} */ thread, /** @type {HTMLAnchorElement} */ link) {
     const title = await askWords("Rename the thread", "Title", thread.title);
     if (!title || title === thread.title) return;
-    try {
+    await app.attempt(async () => {
       await patch(at("api", "threads", thread.id), { title });
       thread.title = title;
       link.textContent = title;
       link.title = title;
       if (thread.id === current) app.title(title);
-    } catch (problem) {
-      app.toast(problem.detail, "bad");
-    }
+    });
   }
 
-  async function remove(thread, line) {
+  async function remove(/** @type {ThreadSummary} */ thread, /** @type {HTMLElement} */ line) {
     if (!(await confirm(
       "Delete this thread?",
       `“${thread.title}” will no longer be here to go on with. The record of what was asked stays under Runs.`,
     ))) return;
-    try {
+    await app.attempt(async () => {
       await del(at("api", "threads", thread.id));
       line.remove();
       app.toast("The thread is deleted.");
       if (thread.id === current) app.go("#/");
-    } catch (problem) {
-      app.toast(problem.detail, "bad");
-    }
+    });
   }
 
-  function mark(id) {
+  function mark(/** @type {string} */ id) {
     current = id;
     for (const link of list.querySelectorAll("a")) {
       if (link.dataset.thread === id) link.setAttribute("aria-current", "page");
@@ -171,11 +162,11 @@ export function threadList(app) {
   return { node, refresh, mark };
 }
 
-function dayOf(iso) {
+function dayOf(/** @type {string} */ iso) {
   const then = new Date(iso);
   const today = new Date();
   today.setHours(0, 0, 0, 0);
-  const days = Math.ceil((today - then) / 86400000);
+  const days = Math.ceil((today.getTime() - then.getTime()) / 86400000);
   if (!(days > 0)) return "Today";
   if (days === 1) return "Yesterday";
   if (days <= 7) return "This week";

@@ -5,7 +5,7 @@ import { answerView } from "./answer.js";
 import { checkpointView } from "./checkpoint.js";
 import { awaitingReviewView, rejectedView, withheldView } from "./review_status.js";
 import { el, fill } from "../lib/dom.js";
-import { button, failed, icon, loading } from "../lib/ui.js";
+import { button, failed, icon, loading, traceLink } from "../lib/ui.js";
 import * as tale from "../runs/story.js";
 import { workingView } from "./progress.js";
 import { suggestions } from "./suggestions.js";
@@ -14,7 +14,7 @@ import { suggestions } from "./suggestions.js";
  * `run` is a `RunWhole`, or `{id, asked, state: "running"}` of one that has just begun. `context.changed(turn)` hears whenever the
  * run begins, ends or waits. The turn looks after its own stream; `close` ends it.
  */
-export function turnView(run, context) {
+export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ context) {
   const app = context.app;
   const path = at("api", "runs", run.id);
   const body = el("div", { class: "turn-body" });
@@ -25,11 +25,12 @@ export function turnView(run, context) {
     heading,
     body,
   );
+  /** @type {Turn} */
   const turn = { id: run.id, node, heading, run, pieces, close, stop, suggest };
   let story = tale.begin();
-  let stream = null;
+  let stream = /** @type {Stream | null} */ (null);
   let clock = 0;
-  let view = null;
+  let shown = /** @type {Working | null} */ (null);
   let frame = 0;
   let waiting = 0;
   let closed = false;
@@ -58,7 +59,7 @@ export function turnView(run, context) {
   function watch() {
     quiet();
     story = tale.begin();
-    view = workingView(context, { stop, openEvidence: (from) => context.openEvidence(run.id, from) });
+    const view = (shown = workingView(context, { stop, openEvidence: (from) => context.openEvidence(run.id, from) }));
     fill(body, view.node);
     const from = performance.now() - (turn.run.seconds ?? 0) * 1000;
     const tick = () => view.spent((performance.now() - from) / 1000);
@@ -82,24 +83,18 @@ export function turnView(run, context) {
   function drawn() {
     frame = 0;
     if (closed) return;
-    view.draw(story);
+    shown?.draw(story);
     context.gathered(turn);
   }
 
-  async function stop(button_ = null) {
-    if (button_) {
-      button_.disabled = true;
-      button_.querySelector("span").textContent = "Stopping…";
-    }
+  async function stop(/** @type {Pressed} */ button_ = null) {
+    stopping(button_, true);
     try {
       await post(`${path}/cancel`);
       if (turn.run.state === "running") await settle();
     } catch (problem) {
-      app.toast(problem.detail, "bad");
-      if (button_) {
-        button_.disabled = false;
-        button_.querySelector("span").textContent = "Stop";
-      }
+      app.toast(problem.message, "bad");
+      stopping(button_, false);
     }
   }
 
@@ -129,7 +124,7 @@ export function turnView(run, context) {
     }
   }
 
-  async function show(now) {
+  async function show(/** @type {RunView} */ now) {
     quiet();
     turn.run = now;
     heading.textContent = now.asked || now.question;
@@ -141,7 +136,7 @@ export function turnView(run, context) {
       fill(body, understoodAs(now), answerView(now, context, how()));
     } else {
       const story_ = el("div", { class: "so-far" });
-      const rest = { waiting: waitingView, held: awaitingReviewView, rejected: rejectedView }[now.state]?.(now) ?? haltedView(now);
+      const rest = now.state === "waiting" ? waitingView(now) : HALTED[now.state]?.(now) ?? haltedView(now);
       fill(body, rest, story_);
       if (now.state === "held") {
         waiting = setInterval(() => document.hidden || settle(9), LOOK); // somebody else decides; nothing is streamed meanwhile
@@ -153,12 +148,13 @@ export function turnView(run, context) {
     context.changed(turn);
   }
 
-  function waitingView(now) {
-    const extra = now.waiting.at === "sources" && now.evidence.length ? sourcesSoFar(now) : null;
-    return checkpointView(now.waiting, (choice, words) => carryOn("choice", { choice, words }), extra);
+  function waitingView(/** @type {RunView} */ now) {
+    const waits = /** @type {CheckpointView} */ (now.waiting);
+    const extra = waits.at === "sources" && now.evidence.length ? sourcesSoFar(now) : null;
+    return checkpointView(waits, (choice, words) => carryOn("choice", { choice, words }), extra);
   }
 
-  function sourcesSoFar(now) {
+  function sourcesSoFar(/** @type {RunView} */ now) {
     const titles = [...new Map(now.evidence.map((piece) => [piece.document, piece])).values()];
     return el(
       "div",
@@ -184,8 +180,8 @@ export function turnView(run, context) {
     );
   }
 
-  function haltedView(now) {
-    const [title, words, kind] = {
+  function haltedView(/** @type {RunView} */ now) {
+    const [title, words, kind] = /** @type {Table} */ ({
       cancelled: ["Stopped", "You stopped this run. What it did is kept.", ""],
       failed: ["This run could not go on", now.failure?.detail || "Something went wrong.", "bad"],
       parked: [
@@ -193,7 +189,7 @@ export function turnView(run, context) {
         "The server or the terminal that carried it stopped. What it did is kept.",
         "warn",
       ],
-    }[now.state] ?? ["This run has ended", "", ""];
+    })[now.state] ?? ["This run has ended", "", ""];
     return el(
       "section",
       { class: "halted card" },
@@ -210,23 +206,18 @@ export function turnView(run, context) {
           "Carry on",
           { kind: "primary", icon: "again", on: (event) => carryOn("resume", undefined, event.currentTarget) },
         ),
-        el(
-          "a",
-          { class: "button quiet", href: `#/run/${encodeURIComponent(run.id)}` },
-          icon("trace"),
-          el("span", {}, "Trace"),
-        ),
+        traceLink(run.id, ""),
       ),
     );
   }
 
   /** Send a choice or a request to go on, and follow again; true if that worked. */
-  async function carryOn(what, given, button_ = null) {
+  async function carryOn(/** @type {"choice" | "resume"} */ what, /** @type {ChoiceRequest | undefined} */ given, /** @type {Pressed} */ button_ = null) {
     if (button_) button_.disabled = true;
     try {
       await post(`${path}/${what}`, given);
     } catch (problem) {
-      app.toast(problem.detail, "bad");
+      app.toast(problem.message, "bad");
       if (button_) button_.disabled = false;
       settle(9); // how it really stands
       return false;
@@ -239,7 +230,7 @@ export function turnView(run, context) {
   }
 
   /** How far it got, from its record. */
-  async function soFar(root, delivered = false) {
+  async function soFar(/** @type {HTMLElement} */ root, delivered = false) {
     try {
       const recorded = await get(query(`${path}/events`, { format: "json" }));
       if (closed) return;
@@ -277,12 +268,12 @@ export function turnView(run, context) {
   }
 
   /** What could be asked next, under a delivered answer, once. `ask(question)` asks it. */
-  function suggest(ask) {
+  function suggest(/** @type {(question: string) => unknown} */ ask) {
     if (turn.run.state !== "delivered" || !turn.run.answer?.citations.length || body.querySelector(".suggestions")) return;
     body.append(suggestions(`${path}/follow-ups`, "You could ask next", ask));
   }
 
-  function understoodAs(now) {
+  function understoodAs(/** @type {RunView} */ now) {
     return now.understood ? el("p", { class: "understood" }, "Understood as: ", el("q", {}, now.understood)) : null;
   }
 
@@ -290,7 +281,16 @@ export function turnView(run, context) {
   return turn;
 }
 
+function stopping(/** @type {Pressed} */ pressed, /** @type {boolean} */ on) {
+  if (!pressed) return;
+  pressed.disabled = on;
+  fill(/** @type {HTMLElement} */ (pressed.querySelector("span")), on ? "Stopping…" : "Stop");
+}
+
+/** @type {Record<string, (run: RunView) => HTMLElement>} */
+const HALTED = { held: awaitingReviewView, rejected: rejectedView };
 const LOOK = 8000; // milliseconds between looks whether a review was decided
+/** @type {Words} */
 const SAID = {
   held: "The answer is ready and waits for a reviewer.",
   rejected: "The answer was not approved.",

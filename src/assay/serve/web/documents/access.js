@@ -2,10 +2,11 @@
 
 import { at, del, get, post } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { badge, button, dialog, failed, field, icon, iconButton, loading } from "../lib/ui.js";
+import { entry, named } from "./readers.js";
+import { actions, badge, button, dialog, failed, field, icon, iconButton, loading, submit } from "../lib/ui.js";
 
 /** A dialog for a knowledge base. */
-export function baseAccess(app, base) {
+export function baseAccess(/** @type {App} */ app, /** @type {BaseView} */ base) {
   return dialog(`Who may read “${base.name}”`, (close) => accessList(app, at("api", "bases", base.name), {
     words: "They can search it, ask about it and open its documents. Taking access away takes effect at once, in old answers too.",
     close,
@@ -13,7 +14,7 @@ export function baseAccess(app, base) {
 }
 
 /** A dialog for one document. */
-export function documentAccess(app, document_) {
+export function documentAccess(/** @type {App} */ app, /** @type {DocumentView} */ document_) {
   return dialog("Who may read this document", (close) => accessList(app, at("api", "documents", document_.id), {
     words: `“${document_.title || document_.name}” is read by whoever reads its knowledge base, unless it has a list of its own.`,
     close,
@@ -21,12 +22,12 @@ export function documentAccess(app, document_) {
   }), { wide: true });
 }
 
-function accessList(app, path, { words, close, single = false }) {
+function accessList(/** @type {App} */ app, /** @type {`/api/bases/${string}` | `/api/documents/${string}`} */ path, /** @type {{ words: string; close(value?: unknown): void; single?: boolean }} */ { words, close, single = false }) {
   const body = el("div", { class: "access-body" }, loading());
   const wrong = el("p", { class: "note bad", role: "alert", hidden: true });
   const kind = el("select", {}, el("option", { value: "user" }, "Person"), el("option", { value: "group" }, "Group"));
   const name = el("input", { type: "text", maxlength: "100", autocomplete: "off", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true });
-  const give = el("button", { type: "submit", class: "button primary" }, "Give access");
+  const give = submit("Give access");
   const form = el(
     "form",
     { class: "access-give", on: { submit: given } },
@@ -36,20 +37,20 @@ function accessList(app, path, { words, close, single = false }) {
   );
 
   /** Do it, and show how things stand then. */
-  async function change(act, message) {
+  async function change(/** @type {() => Promise<AccessView>} */ act, /** @type {string} */ message) {
     wrong.hidden = true;
     try {
       draw(await act());
       app.announce(message);
       return true;
     } catch (problem) {
-      wrong.textContent = problem.detail ?? problem.message;
+      wrong.textContent = problem.message;
       wrong.hidden = false;
       return false;
     }
   }
 
-  async function given(event) {
+  async function given(/** @type {Event} */ event) {
     event.preventDefault();
     const who = name.value.trim();
     if (!who) return;
@@ -69,7 +70,7 @@ function accessList(app, path, { words, close, single = false }) {
     }
   }
 
-  function draw(access) {
+  function draw(/** @type {AccessView} */ access) {
     const owner = access.owner.startsWith("group:") ? access.owner : `user:${access.owner}`;
     const others = access.readers.filter((each) => each !== owner);
     fill(
@@ -81,7 +82,7 @@ function accessList(app, path, { words, close, single = false }) {
           icon(access.own ? "lock" : "info"),
           el("span", {}, access.own ? "It has a list of its own. " : "It has no list of its own: the list of its knowledge base holds. The first change makes one."),
           access.own
-            ? button("Back to the base's list", { kind: "small", on: () => change(() => del(`${path}/access`), "The list of its knowledge base holds again") })
+            ? button("Back to the base's list", { kind: "small", on: () => change(() => del(/** @type {`/api/documents/${string}/access`} */ (`${path}/access`)), "The list of its knowledge base holds again") })
             : null,
         )
         : null,
@@ -101,29 +102,5 @@ function accessList(app, path, { words, close, single = false }) {
   }
 
   load();
-  return [
-    el("p", { class: "muted" }, words),
-    body,
-    form,
-    wrong,
-    el("div", { class: "actions" }, button("Close", { on: () => close(true) })),
-  ];
-}
-
-/** A person or a group in a list of readers. */
-export function entry(reader, after) {
-  const { group, words } = named(reader);
-  return el(
-    "li",
-    {},
-    icon(group ? "people" : "person"),
-    el("span", { class: "grow", dir: "auto" }, words, group ? el("span", { class: "small muted" }, " group") : null),
-    after,
-  );
-}
-
-/** `user:x` and `group:y` as they are called. */
-export function named(reader) {
-  const cut = reader.indexOf(":");
-  return { group: reader.slice(0, cut) === "group", words: reader.slice(cut + 1) };
+  return [el("p", { class: "muted" }, words), body, form, wrong, actions(button("Close", { on: () => close(true) }))];
 }

@@ -2,14 +2,14 @@
 
 import { at, del, get, patch, post } from "../lib/api.js";
 import { el, plural } from "../lib/dom.js";
-import { button, dialog, field } from "../lib/ui.js";
+import { actions, button, dialog, field } from "../lib/ui.js";
 
 export const FIRST = "default"; // what files go into where there is no knowledge base yet
 
-export const placeOf = (base) => `#/documents/${encodeURIComponent(base)}`;
+export const placeOf = (/** @type {string} */ base) => `#${at("documents", base)}`;
 
 /** A knowledge base as a card that leads to it. */
-export function baseCard(base) {
+export function baseCard(/** @type {BaseView} */ base) {
   const counts = [plural(base.documents, "document")];
   if (base.pending) counts.push(`${base.pending} waiting`);
   if (base.unreadable) counts.push(`${base.unreadable} unreadable`);
@@ -24,14 +24,12 @@ export function baseCard(base) {
 }
 
 /** What others share with this person and they have not answered: nothing of it is searched before it is accepted. */
-export function offerList(offers, app, answered) {
-  const answer = (offer, accept) => async () => {
-    try {
+export function offerList(/** @type {OfferView[]} */ offers, /** @type {App} */ app, /** @type {() => void} */ answered) {
+  const answer = (/** @type {OfferView} */ offer, /** @type {boolean} */ accept) => async () => {
+    await app.attempt(async () => {
       await post(at("api", "offers", offer.id), { accept });
       answered();
-    } catch (problem) {
-      app.toast(problem.detail ?? problem.message, "bad");
-    }
+    });
   };
   const open = offers.filter((offer) => !offer.declined);
   return el(
@@ -55,7 +53,7 @@ export function offerList(offers, app, answered) {
 }
 
 /** Leave a base of somebody else's. Resolves to its name, or undefined. */
-export function leaveBase(base) {
+export function leaveBase(/** @type {BaseView} */ base) {
   return form(`Leave “${base.name}”?`, "Leave it", [
     el("p", {}, "It is not searched any more, and what was found in it is hidden. Its owner can still share it with you."),
   ], async () => {
@@ -65,7 +63,7 @@ export function leaveBase(base) {
 }
 
 /** Make one. Resolves to its name, or undefined. */
-export function newBase(app) {
+export function newBase(/** @type {App} */ app) {
   const name = el("input", { type: "text", maxlength: "100", required: true, autocomplete: "off", autofocus: true });
   const about = aboutArea("");
   const group = el("select", {}, el("option", { value: "" }, "Only me"), ...app.me.groups.map((each) => el("option", { value: each }, each)));
@@ -77,7 +75,7 @@ export function newBase(app) {
   ], async () => (await post("/api/bases", { name: name.value.trim(), description: about.value.trim(), group: group.value })).name);
 }
 
-export function describeBase(base) {
+export function describeBase(/** @type {BaseView} */ base) {
   const about = aboutArea(base.description);
   return form(`Describe “${base.name}”`, "Save", [field("What is in it", about, ABOUT)], async () =>
     (await patch(at("api", "bases", base.name), { description: about.value.trim() })).name,
@@ -85,7 +83,7 @@ export function describeBase(base) {
 }
 
 /** Delete one with all that is in it, once its name has been typed. Resolves to its name, or undefined. */
-export function deleteBase(base) {
+export function deleteBase(/** @type {BaseView} */ base) {
   const all = base.documents + base.unreadable + base.pending + base.off;
   const typed = el("input", { type: "text", autocomplete: "off", spellcheck: "false", autofocus: true });
   const done = async () => {
@@ -104,7 +102,7 @@ export function deleteBase(base) {
 }
 
 /** The base that files go into: this one, the only one, or the one that is chosen. Made where there is none. */
-export async function baseFor(current) {
+export async function baseFor(current = "") {
   if (current) return current;
   const filled = (await get("/api/bases")).filter((base) => base.yours);
   if (filled.length === 1) return filled[0].name;
@@ -126,29 +124,29 @@ export async function baseFor(current) {
         ),
       ),
     ),
-    el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) })),
+    actions(button("Cancel", { on: () => close(undefined) })),
   ]);
 }
 
 const ABOUT = "In a sentence or two. It helps to decide where to look.";
 
-function aboutArea(words) {
+function aboutArea(/** @type {string} */ words) {
   return el("textarea", { rows: "4", maxlength: "2000", value: words });
 }
 
 /** A form in a dialog. What the server has against it is said in the form; `ready` holds the button back until it is true. */
-function form(title, doing, parts, done, { kind = "primary", ready = () => true } = {}) {
+function form(/** @type {string} */ title, /** @type {string} */ doing, /** @type {Child[]} */ parts, /** @type {() => Promise<string>} */ done, /** @type {{ kind?: string; ready?(): boolean }} */ { kind = "primary", ready = () => true } = {}) {
   return dialog(title, (close) => {
     const wrong = el("p", { class: "note bad", role: "alert", hidden: true });
     const go = el("button", { type: "submit", class: ["button", kind], disabled: !ready() }, doing);
-    const submit = async (event) => {
+    const submit = async (/** @type {Event} */ event) => {
       event.preventDefault();
       if (go.disabled) return;
       go.disabled = true;
       try {
         close(await done());
       } catch (problem) {
-        wrong.textContent = problem.detail ?? problem.message;
+        wrong.textContent = problem.message;
         wrong.hidden = false;
         go.disabled = !ready();
       }
@@ -156,6 +154,6 @@ function form(title, doing, parts, done, { kind = "primary", ready = () => true 
     const input = () => {
       go.disabled = !ready();
     };
-    return el("form", { on: { submit, input } }, ...parts, wrong, el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), go));
+    return el("form", { on: { submit, input } }, ...parts, wrong, actions(button("Cancel", { on: () => close(undefined) }), go));
   });
 }

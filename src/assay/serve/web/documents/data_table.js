@@ -1,12 +1,12 @@
 // Rows of a table with the cited cells marked: a quotation, or a part of a document whose other rows come as one scrolls.
 
-import { add, clear, count, el, fill } from "../lib/dom.js";
+import { add, count, el, fill } from "../lib/dom.js";
 import { atTheEnd, button } from "../lib/ui.js";
 
 const MOST = 3; // parts of a table that are on the page at once
 
 /** The rows of a part as a table in a box of its own, in which it scrolls. `said`: the words above it say its caption. */
-export function tableBox(part, { said = "" } = {}) {
+export function tableBox(/** @type {TableView} */ part, { said = "" } = {}) {
   const partial = part.rows.length < part.total;
   const caption = [part.caption, part.units, part.period].filter(Boolean).join(" — ");
   const repeated = [part.caption, part.units, part.period].every((words) => !words || said.includes(words));
@@ -16,7 +16,7 @@ export function tableBox(part, { said = "" } = {}) {
       "aria-rowcount": partial ? String(part.total + 1) : null,
       "aria-colcount": part.columns.length < part.width ? String(part.width) : null,
     },
-    caption ? el("caption", { class: repeated && "visually-hidden" }, el("span", { dir: "auto" }, caption)) : null,
+    caption ? el("caption", { class: [repeated && "visually-hidden"] }, el("span", { dir: "auto" }, caption)) : null,
     head(part),
     body(part),
   );
@@ -29,15 +29,15 @@ export function tableBox(part, { said = "" } = {}) {
 }
 
 /** A table of a document. `load({first, rows, at, column})` fetches another part of it. */
-export function documentTable(part, load, said) {
+export function documentTable(/** @type {TableView} */ part, /** @type {(wanted: Record<string, unknown>) => Promise<TableView>} */ load, /** @type {string} */ said) {
   const { box, table } = tableBox(part, { said });
   const foot = el("div", { class: "table-foot small muted figures" });
   const node = el("div", { class: "table-block" }, box, foot);
   let parts = [{ part, rows: table.tBodies[0] }];
   let busy = false;
   let closed = false;
-  let before = null;
-  let after = null;
+  let before = /** @type {EndMark | null} */ (null);
+  let after = /** @type {EndMark | null} */ (null);
 
   function watch() {
     if (part.rows.length < part.total) {
@@ -51,10 +51,10 @@ export function documentTable(part, load, said) {
 
   function tell() {
     const first = parts[0].part.first;
-    const last = endOf(parts.at(-1).part);
+    const last = endOf(parts[parts.length - 1].part);
     const { column, columns, width, total } = parts[0].part;
     const to = column + columns.length - 1;
-    const turn = (name, from) => button(name, { kind: "small", on: () => show({ first, column: from }) });
+    const turn = (/** @type {string} */ name, /** @type {number} */ from) => button(name, { kind: "small", on: () => show({ first, column: from }) });
     fill(
       foot,
       last - first < total ? el("span", {}, `Rows ${count(first + 1)} to ${count(last)} of ${count(total)}`) : null,
@@ -65,7 +65,7 @@ export function documentTable(part, load, said) {
     foot.hidden = !foot.childElementCount;
   }
 
-  async function fetched(wanted) {
+  async function fetched(/** @type {Record<string, unknown>} */ wanted) {
     if (busy || closed) return null;
     busy = true;
     const found = await load(wanted).catch(() => null);
@@ -74,13 +74,14 @@ export function documentTable(part, load, said) {
   }
 
   async function later() {
-    const last = parts.at(-1).part;
+    const last = parts[parts.length - 1].part;
     if (endOf(last) >= last.total) return;
     const found = await fetched({ first: endOf(last), column: last.column });
     if (!found) return;
+    const kept = parts[parts.length - 1].rows;
     parts.push({ part: found, rows: body(found) });
-    table.append(parts.at(-1).rows);
-    if (parts.length > MOST) steady(box, parts.at(-2).rows, () => parts.shift().rows.remove());
+    kept.after(parts[parts.length - 1].rows);
+    if (parts.length > MOST) steady(box, kept, () => parts.shift()?.rows.remove());
     settled();
   }
 
@@ -93,22 +94,22 @@ export function documentTable(part, load, said) {
     steady(box, parts[0].rows, () => {
       parts.unshift({ part: found, rows: body(found) });
       parts[1].rows.before(parts[0].rows);
-      if (parts.length > MOST) parts.pop().rows.remove();
+      if (parts.length > MOST) parts.pop()?.rows.remove();
     });
     settled();
   }
 
   function settled() {
-    before.again();
-    after.again();
+    before?.again();
+    after?.again();
     tell();
   }
 
   /** Other rows, or other columns, in place of these. */
-  async function show(wanted) {
+  async function show(/** @type {Record<string, unknown>} */ wanted) {
     const found = await fetched(wanted);
     if (!found) return;
-    clear(table.tHead).append(...head(found).childNodes);
+    fill(table.createTHead(), ...head(found).childNodes);
     parts.forEach((each) => each.rows.remove());
     parts = [{ part: found, rows: body(found) }];
     table.append(parts[0].rows);
@@ -117,8 +118,9 @@ export function documentTable(part, load, said) {
   }
 
   /** Bring the row at an offset into sight, and fetch it if need be. */
-  async function go(offset) {
-    const here = parts[0].part.rows[0]?.start <= offset && offset < parts.at(-1).part.rows.at(-1)?.end;
+  async function go(/** @type {number} */ offset) {
+    const shown = parts.flatMap((each) => each.part.rows);
+    const here = shown[0]?.start <= offset && offset < (shown.at(-1)?.end ?? 0);
     if (!here) await show({ at: offset, column: parts[0].part.column });
     const rows = [...table.querySelectorAll("tbody > tr")];
     const row = rows.find((each) => Number(each.dataset.end) > offset);
@@ -126,11 +128,12 @@ export function documentTable(part, load, said) {
   }
 
   /** Scroll the box, not what it is in, to a cell. */
-  function scrollTo(cell) {
+  function scrollTo(/** @type {HTMLTableCellElement} */ cell) {
     const own = cell.getBoundingClientRect();
     const all = box.getBoundingClientRect();
-    const edge = cell.parentElement.cells[0].getBoundingClientRect();
-    box.scrollTop += own.top - all.top - table.tHead.offsetHeight - (all.height - table.tHead.offsetHeight) * 0.25;
+    const edge = (cell.parentElement?.firstElementChild ?? cell).getBoundingClientRect();
+    const top = table.tHead?.offsetHeight ?? 0;
+    box.scrollTop += own.top - all.top - top - (all.height - top) * 0.25;
     if (cell.cellIndex) box.scrollLeft += Math.min(own.left - edge.right, Math.max(0, own.right - all.right + 8));
   }
 
@@ -139,8 +142,8 @@ export function documentTable(part, load, said) {
     watch,
     go,
     toMark: () => {
-      const mark = box.querySelector("mark");
-      if (mark) scrollTo(mark.closest("th, td"));
+      const cell = box.querySelector("mark")?.closest("td") ?? box.querySelector("mark")?.closest("th");
+      if (cell) scrollTo(cell);
     },
     close: () => {
       closed = true;
@@ -151,23 +154,23 @@ export function documentTable(part, load, said) {
 }
 
 /** Change what is in a scrolling box while `kept` stays where it is in sight. */
-export function steady(box, kept, change) {
+export function steady(/** @type {HTMLElement} */ box, /** @type {Element} */ kept, /** @type {() => void} */ change) {
   const top = kept.getBoundingClientRect().top;
   change();
   box.scrollTop += kept.getBoundingClientRect().top - top;
 }
 
 /** How many rows of the table a part has; what is between rows is none of them. */
-function linesOf(part) {
+function linesOf(/** @type {TableView} */ part) {
   return part.rows.filter((row) => row.cells.length === part.columns.length).length;
 }
 
-function endOf(part) {
+function endOf(/** @type {TableView} */ part) {
   return part.first + linesOf(part);
 }
 
-function head(part) {
-  const name = (words, place) => el(
+function head(/** @type {TableView} */ part) {
+  const name = (/** @type {string} */ words, /** @type {number} */ place) => el(
     "th",
     { scope: "col", dir: "auto", class: classes(part, place, part.cited), "aria-colindex": columnOf(part, place) },
     content(words, part.cited.includes(place)),
@@ -176,14 +179,14 @@ function head(part) {
   return el("thead", {}, named ? el("tr", { "aria-rowindex": "1" }, ...part.columns.map(name)) : null);
 }
 
-function body(part) {
+function body(/** @type {TableView} */ part) {
   const rows = el("tbody");
   let line = part.first;
   for (const row of part.rows) {
     const between = row.cells.length < part.columns.length;
     const own = el("tr", {
       dataset: { at: String(row.start), end: String(row.end) },
-      class: !between && row.cells.slice(1).every((words) => !words) && "group",
+      class: [!between && row.cells.slice(1).every((words) => !words) && "group"],
       "aria-rowindex": between ? null : String((line += 1) + 1),
     });
     if (between) add(own, el("td", { colspan: String(part.columns.length), dir: "auto" }, row.cells[0]));
@@ -193,7 +196,7 @@ function body(part) {
   return rows;
 }
 
-function cell(part, row, words, place) {
+function cell(/** @type {TableView} */ part, /** @type {TableRowView} */ row, /** @type {string} */ words, /** @type {number} */ place) {
   return el(
     place ? "td" : "th",
     {
@@ -207,15 +210,15 @@ function cell(part, row, words, place) {
   );
 }
 
-function classes(part, place, cited) {
+function classes(/** @type {TableView} */ part, /** @type {number} */ place, /** @type {number[]} */ cited) {
   return [part.numeric.includes(place) && "figure", cited.includes(place) && "cited"];
 }
 
-function content(words, cited) {
+function content(/** @type {string} */ words, /** @type {boolean} */ cited) {
   return cited ? el("mark", {}, words) : words;
 }
 
-function columnOf(part, place) {
+function columnOf(/** @type {TableView} */ part, /** @type {number} */ place) {
   if (part.columns.length === part.width) return null;
   return String(place ? part.column + place : 1);
 }

@@ -1,14 +1,13 @@
 // The list of documents: searched, filtered, paged while one scrolls, opened, and removed.
 
-import { get, query } from "../lib/api.js";
-import { clear, count, el, plural } from "../lib/dom.js";
+import { at, get, query } from "../lib/api.js";
+import { count, dotted, el, fill, plural } from "../lib/dom.js";
 import { erase } from "./erase_dialog.js";
 import { switchDocuments, tagDocuments } from "./marks.js";
 import { paged } from "../lib/paged_list.js";
-import { badge, button, icon, iconButton } from "../lib/ui.js";
+import { afterTyping, badge, button, icon, iconButton } from "../lib/ui.js";
 
 const PAGE = 60;
-const PAUSE = 220; // milliseconds after the last key before the list is asked for
 const STATES = [
   ["", "All"],
   ["ready", "Ready"],
@@ -16,11 +15,13 @@ const STATES = [
   ["unreadable", "Could not be read"],
   ["off", "Switched off"],
 ];
+/** @type {Words} */
 const KINDS = { markdown: "Markdown", text: "Text", email: "E-mail", docx: "Word", pptx: "Slides", xlsx: "Excel", "": "" };
+/** @type {Table} */
 const LOOKS = { ready: ["check", "ready", "good"], pending: ["clock", "waiting", ""], unreadable: ["close", "unreadable", "bad"], off: ["minus", "off", ""] };
 
 /** The list, for one base or for all; `alone` says that there is but one. `none()` is what an empty one shows; `changed()` hears of removals. */
-export function library(holder, app, { base = "", alone = false, mayRemove = () => false, none, changed }) {
+export function library(/** @type {HTMLElement} */ holder, /** @type {App} */ app, /** @type {{ base?: string; alone?: boolean; mayRemove?(base: string): boolean; none(): Child; changed(): void }} */ { base = "", alone = false, mayRemove = () => false, none, changed }) {
   const selected = new Map(); // id → title
   const search = el("input", { type: "search", placeholder: "Title, file name, author or tag", "aria-label": "Search documents" });
   const state = el("select", { "aria-label": "Which documents" }, ...STATES.map(([value, words]) => el("option", { value }, words)));
@@ -59,7 +60,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     pages.restart();
   }
 
-  function row(document) {
+  function row(/** @type {DocumentSummary} */ document) {
     const title = document.title || document.name;
     const mine = mayRemove(document.base);
     const box = mine ? el("input", { type: "checkbox", checked: selected.has(document.id), "aria-label": `Select ${title}` }) : null;
@@ -73,7 +74,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
         "div",
         { class: "grow" },
         ["ready", "off"].includes(document.state)
-          ? el("a", { class: "row-title", href: `#/document/${encodeURIComponent(document.id)}`, dir: "auto" }, title)
+          ? el("a", { class: "row-title", href: `#${at("document", document.id)}`, dir: "auto" }, title)
           : el("span", { class: "row-title", dir: "auto" }, title),
         el("p", { class: "row-more", dir: "auto" }, under(document, base || alone)),
         document.tags.length ? el("p", { class: "document-tags" }, ...document.tags.map((tag) => badge(tag, "tag", { dir: "auto" }))) : null,
@@ -92,7 +93,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     );
   }
 
-  function pick(id, title, on) {
+  function pick(/** @type {string} */ id, /** @type {string} */ title, /** @type {boolean} */ on) {
     if (on) selected.set(id, title);
     else selected.delete(id);
     showPicked();
@@ -100,7 +101,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
 
   function showPicked() {
     picked.hidden = !selected.size;
-    clear(picked);
+    fill(picked);
     if (!selected.size) return;
     picked.append(
       el("span", { role: "status" }, `${plural(selected.size, "document")} selected`),
@@ -113,14 +114,14 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     );
   }
 
-  function all(on) {
+  function all(/** @type {boolean} */ on) {
     selected.clear();
     if (on) for (const each of pages.items) if (mayRemove(each.base)) selected.set(each.id, each.title || each.name);
     pages.redraw();
     showPicked();
   }
 
-  async function remove(wanted) {
+  async function remove(/** @type {Map<string, string>} */ wanted) {
     const gone = await erase(app, wanted);
     if (!gone) return;
     for (const id of wanted.keys()) selected.delete(id);
@@ -129,7 +130,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     changed();
   }
 
-  async function marked(work) {
+  async function marked(/** @type {Promise<unknown>} */ work) {
     if (!(await work)) return;
     selected.clear();
     showPicked();
@@ -137,11 +138,7 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
     changed();
   }
 
-  let typing = 0;
-  search.addEventListener("input", () => {
-    clearTimeout(typing);
-    typing = setTimeout(() => pages.restart(), PAUSE);
-  });
+  const quiet = afterTyping(search, () => pages.restart());
   state.addEventListener("change", () => pages.restart());
   pages.restart();
   return {
@@ -151,17 +148,17 @@ export function library(holder, app, { base = "", alone = false, mayRemove = () 
       return pages.shown <= PAGE && !selected.size && !holds.contains(document.activeElement);
     },
     close() {
-      clearTimeout(typing);
+      quiet();
       pages.close();
     },
   };
 }
 
-function under(document, known) {
-  return [
+function under(/** @type {DocumentSummary} */ document, /** @type {unknown} */ known) {
+  return dotted(
     document.title && document.title !== document.name ? document.name : "",
     [document.organisation, document.kind_of_document, document.period].filter(Boolean).join(", "),
     document.authors.join(", "),
     known ? "" : `in ${document.base}`,
-  ].filter(Boolean).join(" · ");
+  );
 }

@@ -1,17 +1,16 @@
 // Which documents: all of some knowledge bases, or those that are picked out of a search. Never loads all of them.
 
 import { get, query } from "../lib/api.js";
-import { count, el, fill, plural } from "../lib/dom.js";
+import { count, dotted, el, fill, plural } from "../lib/dom.js";
 import { paged } from "../lib/paged_list.js";
-import { button, iconButton } from "../lib/ui.js";
+import { afterTyping, button, iconButton } from "../lib/ui.js";
 
 const PAGE = 50;
 const MOST = 2000;
-const PAUSE = 220;
 let number = 0;
 
 /** `chosen()` is what the API wants to know; `changed()` hears of every change. */
-export function picking(bases, changed) {
+export function picking(/** @type {BaseView[]} */ bases, /** @type {() => void} */ changed) {
   const filled = bases.filter((base) => base.documents);
   const whole = new Set(filled.length === 1 ? [filled[0].name] : []);
   const picked = new Map(); // id → title
@@ -19,7 +18,7 @@ export function picking(bases, changed) {
   const byBase = el("input", { type: "radio", name, checked: true });
   const byHand = el("input", { type: "radio", name });
   const holder = el("div", { class: "picking" });
-  let pages = null;
+  let pages = /** @type {ReturnType<typeof paged> | null} */ (null);
 
   const fromBases = el(
     "div",
@@ -76,7 +75,7 @@ export function picking(bases, changed) {
               {},
               el("span", { dir: "auto" }, title),
               " ",
-              el("span", { class: "small muted" }, [document.date, document.base].filter(Boolean).join(" · ")),
+              el("span", { class: "small muted" }, dotted(document.date, document.base)),
             ),
           ),
         );
@@ -103,18 +102,14 @@ export function picking(bases, changed) {
     );
   }
 
-  function drop(...ids) {
+  function drop(/** @type {string[]} */ ...ids) {
     for (const id of ids) picked.delete(id);
     for (const box of results.querySelectorAll("input")) box.checked = picked.has(box.dataset.id);
     showTray();
     changed();
   }
 
-  let typing = 0;
-  search.addEventListener("input", () => {
-    clearTimeout(typing);
-    typing = setTimeout(() => pages.restart(), PAUSE);
-  });
+  const quiet = afterTyping(search, () => pages?.restart());
   for (const radio of [byBase, byHand]) {
     radio.addEventListener("change", () => {
       fromBases.hidden = byHand.checked;
@@ -137,7 +132,7 @@ export function picking(bases, changed) {
     },
     chosen: () => (byBase.checked ? { documents: [], bases: [...whole] } : { documents: [...picked.keys()], bases: [] }),
     close() {
-      clearTimeout(typing);
+      quiet();
       pages?.close();
     },
   };

@@ -2,7 +2,7 @@
 // as the server does.
 
 import { get, query } from "../lib/api.js";
-import { clear, el, oneLine } from "../lib/dom.js";
+import { el, fill, oneLine } from "../lib/dom.js";
 import { atTheEnd, failed, loading } from "../lib/ui.js";
 import { documentTable, steady } from "./data_table.js";
 import { pageAt } from "./page_images.js";
@@ -10,16 +10,16 @@ import { pageAt } from "./page_images.js";
 const MOST = 4; // stretches that are on the page at once
 const SECTIONS = 500; // that can be chosen from a menu
 
-export function textView(document_, path, place) {
+export function textView(/** @type {DocumentView} */ document_, /** @type {`/api/documents/${string}`} */ path, /** @type {Spot} */ place) {
   const box = el("div", { class: "reading", tabindex: "0", role: "region", "aria-label": "Text of the document" });
   const controls = el("div", { class: "reading-controls" }, el("p", { class: "small muted clip viewer-name" }, document_.name), sectionMenu());
   const quote = place.start !== null && place.end !== null ? { quote_start: place.start, quote_end: place.end } : {};
-  let stretches = []; // {start, end, nodes, tables}: one after the other
+  let stretches = /** @type {Stretch[]} */ ([]); // {start, end, nodes, tables}: one after the other
   let busy = false;
   let closed = false;
-  let before = null;
-  let after = null;
-  let aim = null; // brings what was looked for into sight, until the reader goes elsewhere
+  let before = /** @type {EndMark | null} */ (null);
+  let after = /** @type {EndMark | null} */ (null);
+  let aim = /** @type {(() => unknown) | null} */ (null); // brings what was looked for into sight, until the reader goes elsewhere
 
   const sized = new ResizeObserver(() => aim?.()); // what is around the document comes later than it
   for (const moved of ["wheel", "touchmove", "pointerdown", "keydown"]) box.addEventListener(moved, () => (aim = null), { passive: true });
@@ -40,13 +40,14 @@ export function textView(document_, path, place) {
     return menu;
   }
 
-  async function stretch(wanted) {
+  async function stretch(/** @type {Record<string, unknown>} */ wanted) {
     const reply = await get(query(`${path}/blocks`, { ...wanted, ...quote }));
+    /** @type {Stretch} */
     const made = { start: reply.start, end: reply.end, nodes: [], tables: [] };
     let page = reply.start ? pageAt(document_, reply.start - 1) : 0;
     let said = "";
     for (const block of reply.blocks) {
-      for (const [start, node] of block.table ? [table(block, said, made)] : paragraphs(block)) {
+      for (const { start, node } of block.table ? [table(block, said, made)] : paragraphs(block)) {
         const own = document_.page_starts.length > 1 ? pageAt(document_, start) : page;
         if (own !== page) made.nodes.push(el("p", { class: "page-rule" }, `Page ${(page = own)}`));
         made.nodes.push(node);
@@ -58,24 +59,24 @@ export function textView(document_, path, place) {
 
   async function begin(offset = place.start ?? 0, marked = true) {
     stopped();
-    clear(box).append(loading("Opening the text…"));
+    fill(box, loading("Opening the text…"));
     try {
       const first = await stretch({ at: offset });
       if (closed) return;
       stretches = [first];
       before = atTheEnd(earlier, box);
       after = atTheEnd(later, box);
-      clear(box).append(before, ...first.nodes, after);
+      fill(box, before, ...first.nodes, after);
       first.tables.forEach((each) => each.watch());
       const mark = marked && place.start !== null ? box.querySelector("mark") : null;
       aim = () => (mark ? toMark(mark) : offset && toOffset(offset));
       requestAnimationFrame(() => aim?.());
     } catch (problem) {
-      if (!closed && problem.status !== 401) clear(box).append(failed(problem, () => begin(offset, marked)));
+      if (!closed && problem.status !== 401) fill(box, failed(problem, () => begin(offset, marked)));
     }
   }
 
-  async function more(wanted, put) {
+  async function more(/** @type {Record<string, unknown>} */ wanted, /** @type {(found: Stretch) => void} */ put) {
     if (busy || closed) return;
     busy = true;
     const found = await stretch(wanted).catch(() => null);
@@ -83,47 +84,46 @@ export function textView(document_, path, place) {
     if (closed || !found?.nodes.length) return;
     put(found);
     found.tables.forEach((each) => each.watch());
-    before.again();
-    after.again();
+    before?.again();
+    after?.again();
   }
 
   async function earlier() {
     if (stretches[0].start <= 0) return;
     await more({ before: stretches[0].start }, (found) => {
-      steady(box, stretches[0].nodes[0], () => before.after(...found.nodes));
+      steady(box, stretches[0].nodes[0], () => before?.after(...found.nodes));
       stretches.unshift(found);
-      if (stretches.length > MOST) drop(stretches.pop());
+      if (stretches.length > MOST) drop(stretches.splice(-1));
     });
   }
 
   async function later() {
-    if (stretches.at(-1).end >= document_.characters) return;
-    await more({ start: stretches.at(-1).end }, (found) => {
-      after.before(...found.nodes);
+    const { end } = stretches[stretches.length - 1];
+    if (end >= document_.characters) return;
+    await more({ start: end }, (found) => {
+      after?.before(...found.nodes);
       stretches.push(found);
-      if (stretches.length > MOST) steady(box, found.nodes[0], () => drop(stretches.shift()));
+      if (stretches.length > MOST) steady(box, found.nodes[0], () => drop(stretches.splice(0, 1)));
     });
   }
 
-  function drop(gone) {
+  function drop(/** @type {Stretch[]} */ [gone]) {
     gone.tables.forEach((each) => each.close());
     gone.nodes.forEach((node) => node.remove());
   }
 
-  function table(block, said, made) {
-    const shown = documentTable(block.table, (wanted) => get(query(`${path}/tables/${block.number}`, { ...wanted, ...quote })), said);
-    shown.start = block.start;
-    shown.end = block.end;
+  function table(/** @type {ReadingBlock} */ block, /** @type {string} */ said, /** @type {Stretch} */ made) {
+    const shown = documentTable(/** @type {TableView} */ (block.table), (wanted) => get(query(`${path}/tables/${block.number}`, { ...wanted, ...quote })), said);
     shown.node.dataset.at = String(block.start);
-    made.tables.push(shown);
-    return [block.start, shown.node];
+    made.tables.push({ ...shown, start: block.start, end: block.end });
+    return { start: block.start, node: shown.node };
   }
 
   /** The paragraphs of a block: where each begins, and its element. */
-  function paragraphs(block) {
+  function paragraphs(/** @type {ReadingBlock} */ block) {
     const made = [];
     const letters = /[\ud800-\udfff]/.test(block.text) ? Array.from(block.text) : block.text; // characters, not halves of them
-    const cut = (a, b) => (typeof letters === "string" ? letters.slice(a, b) : letters.slice(a, b).join(""));
+    const cut = (/** @type {number} */ a, /** @type {number} */ b) => (typeof letters === "string" ? letters.slice(a, b) : letters.slice(a, b).join(""));
     const headings = new Map(document_.sections.map((section) => [section.start, section]));
     let at = 0;
     for (const end of [...breaks(block.text, typeof letters === "string"), letters.length]) {
@@ -132,8 +132,8 @@ export function textView(document_, path, place) {
         const lead = lengthOf(words) - lengthOf(words.trimStart());
         const own = block.start + at;
         const heading = headings.get(own + lead);
-        const tag = heading && lengthOf(words.trim()) < 300 ? `h${Math.min(6, heading.level + 2)}` : "p";
-        made.push([own + lead, el(tag, { dataset: { at: String(own) } }, ...marked(own, end - at, cut, at, block.start))]);
+        const tag = heading && lengthOf(words.trim()) < 300 ? /** @type {"h3"} */ (`h${Math.min(6, heading.level + 2)}`) : "p";
+        made.push({ start: own + lead, node: el(tag, { dataset: { at: String(own) } }, ...marked(own, end - at, cut, at, block.start)) });
       }
       at = end;
     }
@@ -141,7 +141,7 @@ export function textView(document_, path, place) {
   }
 
   /** A paragraph's words, in three parts where some are cited. */
-  function marked(own, length, cut, at, start) {
+  function marked(/** @type {number} */ own, /** @type {number} */ length, /** @type {(a: number, b: number) => string} */ cut, /** @type {number} */ at, /** @type {number} */ start) {
     const a = Math.max(own, place.start ?? Infinity) - start;
     const b = Math.min(own + length, place.end ?? -Infinity) - start;
     const inside = cut(at, at + length).replace(/\s+$/, "");
@@ -153,13 +153,13 @@ export function textView(document_, path, place) {
     ];
   }
 
-  function toMark(mark) {
+  function toMark(/** @type {HTMLElement} */ mark) {
     const own = tables().find((each) => each.node.contains(mark));
     own?.toMark();
     bring(own ? own.node : mark, own ? 0.08 : 0.3);
   }
 
-  async function toOffset(offset) {
+  async function toOffset(/** @type {number} */ offset) {
     const own = tables().find((each) => each.start < offset && offset < each.end);
     await own?.go(offset);
     bring(own?.node ?? nodeAt(offset) ?? box, own ? 0.08 : 0.3);
@@ -169,19 +169,19 @@ export function textView(document_, path, place) {
     return stretches.flatMap((each) => each.tables);
   }
 
-  function nodeAt(offset) {
+  function nodeAt(/** @type {number} */ offset) {
     const nodes = stretches.flatMap((each) => each.nodes).filter((node) => node.dataset.at);
     return nodes.reverse().find((node) => Number(node.dataset.at) <= offset);
   }
 
-  function bring(target, from) {
+  function bring(/** @type {HTMLElement} */ target, /** @type {number} */ from) {
     const top = target.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop;
     box.scrollTo({ top: Math.max(0, top - box.clientHeight * from) });
   }
 
-  function go(offset) {
+  function go(/** @type {number} */ offset) {
     aim = null;
-    if (stretches.length && offset >= stretches[0].start && offset < stretches.at(-1).end) toOffset(offset + 1);
+    if (stretches.length && offset >= stretches[0].start && offset < stretches[stretches.length - 1].end) toOffset(offset + 1);
     else begin(offset, false);
   }
 
@@ -207,12 +207,12 @@ export function textView(document_, path, place) {
   };
 }
 
-function lengthOf(text) {
+function lengthOf(/** @type {string} */ text) {
   return /[\ud800-\udfff]/.test(text) ? Array.from(text).length : text.length;
 }
 
 /** Where paragraphs end, in characters. */
-function breaks(text, plain) {
+function breaks(/** @type {string} */ text, /** @type {boolean} */ plain) {
   const found = [];
   for (const match of text.matchAll(/\n[ \t]*\n+/g)) {
     const end = match.index + match[0].length;

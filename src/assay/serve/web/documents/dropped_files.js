@@ -3,39 +3,41 @@
 const LITTER = new Set(["thumbs.db", "desktop.ini"]);
 
 /** Whether a drag carries files, and not a piece of text or a link. */
-export function carriesFiles(event) {
+export function carriesFiles(/** @type {DragEvent} */ event) {
   return [...(event.dataTransfer?.types ?? [])].includes("Files");
 }
 
 /** The files of a drop. The entries have to be taken while the event lasts; they are walked afterwards. */
-export function dropped(event) {
+export function dropped(/** @type {DragEvent} */ event) {
   const entries = [];
-  const loose = [];
-  for (const item of event.dataTransfer.items) {
+  const loose = /** @type {File[]} */ ([]);
+  for (const item of event.dataTransfer?.items ?? []) {
     if (item.kind !== "file") continue;
     const entry = item.webkitGetAsEntry?.();
+    const file = entry ? null : item.getAsFile();
     if (entry) entries.push(entry);
-    else if (item.getAsFile()) loose.push(item.getAsFile());
+    else if (file) loose.push(file);
   }
   return walked(entries).then((found) => [...found, ...selectedFiles(loose)]);
 }
 
 /** The files of an `<input type=file>`, with the folder's path where a folder was chosen. */
-export function selectedFiles(files) {
+export function selectedFiles(/** @type {Iterable<File>} */ files) {
   return [...files]
     .map((file) => ({ file, path: file.webkitRelativePath || file.name }))
     .filter(({ path }) => !path.split("/").some(litter));
 }
 
-async function walked(entries) {
+async function walked(/** @type {FileSystemEntry[]} */ entries) {
+  /** @type {Chosen[]} */
   const found = [];
   const waiting = [...entries];
-  while (waiting.length) {
-    const entry = waiting.shift();
+  for (const entry of waiting) {
     if (litter(entry.name)) continue;
-    if (entry.isDirectory) waiting.push(...(await inside(entry)));
+    if (entry.isDirectory) waiting.push(...(await inside(/** @type {FileSystemDirectoryEntry} */ (entry))));
     else {
-      const file = await new Promise((resolve) => entry.file(resolve, () => resolve(null)));
+      const own = /** @type {FileSystemFileEntry} */ (entry);
+      const file = await new Promise((resolve) => own.file(resolve, () => resolve(null)));
       if (file) found.push({ file, path: entry.fullPath.replace(/^\/+/, "") });
     }
   }
@@ -43,7 +45,7 @@ async function walked(entries) {
 }
 
 /** All entries of a folder: a browser hands them out a hundred at a time. */
-async function inside(folder) {
+async function inside(/** @type {FileSystemDirectoryEntry} */ folder) {
   const reader = folder.createReader();
   const all = [];
   for (;;) {
@@ -54,6 +56,6 @@ async function inside(folder) {
 }
 
 /** What systems leave in folders, and nobody means to add. */
-function litter(name) {
+function litter(/** @type {string} */ name) {
   return name.startsWith(".") || name.startsWith("~$") || name === "__MACOSX" || LITTER.has(name.toLowerCase());
 }

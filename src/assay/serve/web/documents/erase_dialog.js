@@ -7,7 +7,7 @@ import { button, dialog, icon } from "../lib/ui.js";
 const AT_ONCE = 4;
 
 /** Asks, erases and tells. Resolves to the ids that are gone, or to undefined if the person thought better of it. */
-export async function erase(app, wanted) {
+export async function erase(/** @type {App} */ app, /** @type {Map<string, string>} */ wanted) {
   const names = [...wanted.values()];
   const agreed = await sure(names);
   if (!agreed) return undefined;
@@ -18,7 +18,7 @@ export async function erase(app, wanted) {
   return done.gone;
 }
 
-async function sure(names) {
+async function sure(/** @type {string[]} */ names) {
   const listed = names.slice(0, 3).map((name) => `“${name}”`).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
   const confirmed = await dialog(names.length === 1 ? "Remove this document?" : `Remove ${plural(names.length, "document")}?`, (close) => [
     el("p", {}, listed),
@@ -40,19 +40,19 @@ async function sure(names) {
   return confirmed === true;
 }
 
-async function erased(ids) {
+async function erased(/** @type {string[]} */ ids) {
   const waiting = [...ids];
+  /** @type {Erasure} */
   const done = { gone: [], failed: [], records: 0, backups: new Map() };
   const work = async () => {
-    while (waiting.length) {
-      const id = waiting.shift();
+    for (let id = waiting.shift(); id; id = waiting.shift()) {
       try {
         const erased = await post(`${at("api", "documents", id)}/erase`);
         done.gone.push(id);
         done.records += erased.records;
         for (const each of erased.backups) done.backups.set(each.path, each.at);
       } catch (problem) {
-        done.failed.push(problem.detail ?? problem.message);
+        done.failed.push(problem.message);
       }
     }
   };
@@ -61,7 +61,7 @@ async function erased(ids) {
 }
 
 /** Where the words still are: copies that were made before, which only a person can delete. */
-function remaining(done) {
+function remaining(/** @type {Erasure} */ done) {
   return dialog("Copies remain in backups", (close) => [
     el("p", {}, `Erased, with ${plural(done.records, "entry", "entries")} of records. ${plural(done.backups.size, "backup")} made before may still hold it; delete or replace them:`),
     el(

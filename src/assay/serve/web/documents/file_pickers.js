@@ -7,25 +7,22 @@ import { button, field } from "../lib/ui.js";
 import { takeUp } from "./uploads.js";
 
 /** Buttons for those who do not drop: a file picker and a folder picker. */
-export function pickers(put) {
-  return [
-    picker("Add folder", "", { webkitdirectory: true }, put),
-    picker("Add files", "primary", {}, put),
-  ];
+export function pickers(/** @type {Put} */ put) {
+  return [picker("Add folder", "", { webkitdirectory: true }, put), picker("Add files", "primary", {}, put)];
 }
 
-function picker(words, kind, more, put) {
+function picker(/** @type {string} */ words, /** @type {string} */ kind, /** @type {Record<string, unknown>} */ more, /** @type {Put} */ put) {
   const input = el("input", { type: "file", multiple: true, hidden: true, ...more });
   input.addEventListener("change", () => {
-    const files = selectedFiles(input.files);
+    const files = selectedFiles(input.files ?? []);
     input.value = "";
     put(files);
   });
   return [button(words, { kind, icon: "upload", on: () => input.click() }), input];
 }
 
-/** A folder of this computer by its path: where the server has one user, who is at it. `begun()` hears that it is being read. */
-export function folderPath(app, base, begun = () => {}) {
+/** A folder of this computer by its path: where the server has one user, who is at it. */
+export function folderPath(/** @type {App} */ app, /** @type {string} */ base) {
   if (!app.me.folders) return null;
   const input = el("input", { type: "text", placeholder: "/home/ada/papers", autocomplete: "off", spellcheck: "false" });
   const form = el(
@@ -36,14 +33,11 @@ export function folderPath(app, base, begun = () => {}) {
         submit: async (event) => {
           event.preventDefault();
           if (!input.value.trim()) return;
-          try {
+          await app.attempt(async () => {
             await post("/api/folders", { path: input.value.trim(), base });
             input.value = "";
             await takeUp();
-            begun();
-          } catch (problem) {
-            app.toast(problem.detail ?? problem.message, "bad");
-          }
+          });
         },
       },
     },
@@ -54,19 +48,19 @@ export function folderPath(app, base, begun = () => {}) {
 }
 
 /** The whole screen takes files that are dropped on it. */
-export function dropTarget(screen, words, put) {
+export function dropTarget(/** @type {HTMLElement} */ screen, /** @type {string} */ words, /** @type {Put} */ put) {
   const veil = el("div", { class: "drop-veil", hidden: true, "aria-hidden": "true" }, el("p", {}, words));
   screen.append(veil);
   let leaving = 0;
-  const over = (event) => {
+  const over = (/** @type {DragEvent} */ event) => {
     if (!carriesFiles(event)) return;
     event.preventDefault();
-    event.dataTransfer.dropEffect = "copy";
+    if (event.dataTransfer) event.dataTransfer.dropEffect = "copy";
     veil.hidden = false;
     clearTimeout(leaving);
     leaving = setTimeout(() => (veil.hidden = true), 400); // drags tell that they are there, not that they have gone
   };
-  const drop = async (event) => {
+  const drop = async (/** @type {DragEvent} */ event) => {
     if (!carriesFiles(event)) return;
     event.preventDefault();
     clearTimeout(leaving);

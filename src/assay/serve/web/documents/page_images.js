@@ -7,7 +7,7 @@ import { iconButton } from "../lib/ui.js";
 const NEAR = "1200px"; // how far beyond the window pages are fetched
 const WIDTHS = [800, 1200, 1600, 2000];
 
-export function pagesView(document_, path, place) {
+export function pagesView(/** @type {DocumentView} */ document_, /** @type {`/api/documents/${string}`} */ path, /** @type {Spot} */ place) {
   const many = Math.max(1, document_.pages);
   const first = place.page ?? pageAt(document_, place.start) ?? 1;
   const box = el("div", { class: "leaves", tabindex: "0", role: "region", "aria-label": "Pages of the document" });
@@ -24,8 +24,8 @@ export function pagesView(document_, path, place) {
     iconButton("right", "Next page", () => goTo(current + 1)),
     place.start === null ? null : iconButton("target", "Back to the quotation", () => toWords(true)),
   );
-  const leaves = [];
-  let boxes = new Map(); // by page
+  const leaves = /** @type {HTMLElement[]} */ ([]);
+  let boxes = /** @type {Map<number, BoxView[]>} */ (new Map()); // by page
   let current = first;
   let closed = false;
   let settled = false; // whether the reader has been brought to the words
@@ -40,7 +40,7 @@ export function pagesView(document_, path, place) {
   box.append(...leaves);
 
   const near = new IntersectionObserver(
-    (seen) => seen.forEach((each) => (each.isIntersecting ? paint(each.target) : release(each.target))),
+    (seen) => /** @type {Sighting[]} */ (seen).forEach((each) => (each.isIntersecting ? paint(each.target) : release(each.target))),
     { root: box, rootMargin: NEAR },
   );
   const here = new IntersectionObserver(
@@ -54,7 +54,7 @@ export function pagesView(document_, path, place) {
     { root: box, threshold: [0, 0.25, 0.5, 0.75, 1] },
   );
 
-  function paint(leaf) {
+  function paint(/** @type {HTMLElement} */ leaf) {
     if (leaf.firstElementChild) return;
     const page = Number(leaf.dataset.page);
     const wanted = box.clientWidth * Math.min(2, devicePixelRatio || 1);
@@ -84,13 +84,13 @@ export function pagesView(document_, path, place) {
     mark(leaf);
   }
 
-  function release(leaf) {
+  function release(/** @type {HTMLElement} */ leaf) {
     if (!leaf.classList.contains("painted")) return;
     leaf.classList.remove("painted");
     leaf.replaceChildren();
   }
 
-  function mark(leaf) {
+  function mark(/** @type {HTMLElement} */ leaf) {
     leaf.querySelectorAll(".leaf-words").forEach((each) => each.remove());
     for (const each of boxes.get(Number(leaf.dataset.page)) ?? []) {
       leaf.append(
@@ -113,13 +113,13 @@ export function pagesView(document_, path, place) {
     const page = boxes.size ? Math.min(...boxes.keys()) : first;
     const leaf = leaves[page - 1];
     if (!leaf) return;
-    const top = boxes.size ? Math.min(...boxes.get(page).map((each) => each.y0)) : 0;
+    const top = boxes.size ? Math.min(...(boxes.get(page) ?? []).map((each) => each.y0)) : 0;
     const offset = leaf.offsetTop - box.offsetTop + top * leaf.clientHeight - (boxes.size ? box.clientHeight * 0.3 : 8);
     box.scrollTo({ top: Math.max(0, offset), behavior: again ? "smooth" : "instant" });
     if (boxes.size && leaf.classList.contains("painted")) settled = true;
   }
 
-  function goTo(page) {
+  function goTo(/** @type {number} */ page) {
     const wanted = Math.max(1, Math.min(many, page || 1));
     current = wanted;
     field.value = String(wanted);
@@ -152,7 +152,7 @@ export function pagesView(document_, path, place) {
     node: box,
     controls,
     begin,
-    go: (offset) => goTo(pageAt(document_, offset) ?? 1),
+    go: (/** @type {number} */ offset) => goTo(pageAt(document_, offset) ?? 1),
     close: () => {
       closed = true;
       near.disconnect();
@@ -161,18 +161,18 @@ export function pagesView(document_, path, place) {
   };
 }
 
-function grouped(boxes) {
+function grouped(/** @type {BoxView[]} */ boxes) {
   const by = new Map();
   for (const each of boxes) by.set(each.page, [...(by.get(each.page) ?? []), each]);
   return by;
 }
 
-function percent(fraction) {
+function percent(/** @type {number} */ fraction) {
   return `${(fraction * 100).toFixed(3)}%`;
 }
 
 /** The page on which a character stands. */
-export function pageAt(document_, offset) {
+export function pageAt(/** @type {DocumentView} */ document_, /** @type {number | null} */ offset) {
   if (offset === null || !document_.page_starts.length) return null;
   let page = 0;
   while (page < document_.page_starts.length && document_.page_starts[page] <= offset) page += 1;

@@ -6,7 +6,7 @@ import { count, el, fill, plural } from "../lib/dom.js";
 const NAMES = new Intl.DisplayNames(["en"], { type: "language", fallback: "code" });
 
 /** The report of one base. `refresh` reads it again. */
-export function readiness(holder, base) {
+export function readiness(/** @type {HTMLElement} */ holder, /** @type {string} */ base) {
   let opened = false; // as the person left it
 
   async function refresh() {
@@ -15,13 +15,13 @@ export function readiness(holder, base) {
       opened = holder.querySelector("details")?.open ?? opened;
       fill(holder, drawn(report, opened));
     } catch (problem) {
-      fill(holder, el("p", { class: "note bad", role: "alert" }, problem.detail ?? problem.message));
+      fill(holder, el("p", { class: "note bad", role: "alert" }, problem.message));
     }
   }
   return { refresh };
 }
 
-function drawn(report, opened) {
+function drawn(/** @type {BaseReadinessResponse} */ report, /** @type {boolean} */ opened) {
   if (!report.readable && !report.unreadable && !report.pending) return null;
   return el(
     "section",
@@ -41,11 +41,11 @@ function drawn(report, opened) {
 }
 
 /** A figure with what it counts. */
-export function gauge(number, words, kind = "") {
+export function gauge(/** @type {number | string} */ number, /** @type {string} */ words, kind = "") {
   return el("div", { class: ["gauge", kind] }, el("dt", {}, words), el("dd", {}, typeof number === "number" ? count(number) : number));
 }
 
-function languages(found) {
+function languages(/** @type {any} */ found) {
   const all = Object.entries(found).sort((a, b) => b[1] - a[1]);
   if (!all.length) return null;
   const words = all.slice(0, 4).map(([code, number]) => (all.length > 1 ? `${nameOf(code)} ${number}` : nameOf(code)));
@@ -53,7 +53,7 @@ function languages(found) {
   return el("div", { class: "gauge wordy" }, el("dt", {}, all.length === 1 ? "language" : "languages"), el("dd", {}, words.join(", ")));
 }
 
-function nameOf(code) {
+function nameOf(/** @type {string} */ code) {
   try {
     return NAMES.of(code) ?? code;
   } catch {
@@ -61,7 +61,7 @@ function nameOf(code) {
   }
 }
 
-function troubles(report, opened) {
+function troubles(/** @type {BaseReadinessResponse} */ report, /** @type {boolean} */ opened) {
   const many = report.unreadable - report.problems.length;
   const summary = [
     report.unreadable ? `${plural(report.unreadable, "file")} could not be read` : "",

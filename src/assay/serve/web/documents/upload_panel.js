@@ -1,6 +1,6 @@
 // The panel that shows files on their way in: one line for each, and how far all of them are.
 
-import { bytes, el, fill, plural, seconds } from "../lib/dom.js";
+import { bytes, dotted, el, fill, plural, seconds } from "../lib/dom.js";
 import { button } from "../lib/ui.js";
 import { cancel, cancelJob, retry, standing, tidy, watch } from "./uploads.js";
 
@@ -20,7 +20,7 @@ const SIGNS = { ready: "✓", unreadable: "✕", failed: "✕", cancelled: "–"
 const ORDER = ["sending", "reading", "failed", "unreadable", "waiting", "queued", "ready", "cancelled"];
 
 /** The panel, kept up to date while it is shown. Returns how to leave it. */
-export function adding(holder, app) {
+export function adding(/** @type {HTMLElement} */ holder, /** @type {App} */ app) {
   const bar = el("progress", { max: "1", value: "0", "aria-label": "Processed files" });
   const heading = el("h2", {});
   const line = el("p", { class: "small muted figures" });
@@ -32,7 +32,7 @@ export function adding(holder, app) {
   const rows = new Map();
   let milestone = 0;
 
-  function draw(now) {
+  function draw(/** @type {Standing} */ now) {
     panel.hidden = !now.items.length && !now.earlier.length;
     holder.classList.toggle("is-adding", !panel.hidden);
     if (panel.hidden) return;
@@ -47,19 +47,20 @@ export function adding(holder, app) {
     announce(now);
   }
 
-  function actions(now) {
-    const wanted = [
-      now.busy && now.items.length ? ["Cancel", () => cancel().catch((problem) => app.toast(problem.detail ?? problem.message, "bad"))] : null,
-      now.count.failed ? ["Send again", retry] : null,
-      now.items.length && !now.busy ? ["Close", tidy] : null,
-    ].filter(Boolean);
-    const key = wanted.map(([name]) => name).join();
+  function actions(/** @type {Standing} */ now) {
+    const offered = [
+      now.busy && now.items.length ? { name: "Cancel", on: () => cancel().catch((problem) => app.toast(problem.message, "bad")) } : null,
+      now.count.failed ? { name: "Send again", on: retry } : null,
+      now.items.length && !now.busy ? { name: "Close", on: tidy } : null,
+    ];
+    const wanted = offered.filter((each) => each !== null);
+    const key = wanted.map(({ name }) => name).join();
     if (buttons.dataset.key === key) return; // a button that is pressed just now must stay where it is
     buttons.dataset.key = key;
-    fill(buttons, ...wanted.map(([name, on]) => button(name, { on, kind: "small" })));
+    fill(buttons, ...wanted.map(({ name, on }) => button(name, { on, kind: "small" })));
   }
 
-  function drawFiles(items, over) {
+  function drawFiles(/** @type {Item[]} */ items, /** @type {boolean} */ over) {
     const shown = foremost(items, over);
     for (const [item, row] of rows) {
       if (!shown.includes(item)) {
@@ -83,7 +84,7 @@ export function adding(holder, app) {
     }
   }
 
-  function drawJobs(earlier) {
+  function drawJobs(/** @type {JobView[]} */ earlier) {
     const key = earlier.map((job) => `${job.id}:${job.done}:${job.state}`).join();
     if (jobs.dataset.key === key) return;
     jobs.dataset.key = key;
@@ -92,7 +93,7 @@ export function adding(holder, app) {
   }
 
   /** Said aloud at every quarter and at the end, not at every file. */
-  function announce(now) {
+  function announce(/** @type {Standing} */ now) {
     if (!now.items.length) return;
     const quarter = Math.floor((4 * now.done) / now.items.length);
     if (quarter > milestone) app.announce(inWords(now));
@@ -104,7 +105,7 @@ export function adding(holder, app) {
   return watch(draw);
 }
 
-function title(now) {
+function title(/** @type {Standing} */ now) {
   if (!now.items.length) return "Still being read";
   const bases = [...new Set(now.items.map((item) => item.base))];
   const where = bases.length === 1 ? ` to ${bases[0]}` : "";
@@ -112,16 +113,16 @@ function title(now) {
 }
 
 /** Sending and reading count half each. */
-function progress(now) {
+function progress(/** @type {Standing} */ now) {
   const gone = now.items.reduce((sum, item) => sum + ended(item) * 0.5 + (ended(item) ? 0.5 : item.fraction * 0.5), 0);
   return gone / now.items.length;
 }
 
-function ended(item) {
+function ended(/** @type {Item} */ item) {
   return ["ready", "unreadable", "failed", "cancelled"].includes(item.state) ? 1 : 0;
 }
 
-function inWords(now) {
+function inWords(/** @type {Standing} */ now) {
   const { count } = now;
   const pace = [];
   if (now.done < now.items.length) {
@@ -129,27 +130,23 @@ function inWords(now) {
     if (now.perMinute >= 1) pace.push(`${Math.round(now.perMinute)} files a minute`);
     if (now.left !== null) pace.push(`about ${seconds(now.left)} left`);
   }
-  return [
+  return dotted(
     `${count.ready} of ${now.items.length} ready`,
     count.unreadable ? `${count.unreadable} could not be read` : "",
     count.failed ? `${count.failed} could not be sent` : "",
     count.cancelled ? `${count.cancelled} cancelled` : "",
     ...pace,
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  );
 }
 
 /** The files that are worth a line: what moves and what went wrong before what is done; in the end what went wrong. */
-function foremost(items, over) {
+function foremost(/** @type {Item[]} */ items, /** @type {boolean} */ over) {
   if (over && items.length > FEW) return items.filter((item) => item.state !== "ready").slice(0, ROWS);
   if (items.length <= ROWS) return items;
-  const by = new Map(ORDER.map((state) => [state, []]));
-  for (const item of items) by.get(item.state).push(item);
-  return [...by.values()].flat().slice(0, ROWS);
+  return ORDER.flatMap((state) => items.filter((item) => item.state === state)).slice(0, ROWS);
 }
 
-function fileRow(item) {
+function fileRow(/** @type {Item} */ item) {
   const sign = el("span", { class: "sign", "aria-hidden": "true" });
   const name = el("span", { class: "adding-name", dir: "auto" }, item.path);
   const state = el("span", { class: "adding-state" });
@@ -176,17 +173,15 @@ function fileRow(item) {
 }
 
 /** What an earlier visit has sent into one base, as one piece of work. */
-function jobsRow(base, own, app) {
+function jobsRow(/** @type {string} */ base, /** @type {JobView[]} */ own, /** @type {App} */ app) {
   const files = own.reduce((sum, job) => sum + job.files, 0);
   const done = own.reduce((sum, job) => sum + job.done, 0);
   const left = own.length === 1 && own[0].left !== null ? `, about ${seconds(own[0].left)} left` : "";
   const words = `${base}: ${done} of ${plural(files, "file")} read${left}`;
   const stop = async () => {
-    try {
+    await app.attempt(async () => {
       await Promise.all(own.map((job) => cancelJob(job.id)));
-    } catch (problem) {
-      app.toast(problem.detail ?? problem.message, "bad");
-    }
+    });
   };
   return el(
     "div",

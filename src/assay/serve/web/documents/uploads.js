@@ -12,39 +12,44 @@ const BESIDE = 4; // jobs that are looked at beside the one that is followed
 const ENDED = new Set(["done", "failed", "cancelled"]);
 const OVER = new Set(["ready", "unreadable", "failed", "cancelled"]);
 
-const items = []; // every file of this visit, until it is cleared
-const queue = []; // those that have not been sent
-const jobs = new Map(); // id → {job, items}; items is empty for jobs of earlier visits
+const items = /** @type {Item[]} */ ([]); // every file of this visit, until it is cleared
+const queue = /** @type {Item[]} */ ([]); // those that have not been sent
+/** @type {Map<string, { job: JobView; items: Item[] }>} */
+const jobs = new Map(); // items is empty for jobs of earlier visits
+/** @type {Set<Upload>} */
 const requests = new Set();
+/** @type {Set<(now: Standing) => void>} */
 const watchers = new Set();
+/** @type {Set<(now: Standing) => void>} */
 const enders = new Set();
 let began = 0;
 let bytesSent = 0;
-let following = null;
+let following = /** @type {{ id: string; stream: Stream } | null} */ (null);
 let looking = 0;
 let notifyTimer = 0;
 let settled = true;
 
 /** Hear of changes, a few times a second at most. Returns how to stop hearing. */
-export function watch(changed) {
+export function watch(/** @type {(now: Standing) => void} */ changed) {
   watchers.add(changed);
   return () => watchers.delete(changed);
 }
 
 /** Hear when everything has ended. */
-export function whenOver(ended) {
+export function whenOver(/** @type {(now: Standing) => void} */ ended) {
   enders.add(ended);
   return () => enders.delete(ended);
 }
 
 /** Put files on their way. What is larger than the server reads is refused here, before it is sent. */
-export function send(files, base, megabytes) {
+export function send(/** @type {Chosen[]} */ files, /** @type {string} */ base, /** @type {number} */ megabytes) {
   if (settled) {
     began = performance.now();
     bytesSent = 0;
   }
   settled = false;
   for (const { file, path } of files) {
+    /** @type {Item} */
     const item = { base, path, file, bytes: file.size, state: "queued", fraction: 0, why: "", note: "", pages: 0, tries: 0 };
     items.push(item);
     if (megabytes && file.size > megabytes * 1_000_000) {
@@ -75,7 +80,7 @@ export async function cancel() {
   changed();
 }
 
-export async function cancelJob(id) {
+export async function cancelJob(/** @type {string} */ id) {
   absorb(await post(`${at("api", "jobs", id)}/cancel`));
 }
 
@@ -113,7 +118,7 @@ export function standing() {
 }
 
 /** Bytes a second while something is sent, files a minute, and seconds that are left, as far as that can be told. */
-function pace(done) {
+function pace(/** @type {number} */ done) {
   const seconds = (performance.now() - began) / 1000;
   const unsent = items.some((item) => item.state === "queued" || item.state === "sending");
   const perFile = done >= 3 && seconds > 3 ? seconds / done : 0;
@@ -137,17 +142,17 @@ function batch() {
   while (queue.length && taken.length < FILES && queue[0].base === base) {
     if (taken.length && (bytes + queue[0].bytes > BYTES || queue[0].tries > 1)) break; // what failed twice goes alone
     bytes += queue[0].bytes;
-    taken.push(queue.shift());
+    taken.push(...queue.splice(0, 1));
     if (taken[0].tries > 1) break;
   }
   return taken;
 }
 
-async function transmit(taken) {
+async function transmit(/** @type {Item[]} */ taken) {
   const form = new FormData();
   for (const item of taken) {
     Object.assign(item, { state: "sending", fraction: 0, tries: item.tries + 1 });
-    form.append("files", item.file, item.path);
+    form.append("files", /** @type {File} */ (item.file), item.path);
   }
   const whole = taken.reduce((sum, item) => sum + item.bytes, 0);
   let before = 0;
@@ -175,7 +180,7 @@ async function transmit(taken) {
 }
 
 /** A batch goes out as one stream, file after file: how much of each has left. */
-function share(taken, sent) {
+function share(/** @type {Item[]} */ taken, /** @type {number} */ sent) {
   let start = 0;
   for (const item of taken) {
     item.fraction = item.bytes ? Math.min(1, Math.max(0, (sent - start) / item.bytes)) : 1;
@@ -184,7 +189,7 @@ function share(taken, sent) {
 }
 
 /** A batch that was not taken: tried again where that may help, in pieces where it was too much. */
-function refused(taken, problem) {
+function refused(/** @type {Item[]} */ taken, /** @type {any} */ problem) {
   const status = problem.status ?? 0;
   if (problem.error === "stopped") {
     for (const item of taken) over(item, "cancelled", "");
@@ -196,11 +201,11 @@ function refused(taken, problem) {
       item.state = "queued";
       item.tries = status === 413 ? 2 : item.tries;
       later(item, passing ? 1000 * (problem.wait || Math.min(30, 2 ** item.tries)) : 0);
-    } else over(item, status === 413 ? "unreadable" : "failed", problem.detail || problem.message);
+    } else over(item, status === 413 ? "unreadable" : "failed", problem.message);
   }
 }
 
-function later(item, wait) {
+function later(/** @type {Item} */ item, /** @type {number} */ wait) {
   setTimeout(() => {
     if (item.state !== "queued") return; // it was cancelled meanwhile
     queue.push(item);
@@ -208,7 +213,7 @@ function later(item, wait) {
   }, wait);
 }
 
-function over(item, state, why) {
+function over(/** @type {Item} */ item, /** @type {ItemState} */ state, /** @type {string} */ why) {
   Object.assign(item, { state, why });
   if (state !== "failed") item.file = null; // its bytes are not needed any more
 }
@@ -229,10 +234,7 @@ function attend() {
   }
   if (first && !following) {
     const id = first.job.id;
-    const stream = follow(`${at("api", "jobs", id)}/events`, {
-      kinds: ["job"],
-      event: (_, data) => absorb(data),
-    });
+    const stream = follow(`${at("api", "jobs", id)}/events`, { kinds: ["job"], event: (_, data) => absorb(data) });
     following = { id, stream };
   }
   if (!looking && open.length > 1) looking = setTimeout(look, LOOK);
@@ -240,15 +242,13 @@ function attend() {
 
 async function look() {
   const open = under().filter(({ job }) => job.id !== following?.id);
-  await Promise.allSettled(
-    open.slice(0, BESIDE).map(async ({ job }) => absorb(await get(at("api", "jobs", job.id)))),
-  );
+  await Promise.allSettled(open.slice(0, BESIDE).map(async ({ job }) => absorb(await get(at("api", "jobs", job.id)))));
   looking = 0;
   attend();
 }
 
 /** What a job says of its files. */
-function absorb(job) {
+function absorb(/** @type {JobView} */ job) {
   const known = jobs.get(job.id);
   if (!known) return;
   known.job = job;
@@ -268,6 +268,7 @@ function absorb(job) {
   changed();
 }
 
+/** @type {Words} */
 const NOTES = {
   replaced: "replaces the older version",
   unchanged: "was there already",

@@ -1,42 +1,53 @@
 // The one way to the server: the public API, JSON in and out, and the streams. Knows nothing about screens.
 
 export class Problem extends Error {
-  constructor(status, error, detail, wait = 0) {
+  constructor(/** @type {number} */ status, /** @type {string} */ error, /** @type {string} */ detail, wait = 0) {
     super(detail);
     this.status = status;
     this.error = error;
-    this.detail = detail;
     this.wait = wait; // seconds to wait, where the server says so
   }
 }
 
 /** The CSRF token, the kinds of events a run can have (both from `/api/me`), and what to do when a sign-in is needed. Set by app.js. */
-export const session = { csrf: "", eventKinds: [], signedOut: () => {} };
+export const session = { csrf: "", eventKinds: /** @type {string[]} */ ([]), signedOut: () => {} };
 
-export const get = (path) => call("GET", path);
-export const post = (path, body = undefined) => call("POST", path, body);
-export const patch = (path, body) => call("PATCH", path, body);
-export const put = (path, body) => call("PUT", path, body);
-export const del = (path) => call("DELETE", path);
+export const get = /** @type {Call<"GET">} */ ((path) => call("GET", path));
+export const post = /** @type {Call<"POST">} */ ((path, body) => call("POST", path, body));
+export const patch = /** @type {Call<"PATCH">} */ ((path, body) => call("PATCH", path, body));
+export const put = /** @type {Call<"PUT">} */ ((path, body) => call("PUT", path, body));
+export const del = /** @type {Call<"DELETE">} */ ((path) => call("DELETE", path));
 
-/** A path out of parts that may hold anything: `at("api", "threads", id)`. */
+/**
+ * A path out of parts that may hold anything: `at("api", "threads", id)`.
+ * @template {string[]} const T
+ * @param {T} parts
+ * @returns {Joined<T>}
+ */
 export function at(...parts) {
-  return `/${parts.map((part) => encodeURIComponent(part)).join("/")}`;
+  return /** @type {any} */ (`/${parts.map((part) => encodeURIComponent(part)).join("/")}`);
 }
 
-/** A path with its query; what is empty is left out, a list is repeated. */
+/**
+ * A path with its query; what is empty is left out, a list is repeated.
+ * @template {string} const P
+ * @param {P} path
+ * @param {Record<string, unknown>} values
+ * @returns {P} of the type of the path alone
+ */
 export function query(path, values) {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
     for (const each of Array.isArray(value) ? value : [value]) {
-      if (each !== "" && each !== null && each !== undefined && each !== false) given.append(name, each);
+      if (each !== "" && each !== null && each !== undefined && each !== false) given.append(name, String(each));
     }
   }
   const words = given.toString();
-  return words ? `${path}?${words}` : path;
+  return /** @type {P} */ (words ? `${path}?${words}` : path);
 }
 
-async function call(method, path, body) {
+async function call(/** @type {Method} */ method, /** @type {string} */ path, /** @type {unknown} */ body = undefined) {
+  /** @type {Words} */
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET" && session.csrf) headers["X-CSRF-Token"] = session.csrf;
@@ -64,8 +75,8 @@ async function call(method, path, body) {
   throw problemOf(reply.status, words, reply.headers.get("Retry-After"), path);
 }
 
-function problemOf(status, words, wait, path) {
-  let problem = {};
+function problemOf(/** @type {number} */ status, /** @type {string} */ words, /** @type {string | null} */ wait, /** @type {string} */ path) {
+  let problem = /** @type {any} */ ({});
   try {
     problem = JSON.parse(words);
   } catch {
@@ -77,8 +88,9 @@ function problemOf(status, words, wait, path) {
 }
 
 /** Send files. `onProgress` gets the fraction sent; `done` is what the server says of it. */
-export function upload(path, form, onProgress = () => {}) {
+export function upload(/** @type {string} */ path, /** @type {FormData} */ form, /** @type {(fraction: number) => void} */ onProgress) {
   const sent = new XMLHttpRequest();
+  /** @type {Promise<JobView>} */
   const done = new Promise((resolve, reject) => {
     sent.upload.addEventListener("progress", (event) => {
       if (event.lengthComputable) onProgress(event.loaded / event.total);
@@ -105,8 +117,8 @@ export function upload(path, form, onProgress = () => {}) {
  * `event(kind, data)`, `end(data)`, `parked()` (the server closes; it is tried again), `broken()` and `back()` tell of the
  * connection. `after` is the last event that is known already.
  */
-export function follow(path, { kinds = session.eventKinds, after = null, event, end, broken, back, parked }) {
-  let source = null;
+export function follow(/** @type {string} */ path, /** @type {Followed} */ { kinds = session.eventKinds, after = null, event, end, broken, back, parked }) {
+  let source = /** @type {EventSource | null} */ (null);
   let last = after;
   let closed = false;
   let lost = false;
@@ -119,7 +131,7 @@ export function follow(path, { kinds = session.eventKinds, after = null, event, 
     source?.close();
   };
 
-  const heard = (kind) => (message) => {
+  const heard = (/** @type {string} */ kind) => (/** @type {MessageEvent} */ message) => {
     const seq = message.lastEventId === "" ? null : Number(message.lastEventId);
     if (seq !== null && last !== null && seq <= last) return; // known already
     if (seq !== null) last = seq;
@@ -152,7 +164,7 @@ export function follow(path, { kinds = session.eventKinds, after = null, event, 
     source.addEventListener("error", () => {
       if (closed) return;
       lose();
-      if (source.readyState !== EventSource.CLOSED) return;
+      if (source?.readyState !== EventSource.CLOSED) return;
       get("/api/me").catch(() => {}); // refused: perhaps one has to sign in again
       again(); // and the browser does not try again by itself
     });

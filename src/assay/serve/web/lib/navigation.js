@@ -1,6 +1,6 @@
 // Where one can go on this page: the screens, the links to them, and how many reviews wait for this person.
 
-import { get } from "./api.js";
+import { get, query } from "./api.js";
 import { count, el, fill } from "./dom.js";
 import { icon } from "./ui.js";
 
@@ -45,12 +45,12 @@ const EVERY = 60_000; // milliseconds between looks at what waits
 const SOON = 10_000; // going from screen to screen looks again, but not more often than this
 
 /** The list at the left: what everybody uses, and below it what some do. */
-export function places(me) {
+export function places(/** @type {MeResponse} */ me) {
   const others = OTHERS.filter((each) => !each.admin || me.admin).map((each) => ({ ...each, second: true }));
   return el("nav", { class: "places", "aria-label": "Screens" }, ...[...PLACES, ...others].map(place));
 }
 
-function place(each) {
+function place(/** @type {Place} */ each) {
   return el(
     "a",
     { class: ["place", each.second && "second"], href: each.hash, dataset: { place: each.name } },
@@ -73,14 +73,14 @@ export function waitingReviews() {
     if (none || stopped || document.hidden) return;
     last = performance.now();
     try {
-      const found = await get("/api/reviews?state=waiting&limit=100");
+      const found = await get(query("/api/reviews", { state: "waiting", limit: 100 }));
       if (!stopped) tell(found.reviews.filter((each) => each.may_decide).length);
     } catch (problem) {
       none = problem.status === 404;
     }
   }
 
-  function tell(many) {
+  function tell(/** @type {number} */ many) {
     const words = many > 99 ? "99+" : count(many);
     for (const node of document.querySelectorAll("[data-waiting]")) {
       fill(node, ...(many ? [words, el("span", { class: "visually-hidden" }, " waiting for you")] : []));

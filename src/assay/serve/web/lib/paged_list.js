@@ -1,27 +1,31 @@
 // A list that fetches its next page when its end comes near, and keeps only the pages near the window drawn: ten thousand
 // entries cost no more than the first few hundred.
 
-import { clear, count, el, fill } from "./dom.js";
+import { count, el, fill } from "./dom.js";
 import { button, failed, loading } from "./ui.js";
 
 const NEAR = "900px"; // how far below the window the next page is asked for
 const FAR = "2500px"; // how far from the window a page is let go; its place is kept
 
 /**
- * `fetch(after)` gives `{items, next, total}`; `row(item)` a list item; `none()` what is shown when there is nothing;
+ * @template T
+ * @param {Element} holder
+ * @param {PagedOptions<T>} options `fetch(after)` gives `{items, next, total}`; `row(item)` a list item; `none()` what is shown when there is nothing;
  * `onCount(total)` hears how many there are. Whatever was begun before `restart` is forgotten.
  */
 export function paged(holder, { fetch, row, none, onCount = () => {}, label, look = "list" }) {
   const list = el("div", { class: [look, "paged"], hidden: true });
   const more = button("Show more", { on: () => next() });
   const foot = el("div", { class: "paged-foot" }, loading());
-  const pages = new Map(); // node → items
+  /** @type {Map<HTMLElement, T[]>} */
+  const pages = new Map();
   holder.append(list, foot);
   let after = "";
   let turn = 0;
   let busy = false;
   let shown = 0;
 
+  /** @returns {Promise<void>} */
   async function next(fresh = false) {
     if (busy) return;
     busy = true;
@@ -33,7 +37,7 @@ export function paged(holder, { fetch, row, none, onCount = () => {}, label, loo
       if (page.items.length) append(page.items, fresh && !page.next);
       list.hidden = !shown;
       after = page.next;
-      onCount(page.total);
+      onCount(page.total ?? 0);
       fill(foot, after ? more : shown ? null : none());
     } catch (problem) {
       if (own === turn && problem.status !== 401) fill(foot, failed(problem, () => next(fresh)));
@@ -45,7 +49,7 @@ export function paged(holder, { fetch, row, none, onCount = () => {}, label, loo
     if (own === turn && after) end.observe(foot);
   }
 
-  function append(items, only) {
+  function append(/** @type {T[]} */ items, /** @type {boolean} */ only) {
     const range = only ? label : `${label}, ${count(shown + 1)} to ${count(shown + items.length)}`;
     const node = el("ul", { "aria-label": range }, ...items.map(row));
     pages.set(node, items);
@@ -57,12 +61,12 @@ export function paged(holder, { fetch, row, none, onCount = () => {}, label, loo
   function empty() {
     sight.disconnect();
     pages.clear();
-    clear(list);
+    fill(list);
     shown = 0;
   }
 
   /** A page that is far away is let go, unless somebody is in it; one that comes near is drawn again. */
-  function seen({ target, isIntersecting, boundingClientRect }) {
+  function seen(/** @type {Sighting} */ { target, isIntersecting, boundingClientRect }) {
     const items = pages.get(target);
     if (!items) return;
     if (isIntersecting && !target.childElementCount) {
@@ -70,12 +74,12 @@ export function paged(holder, { fetch, row, none, onCount = () => {}, label, loo
       target.style.removeProperty("height");
     } else if (!isIntersecting && target.childElementCount && boundingClientRect.height && !target.contains(document.activeElement)) {
       target.style.setProperty("height", `${boundingClientRect.height}px`);
-      clear(target);
+      fill(target);
     }
   }
 
   list.addEventListener("keydown", (event) => {
-    if (event.target.matches("a.row-title")) step(event, [...list.querySelectorAll("a.row-title")]);
+    if (event.target instanceof Element && event.target.matches("a.row-title")) step(event, [...list.querySelectorAll("a.row-title")]);
   });
 
   const end = new IntersectionObserver(
@@ -84,7 +88,7 @@ export function paged(holder, { fetch, row, none, onCount = () => {}, label, loo
     },
     { rootMargin: NEAR, scrollMargin: NEAR },
   );
-  const sight = new IntersectionObserver((entries) => entries.forEach(seen), { rootMargin: FAR, scrollMargin: FAR });
+  const sight = new IntersectionObserver((entries) => /** @type {Sighting[]} */ (entries).forEach(seen), { rootMargin: FAR, scrollMargin: FAR });
 
   return {
     /** All that was fetched. */
@@ -114,9 +118,9 @@ export function paged(holder, { fetch, row, none, onCount = () => {}, label, loo
 }
 
 /** The arrow keys go from one of these to the next. */
-export function step(event, stops) {
+export function step(/** @type {KeyboardEvent} */ event, /** @type {HTMLElement[]} */ stops) {
   const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  const next = by && stops[stops.indexOf(event.target) + by];
+  const next = by && stops[stops.indexOf(/** @type {HTMLElement} */ (event.target)) + by];
   if (!next) return;
   event.preventDefault();
   next.focus();

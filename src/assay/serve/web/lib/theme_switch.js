@@ -3,6 +3,7 @@
 import { fill } from "./dom.js";
 import { icon, iconButton } from "./ui.js";
 
+/** @type {Table} */
 const THEMES = {
   "": ["auto", "Colours: as the system"],
   light: ["sun", "Colours: light"],
@@ -10,16 +11,16 @@ const THEMES = {
 };
 
 /** A button that goes through the three: as the system has it, light, dark. */
-export function themeSwitch(announce) {
+export function themeSwitch(/** @type {App["announce"]} */ announce) {
   const now = () => document.documentElement.dataset.theme ?? "";
-  const draw = (node) => {
+  const draw = (/** @type {HTMLElement} */ node) => {
     const [drawn, name] = THEMES[now()];
     node.setAttribute("aria-label", `${name}. Change`);
     node.title = name;
     fill(node, icon(drawn));
   };
   const node = iconButton("auto", "Colours", () => {
-    const next = { "": "light", light: "dark", dark: "" }[now()];
+    const next = { "": "light", light: "dark" }[now()] ?? "";
     if (next) document.documentElement.dataset.theme = next;
     else delete document.documentElement.dataset.theme;
     remember("assay-theme", next);
@@ -31,7 +32,7 @@ export function themeSwitch(announce) {
 }
 
 /** Kept in this browser, where it allows that. */
-export function remember(name, value) {
+export function remember(/** @type {string} */ name, /** @type {string} */ value) {
   try {
     if (value) localStorage.setItem(name, value);
     else localStorage.removeItem(name);

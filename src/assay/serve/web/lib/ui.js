@@ -1,7 +1,9 @@
 // Parts that every screen is made of: icons, buttons, badges, states, dialogs.
 
-import { el, svg } from "./dom.js";
+import { at } from "./api.js";
+import { add, el, svg } from "./dom.js";
 
+/** @type {Table} */
 const ICONS = {
   plus: ["M12 5v14", "M5 12h14"],
   menu: ["M4 7h16", "M4 12h16", "M4 17h16"],
@@ -63,7 +65,7 @@ const ICONS = {
 };
 
 /** A small drawing that says nothing by itself; whatever holds it has a name. */
-export function icon(name, size = 18) {
+export function icon(/** @type {string} */ name, size = 18) {
   return svg(
     "svg",
     { class: `icon icon-${name}`, viewBox: "0 0 24 24", width: size, height: size, "aria-hidden": "true", focusable: "false" },
@@ -72,7 +74,7 @@ export function icon(name, size = 18) {
 }
 
 /** A button with words. `kind`: primary, quiet, danger or none. */
-export function button(words, { kind = "", icon: drawn = "", on = undefined, ...props } = {}) {
+export function button(/** @type {string} */ words, /** @type {ButtonProps} */ { kind = "", icon: drawn = "", on, ...props } = {}) {
   return el(
     "button",
     { type: "button", class: ["button", kind], on: on ? { click: on } : null, ...props },
@@ -82,7 +84,7 @@ export function button(words, { kind = "", icon: drawn = "", on = undefined, ...
 }
 
 /** A button that is only a drawing; `name` is what it is called. */
-export function iconButton(drawn, name, on, props = {}) {
+export function iconButton(/** @type {string} */ drawn, /** @type {string} */ name, /** @type {(event: Click) => unknown} */ on, props = {}) {
   return el(
     "button",
     { type: "button", class: "icon-button", "aria-label": name, title: name, on: { click: on }, ...props },
@@ -91,12 +93,66 @@ export function iconButton(drawn, name, on, props = {}) {
 }
 
 /** A small word in a coloured field. `kind`: good, warn, bad, info or none. */
-export function badge(words, kind = "", props = {}) {
+export function badge(/** @type {Child} */ words, kind = "", props = {}) {
   return el("span", { class: ["badge", kind], ...props }, words);
 }
 
+/** A remark with a drawing before it. `kind`: good, warn, bad, info or none. */
+export function note(/** @type {string} */ kind, /** @type {string} */ drawn, /** @type {Child[]} */ ...words) {
+  return el("p", { class: ["note", kind] }, icon(drawn), el("span", {}, ...words));
+}
+
+export function bullets(/** @type {Child[]} */ lines) {
+  return el("ul", { class: "bullets" }, ...lines.map((words) => el("li", {}, words)));
+}
+
+/** A box to tick, or a choice, with its words. */
+export function check(/** @type {HTMLInputElement} */ box, /** @type {Child[]} */ ...words) {
+  return el("label", { class: "check" }, box, el("span", {}, ...words));
+}
+
+/** A table in a box of its own, in which it scrolls. */
+export function region(/** @type {string} */ label, /** @type {HTMLElement} */ table) {
+  return el("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": label }, table);
+}
+
+/** A table in such a box. A cell is its words, or a cell that is made already; the first of a row names it. */
+export function grid(/** @type {string} */ label, /** @type {Child[]} */ heads, /** @type {Child[][]} */ rows, /** @type {string} */ look) {
+  const made = (/** @type {Child} */ each, /** @type {() => HTMLElement} */ make) => (each instanceof HTMLTableCellElement ? each : make());
+  const line = (/** @type {Child[]} */ [first, ...others]) => el(
+    "tr",
+    {},
+    made(first, () => el("th", { scope: "row", dir: "auto" }, first)),
+    ...others.map((each) => made(each, () => el("td", {}, each))),
+  );
+  const names = heads.map((each) => made(each, () => el("th", { scope: "col" }, each)));
+  return region(label, el("table", { class: look }, el("thead", {}, el("tr", {}, ...names)), el("tbody", {}, ...rows.map(line))));
+}
+
+export function figureCell(/** @type {Child} */ words) {
+  return el("td", { class: "figure" }, words);
+}
+
+/** The button of a form. */
+export function submit(/** @type {string} */ words) {
+  return el("button", { type: "submit", class: "button primary" }, words);
+}
+
+/** The way to the record of a run. */
+export function traceLink(/** @type {string} */ run, look = "small") {
+  return el("a", { class: ["button quiet", look], href: `#${at("run", run)}` }, icon("trace"), el("span", {}, "Trace"));
+}
+
+export function actions(/** @type {Child[]} */ ...buttons) {
+  return el("div", { class: "actions" }, ...buttons);
+}
+
+export function spinner() {
+  return el("span", { class: "spinner small", "aria-hidden": "true" });
+}
+
 /** The head of a screen: its name, what it is for, and what can be done. */
-export function pageHead(title, about = "", ...actions) {
+export function pageHead(/** @type {string} */ title, about = "", /** @type {Child[]} */ ...actions) {
   return el(
     "header",
     { class: "page-head" },
@@ -107,7 +163,7 @@ export function pageHead(title, about = "", ...actions) {
 
 /** A labelled control: `field("Name", input, "what it is for")`. */
 let fields = 0;
-export function field(label, control, hint = "") {
+export function field(/** @type {string} */ label, /** @type {Control} */ control, hint = "") {
   fields += 1;
   control.id ||= `field-${fields}`;
   const hintNode = hint ? el("p", { class: "hint", id: `${control.id}-hint` }, hint) : null;
@@ -127,7 +183,7 @@ export function loading(words = "Loading…") {
 }
 
 /** Nothing there yet, and what to do about it. */
-export function empty(title, words = "", ...actions) {
+export function empty(/** @type {string} */ title, words = "", /** @type {Child[]} */ ...actions) {
   return el(
     "div",
     { class: "state" },
@@ -138,32 +194,38 @@ export function empty(title, words = "", ...actions) {
 }
 
 /** What went wrong, in the server's own words, and a way to try again. */
-export function failed(problem, again = null, title = "That did not work") {
+export function failed(/** @type {any} */ problem, /** @type {(() => unknown) | null} */ again = null, title = "That did not work") {
   return el(
     "div",
     { class: "state error", role: "alert" },
     icon("warning", 24),
     el("h2", {}, title),
-    el("p", {}, problem?.detail ?? String(problem?.message ?? problem)),
+    el("p", {}, String(problem?.message ?? problem)),
     again ? el("div", { class: "actions" }, button("Try again", { icon: "again", on: again })) : null,
   );
 }
 
 // Dialogs
 
-/** A dialog over the page. `make(close)` gives its content; the promise is what `close` was called with. */
+/**
+ * A dialog over the page. `make(close)` gives its content; the promise is what `close` was called with.
+ * @template T
+ * @param {string} title
+ * @param {(close: (value?: T) => void) => Child} make
+ * @returns {Promise<T | undefined>}
+ */
 export function dialog(title, make, { wide = false } = {}) {
   return new Promise((resolve) => {
     const before = document.activeElement;
     fields += 1;
     const heading = el("h2", { id: `dialog-${fields}` }, title);
-    let result;
+    let result = /** @type {T | undefined} */ (undefined);
     const box = el("dialog", { class: ["dialog", wide && "wide"], "aria-labelledby": heading.id });
-    const close = (value) => {
+    const close = (/** @type {T | undefined} */ value) => {
       result = value;
       box.close();
     };
-    box.append(heading, ...[make(close)].flat());
+    add(box, heading, make(close));
     box.addEventListener("close", () => {
       box.remove();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
@@ -178,8 +240,8 @@ export function dialog(title, make, { wide = false } = {}) {
 }
 
 /** Sure? The promise is true only if the person says so. */
-export async function confirm(title, words, yes = "Delete", kind = "danger") {
-  const confirmed = await dialog(title, (close) => [
+export async function confirm(/** @type {string} */ title, /** @type {string} */ words, yes = "Delete", kind = "danger") {
+  const confirmed = await dialog(title, (/** @type {(yes: boolean) => void} */ close) => [
     el("p", {}, words),
     el(
       "div",
@@ -192,8 +254,8 @@ export async function confirm(title, words, yes = "Delete", kind = "danger") {
 }
 
 /** A line of words, asked for in a dialog; undefined if the person thinks better of it. `blank`: it may be empty. */
-export function askWords(title, label, value = "", yes = "Save", { blank = false } = {}) {
-  return dialog(title, (close) => {
+export function askWords(/** @type {string} */ title, /** @type {string} */ label, value = "", yes = "Save", { blank = false } = {}) {
+  return dialog(title, (/** @type {(words?: string) => void} */ close) => {
     const input = el("input", { type: "text", value, maxlength: "200", required: !blank, autofocus: true });
     const form = el(
       "form",
@@ -218,8 +280,33 @@ export function askWords(title, label, value = "", yes = "Save", { blank = false
   });
 }
 
+/** `act` is called when nobody has typed into the box for a moment. Returns how to call it off. */
+export function afterTyping(/** @type {HTMLElement} */ box, /** @type {() => unknown} */ act, pause = 220) {
+  let wait = 0;
+  box.addEventListener("input", () => {
+    clearTimeout(wait);
+    wait = setTimeout(act, pause);
+  });
+  return () => clearTimeout(wait);
+}
+
+/** One of a few, side by side: `values` are their words and hints. */
+export function segments(/** @type {string} */ label, /** @type {Table} */ values, /** @type {string} */ selected, /** @type {(value: any) => void} */ changed) {
+  fields += 1;
+  const name = `segments-${fields}`;
+  return el(
+    "div",
+    { class: "segments", role: "radiogroup", "aria-label": label },
+    ...Object.entries(values).map(([value, [words, hint]]) => {
+      const input = el("input", { type: "radio", name, value, checked: value === selected });
+      input.addEventListener("change", () => changed(value));
+      return el("label", { title: hint }, input, el("span", {}, words));
+    }),
+  );
+}
+
 /** Calls `more` whenever the mark at the end of a list comes into view. Returns the mark. */
-export function atTheEnd(more, root = null) {
+export function atTheEnd(/** @type {() => unknown} */ more, /** @type {Element | null} */ root = null) {
   const mark = el("div", { class: "end-mark", "aria-hidden": "true" });
   const watch = new IntersectionObserver(
     (seen) => {
@@ -228,13 +315,18 @@ export function atTheEnd(more, root = null) {
     { root, rootMargin: "300px" },
   );
   watch.observe(mark);
-  mark.stop = () => watch.disconnect();
-  mark.again = () => (watch.unobserve(mark), watch.observe(mark)); // still at the end after more has come
-  return mark;
+  const again = () => (watch.unobserve(mark), watch.observe(mark)); // still at the end after more has come
+  return Object.assign(mark, { stop: () => watch.disconnect(), again });
 }
 
-/** Words put on the clipboard, also where the page is not served over HTTPS. */
-export async function copyWords(words) {
+/** Words put on the clipboard, and said so. */
+export async function copyWords(/** @type {App} */ app, /** @type {string} */ words) {
+  const done = await copied(words);
+  app.toast(done ? "Copied." : "The browser does not allow copying here.", done ? "" : "bad");
+}
+
+/** Also where the page is not served over HTTPS. */
+async function copied(/** @type {string} */ words) {
   try {
     await navigator.clipboard.writeText(words);
     return true;
@@ -249,7 +341,7 @@ export async function copyWords(words) {
 }
 
 /** Hand a file to the person that this page has made, or the server gives out under a path of its own. */
-export function download(name, address) {
+export function download(/** @type {string} */ name, /** @type {string} */ address) {
   const link = el("a", { href: address, download: name, hidden: true });
   document.body.append(link);
   link.click();

@@ -9,10 +9,10 @@ const TOP = 6;
 const NARROWEST = 2;
 
 /** The drawing, as wide as there is room. `open(seq)` is called for a bar that is clicked. */
-export function chart(timed, total, width, open) {
+export function chart(/** @type {Timed[]} */ timed, /** @type {number} */ total, /** @type {number} */ width, /** @type {(seq: number) => void} */ open) {
   const lanes = Object.keys(FAMILY_WORDS).filter((family) => timed.some(({ shape }) => shape.family === family));
   const height = TOP + lanes.length * LANE + 22;
-  const across = (time) => LEFT + (time / total) * (width - LEFT - 8);
+  const across = (/** @type {number} */ time) => LEFT + (time / total) * (width - LEFT - 8);
   const bars = timed.map(({ shape, start, end }) => {
     const lane = lanes.indexOf(shape.family);
     const x = Math.min(across(start), width - 8 - NARROWEST);
@@ -45,7 +45,7 @@ export function chart(timed, total, width, open) {
     ...bars,
   );
   drawing.addEventListener("click", (event) => {
-    const seq = event.target.closest?.("[data-seq]")?.getAttribute("data-seq");
+    const seq = event.target instanceof Element && event.target.closest("[data-seq]")?.getAttribute("data-seq");
     if (seq) open(Number(seq));
   });
   return drawing;
@@ -68,16 +68,16 @@ const STEPS = [0.001, 0.01, 0.1, 1].flatMap((power) => [1, 2, 5].map((each) => e
 ]);
 
 /** Round times, no nearer to each other than their words need. */
-function ticks(total, width) {
+function ticks(/** @type {number} */ total, /** @type {number} */ width) {
   const most = Math.max(2, Math.floor((width - LEFT) / 95));
   const step = 1000 * (STEPS.find((each) => total / 1000 / each <= most) ?? 86400);
   return Array.from({ length: Math.floor(total / step) + 1 }, (_, place) => place * step).filter((time) => time <= total * 0.95);
 }
 
-function clock(time) {
+function clock(/** @type {number} */ time) {
   const whole = time / 1000;
   if (whole < 1) return `${Math.round(time)} ms`;
   if (whole < 60) return `${Number(whole.toFixed(2))} s`;
-  const two = (number) => String(Math.floor(number)).padStart(2, "0");
+  const two = (/** @type {number} */ number) => String(Math.floor(number)).padStart(2, "0");
   return whole < 3600 ? `${Math.floor(whole / 60)}:${two(whole % 60)} min` : `${Math.floor(whole / 3600)}:${two((whole % 3600) / 60)} h`;
 }

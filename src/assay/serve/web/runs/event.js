@@ -1,12 +1,12 @@
 // One event of a run as a line with a bar to scale, which opens to what was asked, what came back, and who made it.
 
-import { count, el, money, plural, seconds } from "../lib/dom.js";
+import { count, dotted, el, money, plural, seconds } from "../lib/dom.js";
 import { facts, named } from "./facts.js";
-import { button, icon } from "../lib/ui.js";
+import { button, note } from "../lib/ui.js";
 import { isWithheld } from "./timeline.js";
 
 /** The line; what is inside is only made when it is opened. `again(shape)`, where given, does the run anew from there. */
-export function eventRow({ shape, start, end, waited }, calls, again = null) {
+export function eventRow(/** @type {Timed} */ { shape, start, end, waited }, /** @type {Map<string, any>} */ calls, /** @type {((shape: EventView) => unknown) | null} */ again = null) {
   const summary = el(
     "summary",
     {},
@@ -33,7 +33,7 @@ export function eventRow({ shape, start, end, waited }, calls, again = null) {
   return row;
 }
 
-function line(shape, calls) {
+function line(/** @type {EventView} */ shape, /** @type {Map<string, any>} */ calls) {
   const { kind, event } = shape;
   if (isWithheld(shape)) return `Not shown: ${shape.line}`;
   if (kind === "ModelReplied") {
@@ -49,7 +49,7 @@ function line(shape, calls) {
 }
 
 /** The line with titles in the place of ids; of a document that is described, its title follows by itself. */
-function titled({ line: words, documents, kind }) {
+function titled(/** @type {EventView} */ { line: words, documents, kind }) {
   let text = words;
   for (const [id, title] of Object.entries(documents)) {
     if (kind === "Described" && text.startsWith(`${id} · `)) text = text.slice(id.length + 3);
@@ -58,31 +58,26 @@ function titled({ line: words, documents, kind }) {
   return text;
 }
 
-function figures(shape, took) {
+function figures(/** @type {EventView} */ shape, /** @type {number} */ took) {
   const { kind, event } = shape;
   if (isWithheld(shape)) return "";
   if (kind !== "ModelReplied") return took >= 50 ? seconds(took / 1000) : "";
   const usage = event.usage ?? {};
-  return [
+  return dotted(
     `${count((usage.tokens_in ?? 0) + (usage.tokens_out ?? 0))} tok`,
     usage.money ? money(usage.money) : "",
     seconds(usage.seconds ?? 0),
-  ].filter(Boolean).join(" · ");
+  );
 }
 
 /** The event's fields, in the order in which they are best read. */
-function inside(shape, calls, again) {
+function inside(/** @type {EventView} */ shape, /** @type {Map<string, any>} */ calls, /** @type {((shape: EventView) => unknown) | null} */ again) {
   const { kind, event, documents } = shape;
   const parts = [];
   const call = kind === "ToolRan" ? calls.get(event.call) : null;
   if (call) parts.push(part("Arguments", named({ tool: call.tool, ...call.arguments }, documents)));
   if (isWithheld(shape)) {
-    parts.push(el(
-      "p",
-      { class: "note" },
-      icon("lock"),
-      el("span", {}, `What stood here is not shown. ${shape.line} The record still links its digest, so that it can be verified.`),
-    ));
+    parts.push(note("", "lock", `What stood here is not shown. ${shape.line} The record still links its digest, so that it can be verified.`));
   } else if (kind === "ModelReplied") {
     const { text, calls: made, usage, ...rest } = event;
     if (text) parts.push(part("What came back", facts(text, documents)));
@@ -100,12 +95,12 @@ function inside(shape, calls, again) {
 }
 
 /** The event with the page of each quotation that it keeps. */
-function placed(event, pages = {}) {
+function placed(/** @type {Record<string, any>} */ event, /** @type {Record<string, number>} */ pages) {
   if (!event.evidence) return event;
-  const evidence = event.evidence.map((each) => ({ ...each, quote: { ...each.quote, page: pages[each.key] } }));
+  const evidence = /** @type {Recorded["Evidence"][]} */ (event.evidence).map((each) => ({ ...each, quote: { ...each.quote, page: pages[each.key] } }));
   return { ...event, evidence };
 }
 
-function part(title, content) {
+function part(/** @type {string} */ title, /** @type {Child} */ content) {
   return el("section", {}, el("h3", {}, title), content);
 }

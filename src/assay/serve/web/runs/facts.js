@@ -1,6 +1,7 @@
 // Structured data as a person reads it: names and values, folded where it is long. Quotations lead to their documents.
 
-import { count, el, plural } from "../lib/dom.js";
+import { at } from "../lib/api.js";
+import { count, dotted, el, plural } from "../lib/dom.js";
 
 const LONG = 600; // characters of a text that are shown at first
 const MANY = 12; // short entries of a list that are shown at first
@@ -8,10 +9,11 @@ const SOME = 6; // entries with parts of their own
 const DEEP = 7; // levels; what lies deeper is shown as it is written
 const LAST = new Set(["by", "request", "digest", "dropped", "skipped"]); // what few readers look for
 const ANSWERS = new Set(["enough", "complete"]); // where "no" says something
+/** @type {Words} */
 const NAMES = { doc_id: "document", tokens_in: "tokens in", tokens_out: "tokens out", pass_: "pass", left_out: "left out" };
 
-/** Any JSON value. `documents` are the titles of documents, by id. */
-export function facts(value, documents = {}, depth = 0) {
+/** Any JSON value. `documents` are the titles of documents, by id. @returns {HTMLElement} */
+export function facts(/** @type {any} */ value, /** @type {Words} */ documents, depth = 0) {
   if (typeof value === "string") return words(value, documents);
   if (typeof value === "number") return el("span", { class: "figures" }, Number.isInteger(value) ? count(value) : String(Number(value.toPrecision(4))));
   if (typeof value === "boolean") return el("span", {}, value ? "yes" : "no");
@@ -25,7 +27,7 @@ export function facts(value, documents = {}, depth = 0) {
 }
 
 /** The fields of an object, without those that say nothing. */
-export function named(value, documents, depth = 0, without = []) {
+export function named(/** @type {any} */ value, /** @type {Words} */ documents, depth = 0, /** @type {string[]} */ without = []) {
   const all = Object.entries(value)
     .filter(([name, each]) => !without.includes(name) && !saysNothing(each, name))
     .sort(([a], [b]) => Number(LAST.has(a)) - Number(LAST.has(b)));
@@ -37,12 +39,12 @@ export function named(value, documents, depth = 0, without = []) {
   );
 }
 
-function saysNothing(value, name) {
+function saysNothing(/** @type {any} */ value, /** @type {string} */ name) {
   if (value === null || value === "" || (value === false && !ANSWERS.has(name))) return true;
   return typeof value === "object" && !Object.keys(value).length;
 }
 
-function listed(values, documents, depth) {
+function listed(/** @type {any[]} */ values, /** @type {Words} */ documents, /** @type {number} */ depth) {
   const plain = values.every((each) => typeof each !== "object" || each === null);
   const known = values.some((each) => each in documents);
   if (plain && !known && values.length <= MANY && values.every((each) => String(each).length < 60)) {
@@ -62,15 +64,15 @@ function listed(values, documents, depth) {
   });
   return el("div", {}, list, more);
 
-  function item(each) {
+  function item(/** @type {unknown} */ each) {
     return el("li", {}, facts(each, documents, depth + 1));
   }
 }
 
 /** A piece of evidence: the words first, what was made of them under it, the passage they come from when it is wanted. */
-function evidence(value, documents) {
+function evidence(/** @type {any} */ value, /** @type {Words} */ documents) {
   const { quote, passage, score, note, key, question, flagged } = value;
-  const line = [`score ${Number(score).toFixed(1)}`, note, flagged ? "reads like an instruction to a model" : "", question, key].filter(Boolean).join(" · ");
+  const line = dotted(`score ${Number(score).toFixed(1)}`, note, flagged ? "reads like an instruction to a model" : "", question, key);
   return el(
     "div",
     {},
@@ -81,7 +83,7 @@ function evidence(value, documents) {
 }
 
 /** A passage that a search returned: a line, which opens to its words. */
-function found(value, documents) {
+function found(/** @type {any} */ value, /** @type {Words} */ documents) {
   const { passage, rank } = value;
   const start = passage.text.slice(0, 110).replace(/\s+/g, " ");
   const title = [documents[passage.doc_id], passage.page ? `page ${passage.page}` : ""].filter(Boolean).join(", ");
@@ -91,7 +93,7 @@ function found(value, documents) {
 }
 
 /** Something that is made when it is opened. */
-function folded(title, make) {
+function folded(/** @type {Child} */ title, /** @type {() => Node} */ make) {
   const box = el("details", { class: "fold tree-fold" }, el("summary", {}, el("span", {}, title)));
   box.addEventListener("toggle", () => {
     if (box.open && box.childElementCount === 1) box.append(make());
@@ -100,8 +102,8 @@ function folded(title, make) {
 }
 
 /** A text: a document's id becomes its title, JSON is laid out, and what is long is folded. */
-function words(text, documents) {
-  if (Object.hasOwn(documents, text)) return el("a", { href: `#/document/${encodeURIComponent(text)}`, dir: "auto" }, documents[text] || text);
+function words(/** @type {string} */ text, /** @type {Words} */ documents) {
+  if (Object.hasOwn(documents, text)) return el("a", { href: `#${at("document", text)}`, dir: "auto" }, documents[text] || text);
   const laidOut = asJson(text);
   if (laidOut !== undefined) return facts(laidOut, documents, 2);
   if (text.length <= LONG) return el("span", { class: "tree-text", dir: "auto" }, text);
@@ -115,7 +117,7 @@ function words(text, documents) {
 }
 
 /** What a model wrote as JSON, read; undefined for anything else. */
-function asJson(text) {
+function asJson(/** @type {string} */ text) {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
     return JSON.parse(text);
@@ -124,14 +126,14 @@ function asJson(text) {
   }
 }
 
-function isQuotation(value) {
+function isQuotation(/** @type {any} */ value) {
   return typeof value.doc_id === "string" && typeof value.text === "string" && Number.isInteger(value.start) && Number.isInteger(value.end);
 }
 
 /** Words of a document, and the way to where they stand. */
-export function quotation(quote, documents = {}) {
+export function quotation(/** @type {any} */ quote, /** @type {Words} */ documents) {
   const title = documents[quote.doc_id];
-  const where = [quote.page ? `page ${quote.page}` : "", quote.heading ?? ""].filter(Boolean).join(" · ");
+  const where = dotted(quote.page ? `page ${quote.page}` : "", quote.heading ?? "");
   const text = quote.text ? words(quote.text, {}) : el("span", { class: "muted" }, "These words are gone: the document was removed, or has changed.");
   return el(
     "figure",
@@ -146,6 +148,6 @@ export function quotation(quote, documents = {}) {
   );
 }
 
-export function placeOf(quote) {
+export function placeOf(/** @type {any} */ quote) {
   return `#/document/${encodeURIComponent(quote.doc_id)}?start=${quote.start}&end=${quote.end}`;
 }

@@ -6,14 +6,15 @@ import { citeButton, quotedWords } from "../answers/citations.js";
 import { sidePanel } from "../answers/panel.js";
 import { reviewedBy } from "../answers/review_status.js";
 import { count, el, fill, money, plural, seconds } from "../lib/dom.js";
-import { failed, icon, loading } from "../lib/ui.js";
+import { failed, icon, loading, segments } from "../lib/ui.js";
 import { relationMap } from "./relation_map.js";
 import { standing } from "../screens/runs.js";
 
 const SHOWN = 20; // relations of one type at first
+/** @type {Words} */
 const AUDIENCES = { expert: "Expert", plain: "Plain language", executive: "Executive" };
 
-export async function showDelivered(root, run, app) {
+export async function showDelivered(/** @type {HTMLElement} */ root, /** @type {RunView} */ run, /** @type {App} */ app) {
   const path = at("api", "synthesis", run.id);
   const name = `account-${run.id}`;
   const body = el("div", { class: "account-body" }, loading());
@@ -36,7 +37,7 @@ export async function showDelivered(root, run, app) {
             { class: "trace-state" },
             standing(run),
             el("span", { class: "small muted figures" }, spent(run)),
-            el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace"),
+            el("a", { class: "small", href: `#${at("run", run.id)}` }, "Its trace"),
           ),
           reviewedBy(run),
         ),
@@ -52,11 +53,11 @@ export async function showDelivered(root, run, app) {
     body,
   );
   const screen = el("div", { class: "with-side-panel" }, page);
-  const panel = sidePanel(app, screen);
+  const panel = sidePanel(screen);
   fill(root, screen);
   const load = async () => {
     try {
-      fill(body, ...parts(await get(path), run, { app, openDocument: panel.openDocument }));
+      fill(body, ...parts(/** @type {Recorded["Synthesis"]} */ (await get(path)), run, { app, openDocument: panel.openDocument }));
     } catch (problem) {
       if (problem.status !== 401) fill(body, failed(problem, load));
       if (!("status" in problem)) console.error(problem);
@@ -66,7 +67,7 @@ export async function showDelivered(root, run, app) {
   return panel.close;
 }
 
-function parts(account, run, context) {
+function parts(/** @type {Recorded["Synthesis"]} */ account, /** @type {RunView} */ run, /** @type {Context} */ context) {
   const labels = new Map(account.brief.documents.map((id, place) => [id, `D${place + 1}`]));
   const titles = Object.fromEntries(account.documents.map((each) => [each.doc_id, each.title]));
   return [
@@ -89,7 +90,7 @@ function parts(account, run, context) {
 }
 
 /** Where the documents contradict each other, before anything else: both sides in their own words. */
-function disagreements(account, labels, titles, context) {
+function disagreements(/** @type {Recorded["Synthesis"]} */ account, /** @type {Map<string, string>} */ labels, /** @type {Words} */ titles, /** @type {Context} */ context) {
   const found = account.relations.filter((each) => each.type === "contradiction");
   if (!found.length) return null;
   return el(
@@ -101,12 +102,12 @@ function disagreements(account, labels, titles, context) {
 }
 
 /** The text, for the audience that is chosen. */
-function text(account, run, context) {
+function text(/** @type {Recorded["Synthesis"]} */ account, /** @type {RunView} */ run, /** @type {Context} */ context) {
   const holder = el("div", {});
   const versions = account.translations ?? [];
   const told = account.relations.some((each) => each.type === "contradiction"); // above, with both sides
   const expert = () => (run.answer ? answerBody(told ? { ...run.answer, conflicts: [] } : run.answer, context) : null);
-  const show = (audience) => {
+  const show = (/** @type {string} */ audience) => {
     const version = versions.find((each) => each.audience === audience);
     fill(holder, version ? translated(version, run, context) : expert());
   };
@@ -116,22 +117,14 @@ function text(account, run, context) {
     "section",
     { "aria-label": "The account" },
     names.length > 1
-      ? el(
-        "div",
-        { class: "segments", role: "radiogroup", "aria-label": "For whom" },
-        ...names.map((each, place) => {
-          const input = el("input", { type: "radio", name: `audience-${run.id}`, value: each, checked: place === 0 });
-          input.addEventListener("change", () => show(each));
-          return el("label", {}, input, el("span", {}, AUDIENCES[each] ?? each));
-        }),
-      )
+      ? segments("For whom", Object.fromEntries(names.map((each) => [each, [AUDIENCES[each] ?? each]])), names[0], show)
       : null,
     holder,
   );
 }
 
 /** A version for an audience: the same claims and citations in other words. */
-function translated(version, run, context) {
+function translated(/** @type {Recorded["Translation"]} */ version, /** @type {RunView} */ run, /** @type {Context} */ context) {
   const cited = new Map();
   for (const each of run.answer?.citations ?? []) if (!cited.has(each.key)) cited.set(each.key, each);
   return el(
@@ -151,8 +144,8 @@ function translated(version, run, context) {
 }
 
 /** A relation with the words of both documents; each opens its document at these words. */
-function relation(each, labels, titles, context) {
-  const side = ({ doc_id: id, quote }) => {
+function relation(/** @type {Recorded["Relation"]} */ each, /** @type {Map<string, string>} */ labels, /** @type {Words} */ titles, /** @type {Context} */ context) {
+  const side = (/** @type {Recorded["RelationSide"]} */ { doc_id: id, quote }) => {
     const source = { document: id, title: titles[id] || "Untitled", start: quote.start, end: quote.end, quote: quote.text };
     return el(
       "figure",
@@ -170,21 +163,22 @@ function relation(each, labels, titles, context) {
   return el("div", { class: "conflict" }, el("p", { class: "about", dir: "auto" }, each.reason), el("div", { class: "sides" }, side(each.left), side(each.right)));
 }
 
-function saved(words, href, name) {
+function saved(/** @type {string} */ words, /** @type {string} */ href, /** @type {string} */ name) {
   return el("a", { class: "button small", href, download: name, "aria-label": `Download as ${words}` }, icon("download"), words);
 }
 
-function spent(run) {
+function spent(/** @type {RunView} */ run) {
   const { calls, tokens_in, tokens_out, money: cost } = run.usage;
   const asked = calls ? [plural(calls, "model call"), `${count(tokens_in + tokens_out)} tokens`, cost ? money(cost) : "no charge"] : ["no model"];
   return [...asked, seconds(run.seconds), new Date(run.started).toLocaleDateString("en", { dateStyle: "medium" })].join(" · ");
 }
 
-function coverage(account, labels, titles) {
+function coverage(/** @type {Recorded["Synthesis"]} */ account, /** @type {Map<string, string>} */ labels, /** @type {Words} */ titles) {
   const heard = account.ledger.filter((row) => row.evidence).length;
   const all = account.ledger.length;
   const deep = account.brief.pipeline === "synthesis";
-  const columns = [["evidence", "Quoted"], ...(deep ? [["insights", "Insights"]] : []), ["claims", "Claims"], ...(deep ? [["relations", "Related"]] : [])];
+  /** @type {LedgerColumn[]} */
+  const columns = [["evidence", "Quoted"], ...(deep ? [/** @type {LedgerColumn} */ (["insights", "Insights"])] : []), ["claims", "Claims"], ...(deep ? [/** @type {LedgerColumn} */ (["relations", "Related"])] : [])];
   return el(
     "section",
     { class: "card", "aria-labelledby": "coverage" },
@@ -212,7 +206,7 @@ function coverage(account, labels, titles) {
   );
 }
 
-function ledgerRow(row, columns, labels, titles) {
+function ledgerRow(/** @type {Recorded["Coverage"]} */ row, /** @type {LedgerColumn[]} */ columns, /** @type {Map<string, string>} */ labels, /** @type {Words} */ titles) {
   return el(
     "tr",
     {},
@@ -225,18 +219,19 @@ function ledgerRow(row, columns, labels, titles) {
         el("span", { class: "doc-label" }, labels.get(row.doc_id) ?? ""),
         el(
           "a",
-          { class: "ledger-title", href: `#/document/${encodeURIComponent(row.doc_id)}`, dir: "auto", title: titles[row.doc_id] || null },
+          { class: "ledger-title", href: `#${at("document", row.doc_id)}`, dir: "auto", title: titles[row.doc_id] || null },
           titles[row.doc_id] || "Untitled",
         ),
       ),
       row.reason ? el("span", { class: "small ledger-reason" }, row.reason) : null,
     ),
-    ...columns.map(([key]) => el("td", { class: ["figure", !row[key] && key !== "relations" && "nothing"] }, count(row[key]))),
+    ...columns.map(([key]) => el("td", { class: ["figure", !row[key] && key !== "relations" && "nothing"] }, count(row[key] ?? 0))),
   );
 }
 
-function relations(account, labels, titles, context) {
+function relations(/** @type {Recorded["Synthesis"]} */ account, /** @type {Map<string, string>} */ labels, /** @type {Words} */ titles, /** @type {Context} */ context) {
   if (account.brief.pipeline !== "synthesis") return null;
+  /** @type {Map<string, Recorded["Relation"][]>} */
   const by = new Map();
   for (const each of account.relations) by.set(each.type, [...(by.get(each.type) ?? []), each]);
   const types = [...by].sort((a, b) => Number(b[0] === "contradiction") - Number(a[0] === "contradiction") || b[1].length - a[1].length);
@@ -251,7 +246,7 @@ function relations(account, labels, titles, context) {
   );
 
   /** The relations of one type; what is inside is made when it is opened. */
-  function typeGroup(type, all) {
+  function typeGroup(/** @type {string} */ type, /** @type {Recorded["Relation"][]} */ all) {
     const box = el("details", { class: "fold tie-group" }, el("summary", {}, el("span", { class: "tie", dataset: { type } }, type), ` ${count(all.length)}`));
     box.addEventListener("toggle", () => {
       if (!box.open || box.childElementCount > 1) return;

@@ -7,10 +7,10 @@ const MIDDLE = SIZE / 2;
 const RADIUS = 138;
 const MOST = 60; // documents on a circle; with more, labels would lie on each other
 
-export function relationMap(relations, labels, titles) {
+export function relationMap(/** @type {Recorded["Relation"][]} */ relations, /** @type {Map<string, string>} */ labels, /** @type {Words} */ titles) {
   const involved = [...labels.keys()].filter((id) => relations.some(({ left, right }) => left.doc_id === id || right.doc_id === id));
   if (involved.length > MOST) return null; // the page has the large map
-  const place = new Map(involved.map((id, at) => [id, spot(at, involved.length, RADIUS)]));
+  const place = Object.fromEntries(involved.map((id, at) => [id, spot(at, involved.length, RADIUS)]));
   const pairs = new Map();
   for (const { left, right, type } of relations) {
     const key = [[left.doc_id, right.doc_id].sort().join(), type].join();
@@ -18,8 +18,8 @@ export function relationMap(relations, labels, titles) {
     pairs.set(key, { ...known, number: known.number + 1 });
   }
   const curves = [...pairs.values()].map(({ left, right, type, number }, at) => {
-    const [x0, y0] = place.get(left);
-    const [x1, y1] = place.get(right);
+    const [x0, y0] = place[left];
+    const [x1, y1] = place[right];
     const bend = 0.35 + 0.08 * (at % 3); // types between the same two lie apart
     const [cx, cy] = [MIDDLE + ((x0 + x1) / 2 - MIDDLE) * bend, MIDDLE + ((y0 + y1) / 2 - MIDDLE) * bend];
     return svg(
@@ -34,7 +34,7 @@ export function relationMap(relations, labels, titles) {
     );
   });
   const dots = involved.map((id, at) => {
-    const [x, y] = place.get(id);
+    const [x, y] = place[id];
     const [tx, ty] = spot(at, involved.length, RADIUS + 20);
     return svg(
       "g",
@@ -57,7 +57,7 @@ export function relationMap(relations, labels, titles) {
   );
 }
 
-function spot(at, of, radius) {
+function spot(/** @type {number} */ at, /** @type {number} */ of, /** @type {number} */ radius) {
   const angle = (2 * Math.PI * at) / of - Math.PI / 2;
   return [MIDDLE + radius * Math.cos(angle), MIDDLE + radius * Math.sin(angle)];
 }

@@ -2,18 +2,18 @@
 
 import { at, post } from "../lib/api.js";
 import { el } from "../lib/dom.js";
-import { button, dialog, field, icon } from "../lib/ui.js";
+import { actions, button, check, dialog, field, note } from "../lib/ui.js";
 
 const AS_BEFORE = "";
 const NONE = "none";
 
 /** Asks how, begins the new run, and goes there. */
-export async function rerun(app, run, seq, words) {
+export async function rerun(/** @type {App} */ app, /** @type {RunView} */ run, /** @type {number} */ seq, /** @type {string} */ words) {
   const begun = await dialog(`Re-run from event ${seq}: ${words}`, (close) => form(app, run, seq, close));
-  if (begun) app.go(`#/run/${encodeURIComponent(begun.run)}`);
+  if (begun) app.go(`#${at("run", begun.run)}`);
 }
 
-function form(app, run, seq, close) {
+function form(/** @type {App} */ app, /** @type {RunView} */ run, /** @type {number} */ seq, /** @type {(run?: RunStartedResponse) => void} */ close) {
   const known = [...new Set([app.me.model, ...run.models].filter(Boolean))];
   const same = el("input", { type: "radio", name: "rerun-model", value: AS_BEFORE, checked: true });
   const other = el("input", { type: "radio", name: "rerun-model", value: "other" });
@@ -24,7 +24,7 @@ function form(app, run, seq, close) {
   const go = el("button", { type: "submit", class: "button primary" }, "Re-run");
   named.addEventListener("input", () => (other.checked = true));
 
-  async function submit(event) {
+  async function submit(/** @type {Event} */ event) {
     event.preventDefault();
     const model = other.checked ? named.value.trim() : none.checked ? NONE : AS_BEFORE;
     if (other.checked && !model) return named.focus();
@@ -32,7 +32,7 @@ function form(app, run, seq, close) {
     try {
       close(await post(`${at("api", "runs", run.id)}/rerun`, { from: seq, model }));
     } catch (problem) {
-      wrong.textContent = problem.detail ?? problem.message;
+      wrong.textContent = problem.message;
       wrong.hidden = false;
       go.disabled = false;
     }
@@ -47,33 +47,21 @@ function form(app, run, seq, close) {
       "fieldset",
       { class: "rerun-models" },
       el("legend", { class: "legend" }, "With which model"),
-      el("label", { class: "check" }, same, el("span", {}, run.models.length ? `As before: ${run.models.join(", ")}` : "As before: without a model")),
-      run.models.length ? el("label", { class: "check" }, none, el("span", {}, "Without a model: quotations, chosen by rule")) : null,
-      el("label", { class: "check" }, other, el("span", {}, "Another one")),
+      check(same, run.models.length ? `As before: ${run.models.join(", ")}` : "As before: without a model"),
+      run.models.length ? check(none, "Without a model: quotations, chosen by rule") : null,
+      check(other, "Another one"),
       field("Its name", named),
       list,
     ),
     wrong,
-    el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), go),
+    actions(button("Cancel", { on: () => close(undefined) }), go),
   );
 }
 
 /** Where a run was begun from the events of another one, and the way to compare them. Nothing for any other run. */
-export function branchNote(run, first) {
+export function branchNote(/** @type {RunView} */ run, /** @type {EventView | undefined} */ first) {
   const branch = first?.event.branch;
   if (!branch) return null;
   const other = encodeURIComponent(branch.run);
-  return el(
-    "p",
-    { class: "note info branch-note" },
-    icon("branch"),
-    el(
-      "span",
-      {},
-      "Begun from ",
-      el("a", { href: `#/run/${other}` }, "another run"),
-      ` at event ${branch.at}${branch.model ? `, with ${branch.model}` : ""}. `,
-      el("a", { href: `#/diff/${other}/${encodeURIComponent(run.id)}` }, "Compare the two"),
-    ),
-  );
+  return note("info branch-note", "branch", "Begun from ", el("a", { href: `#/run/${other}` }, "another run"), ` at event ${branch.at}${branch.model ? `, with ${branch.model}` : ""}. `, el("a", { href: `#/diff/${other}/${encodeURIComponent(run.id)}` }, "Compare the two"));
 }

@@ -6,22 +6,17 @@ export function begin() {
     phase: "Starting",
     question: "",
     understood: "",
-    route: null,
-    steps: [], // {id, question, value}
-    moves: [], // what was decided: {id, kind, why, calls, refused}
-    evidence: new Map(), // by key, as `EvidenceShape` has it
+    route: /** @type {Recorded["Routed"] | null} */ (null),
+    steps: /** @type {(Recorded["PlanStep"] & { value: string })[]} */ ([]),
+    moves: /** @type {Move[]} */ ([]), // what was decided
+    evidence: /** @type {Map<string, Piece>} */ (new Map()), // by key
     kept: new Set(), // ids of passages that are evidence
-    weighed: 0,
-    enough: null,
-    missing: [],
-    stopped: null,
-    claims: new Map(), // by place
-    said: "",
+    missing: /** @type {string[]} */ ([]),
+    claims: /** @type {Map<number, ToldClaim>} */ (new Map()), // by place
     gap: "",
     usage: { calls: 0, tokens_in: 0, tokens_out: 0, money: 0 },
-    models: [],
-    titles: {}, // of documents, by id
-    pages: {}, // on which quotations begin, by the key of their evidence
+    titles: /** @type {Words} */ ({}), // of documents, by id
+    pages: /** @type {Record<string, number>} */ ({}), // on which quotations begin, by the key of their evidence
   };
 }
 
@@ -29,16 +24,17 @@ export function begin() {
 export const STATEMENTS = new Set(["Drafted", "Checked", "Revised", "Critiqued", "Answered"]);
 
 /** Take one event up. Events that were taken up already change nothing. */
-export function take(story, { seq, kind, event, documents = {}, pages = {} }) {
+export function take(/** @type {Story} */ story, /** @type {EventView} */ { seq, kind, event, documents = {}, pages = {} }) {
   if (seq <= story.seen) return story;
   story.seen = seq;
   Object.assign(story.titles, documents);
   Object.assign(story.pages, pages);
-  if (Object.keys(event).length) TAKEN[kind]?.(story, event);
+  if (Object.keys(event).length) /** @type {any} */ (TAKEN)[kind]?.(story, event);
   else story.phase = UNSEEN[kind] ?? story.phase; // of what is withheld only how far it is
   return story;
 }
 
+/** @type {Words} */
 const UNSEEN = {
   Planned: "Searching",
   Decided: "Searching",
@@ -49,6 +45,7 @@ const UNSEEN = {
 };
 
 /** What a turn that is no question to the documents was understood as. */
+/** @type {Words} */
 const TASKS = {
   talk: "no question to the documents",
   check: "check the last answer",
@@ -58,10 +55,10 @@ const TASKS = {
   rewrite: "put the last answer differently",
 };
 
+/** @type {Taking<Story>} */
 const TAKEN = {
   Asked(story, event) {
     story.question = event.question;
-    story.models = [...new Set((event.seats ?? []).map((seat) => seat.model))];
     story.phase = "Reading the question";
   },
   Rephrased(story, event) {
@@ -74,11 +71,7 @@ const TAKEN = {
     story.phase = ["direct", "rework"].includes(event.route) ? "Writing" : "Planning";
   },
   ModelReplied(story, event) {
-    const used = event.usage ?? {};
-    story.usage.calls += used.calls ?? 0;
-    story.usage.tokens_in += used.tokens_in ?? 0;
-    story.usage.tokens_out += used.tokens_out ?? 0;
-    story.usage.money += used.money ?? 0;
+    spend(story.usage, event.usage);
   },
   Planned(story, event) {
     const found = new Map(story.steps.map((step) => [step.id, step.value]));
@@ -90,18 +83,7 @@ const TAKEN = {
       story.moves.push({
         id: `move-${story.seen}`,
         kind: event.recalls ? "recall" : event.hops ? "hop" : event.seeks?.length ? "seek" : "round",
-        why: event.why,
-        refused: event.refused ?? [],
-        calls: event.calls.map((call) => ({
-          ...wordsOf(call),
-          id: call.id,
-          done: false,
-          found: 0,
-          left: 0,
-          error: "",
-          note: "",
-          passages: [],
-        })),
+        calls: event.calls.map((call) => ({ ...wordsOf(call), id: call.id, done: false, found: 0, error: "", passages: [] })),
       });
       const for_ = event.seeks?.length ? "Searching for support" : "Searching";
       story.phase = event.recalls ? "Looking at what earlier turns found" : for_;
@@ -114,9 +96,7 @@ const TAKEN = {
     if (call) {
       call.done = true;
       call.found = event.found.length;
-      call.left = event.left ?? 0;
       call.error = event.error ?? "";
-      call.note = event.note ?? "";
       call.passages = event.found.map((found) => found.passage.id);
     }
     story.phase = "Weighing what was found";
@@ -126,19 +106,16 @@ const TAKEN = {
       story.evidence.set(each.key, evidenceOf(each, story));
       story.kept.add(each.passage.id);
     }
-    story.weighed += 1;
     story.phase = "Looking over the evidence";
   },
   Judged(story, event) {
-    story.enough = event.enough;
     story.missing = event.enough ? [] : event.missing ?? [];
     story.phase = event.enough ? "Writing" : "Searching";
   },
   StepAnswered(story, event) {
     story.steps = story.steps.map((step) => (step.id === event.step ? { ...step, value: event.value } : step));
   },
-  Stopped(story, event) {
-    story.stopped = event;
+  Stopped(story) {
     story.phase = "Writing";
   },
   Drafted(story, event) {
@@ -150,23 +127,19 @@ const TAKEN = {
         place += 1;
       }
     }
-    story.said = event.said ?? "";
     story.phase = place ? "Checking each statement" : "Finishing";
   },
   Checked(story, event) {
-    const known = story.claims.get(event.place) ?? { place: event.place, heading: "", was: "" };
+    const known = story.claims.get(event.place) ?? untold(event.place);
     story.claims.set(event.place, { ...known, ...claimOf(event.claim), state: "checked" });
     story.phase = "Checking each statement";
   },
   Revised(story, event) {
-    const known = story.claims.get(event.place) ?? { place: event.place, heading: "", words: "", was: "", cites: [] };
+    const known = story.claims.get(event.place) ?? untold(event.place);
     if (event.claim) {
       const now = claimOf(event.claim);
       const was = now.words === known.words ? known.was : known.words;
-      story.claims.set(
-        event.place,
-        { ...known, ...now, was, state: "revised", why: event.why ?? "" },
-      );
+      story.claims.set(event.place, { ...known, ...now, was, state: "revised", why: event.why ?? "" });
     } else {
       story.claims.set(event.place, { ...known, state: "dropped", why: event.why ?? known.why });
     }
@@ -177,7 +150,6 @@ const TAKEN = {
     story.gap = reopens ? event.gap ?? "" : "";
     if (reopens) {
       story.claims = new Map();
-      story.stopped = null;
       story.phase = "Searching for what is missing";
     } else story.phase = "Finishing";
   },
@@ -201,22 +173,30 @@ const TAKEN = {
   },
 };
 
+/** Add what a model's reply took. */
+export function spend(/** @type {Story["usage"]} */ sums, /** @type {Recorded["Usage"]} */ used = {}) {
+  sums.calls += used.calls ?? 0;
+  sums.tokens_in += used.tokens_in ?? 0;
+  sums.tokens_out += used.tokens_out ?? 0;
+  sums.money += used.money ?? 0;
+}
+
 /** How often it was decided to search, as the record counts it. */
-export function rounds(story) {
+export function rounds(/** @type {Story} */ story) {
   return story.moves.filter((move) => move.kind === "round" && move.calls.length).length;
 }
 
 /** How many of a call's passages were worth keeping. */
-export function keptOf(story, call) {
+export function keptOf(/** @type {Story} */ story, /** @type {Move["calls"][number]} */ call) {
   return call.passages.filter((id) => story.kept.has(id)).length;
 }
 
 /** A step's question with what earlier steps found in its place. */
-export function stepWords(story, step) {
+export function stepWords(/** @type {Story} */ story, /** @type {Story["steps"][number]} */ step) {
   return step.question.replace(/\{(\w+)\}/g, (whole, id) => story.steps.find((each) => each.id === id)?.value || "…");
 }
 
-function wordsOf(call) {
+function wordsOf(/** @type {Recorded["Call"]} */ call) {
   const given = call.arguments ?? {};
   const words = given.query ?? given.name ?? given.title ?? "";
   const rest = Object.entries(given).filter(([name]) => !["query", "name", "title", "k", "passage"].includes(name));
@@ -227,7 +207,11 @@ function wordsOf(call) {
   };
 }
 
-function claimOf(claim) {
+function untold(/** @type {number} */ place) {
+  return { place, heading: "", was: "", ...claimOf({ text: "", cites: [] }) };
+}
+
+function claimOf(/** @type {Recorded["Claim"]} */ claim) {
   return {
     words: claim.quote ? claim.quote.text : claim.text,
     quotation: Boolean(claim.quote),
@@ -238,7 +222,7 @@ function claimOf(claim) {
   };
 }
 
-function evidenceOf(each, { titles, pages, seen }) {
+function evidenceOf(/** @type {Recorded["Evidence"]} */ each, /** @type {Story} */ { titles, pages, seen }) {
   const doc = each.quote.doc_id;
   return {
     key: each.key,

@@ -3,11 +3,11 @@
 import { post } from "../lib/api.js";
 import { count, el, fill } from "../lib/dom.js";
 import { basis, ranges } from "../answers/run_forecast.js";
-import { button, icon } from "../lib/ui.js";
+import { button, icon, note } from "../lib/ui.js";
 import { gauge } from "../documents/readiness.js";
 
 /** The card beside the form. `ask(request, size)` forecasts anew for so many documents; `stale()` says that the request has changed meanwhile. */
-export function forecasting(app, start) {
+export function forecasting(/** @type {App} */ app, /** @type {() => Promise<void>} */ start) {
   const result = el("div", { class: "forecast-result", role: "status", "aria-live": "polite" });
   const go = button("Start", { kind: "primary", icon: "right", on: begin, disabled: true });
   const node = el("aside", { class: "card forecast", "aria-label": "Forecast" }, el("h2", {}, "What it will take"), result, go);
@@ -19,7 +19,7 @@ export function forecasting(app, start) {
     node.dataset.stale = "";
   }
 
-  async function ask(request, size) {
+  async function ask(/** @type {CreateSynthesisRequest} */ request, /** @type {number} */ size) {
     const own = ++turn;
     if (!size) return tell(el("p", { class: "muted" }, "Choose documents to see the forecast."));
     if (size === 1 && request.pipeline === "synthesis") return tell(el(
@@ -35,12 +35,12 @@ export function forecasting(app, start) {
       go.disabled = false;
       fill(go, icon(found.large ? "warning" : "right"), el("span", {}, found.large ? "Start anyway" : "Start"));
     } catch (problem) {
-      if (own === turn && problem.status !== 401) tell(el("p", { class: "note bad" }, problem.detail ?? problem.message));
+      if (own === turn && problem.status !== 401) tell(el("p", { class: "note bad" }, problem.message));
     }
     return undefined;
   }
 
-  function tell(...parts) {
+  function tell(/** @type {Child[]} */ ...parts) {
     delete node.dataset.stale;
     fill(result, ...parts);
   }
@@ -51,7 +51,7 @@ export function forecasting(app, start) {
       await start();
     } catch (problem) {
       go.disabled = false;
-      app.toast(problem.detail ?? problem.message, "bad");
+      app.toast(problem.message, "bad");
     }
   }
 
@@ -66,14 +66,9 @@ export function forecasting(app, start) {
   };
 }
 
-function drawn(found) {
+function drawn(/** @type {SynthesisForecastResponse} */ found) {
   return [
-    found.large ? el(
-      "p",
-      { class: "note warn" },
-      icon("warning"),
-      el("span", {}, "This is a large one. Fewer documents or questions, or summing up, take less; you can stop it at any time."),
-    ) : null,
+    found.large ? note("warn", "warning", "This is a large one. Fewer documents or questions, or summing up, take less; you can stop it at any time.") : null,
     el(
       "dl",
       { class: "gauges tight" },
@@ -91,16 +86,16 @@ function drawn(found) {
 }
 
 /** Two figures: more would say that more is known. */
-function about(number) {
+function about(/** @type {number} */ number) {
   const step = 10 ** Math.max(0, String(Math.round(number)).length - 2);
   return `~${count(Math.round(number / step) * step)}`;
 }
 
-function charge(amount) {
+function charge(/** @type {number | null} */ amount) {
   if (amount === null) return "price not known";
   return amount ? (amount >= 0.01 ? `~$${amount.toFixed(2)}` : "under $0.01") : "no charge";
 }
 
-function lasting(time) {
+function lasting(/** @type {number} */ time) {
   return time < 90 ? `~${Math.max(1, Math.round(time))} s` : time < 5400 ? `~${Math.round(time / 60)} min` : `~${(time / 3600).toFixed(1)} h`;
 }

@@ -15,7 +15,7 @@ const SIGNS = ["·", "○", "◐", "●"];
 const GOES_ON = new Set(["parked", "failed", "cancelled", "waiting"]);
 const FEW = 60; // documents that have a line of their own
 
-export async function showAccount(root, id, app) {
+export async function showAccount(/** @type {HTMLElement} */ root, /** @type {string} */ id, /** @type {App} */ app) {
   const run = await get(at("api", "runs", id));
   if (run.kind !== "synthesis") {
     fill(
@@ -23,7 +23,7 @@ export async function showAccount(root, id, app) {
       empty(
         "This run is a question",
         "It has a trace and an answer, and no account.",
-        el("a", { class: "button", href: `#/run/${encodeURIComponent(id)}` }, "See its trace"),
+        el("a", { class: "button", href: `#${at("run", id)}` }, "See its trace"),
       ),
     );
     return undefined;
@@ -36,7 +36,7 @@ export async function showAccount(root, id, app) {
   return run.state === "delivered" ? showDelivered(root, run, app) : watching(root, run, app);
 }
 
-function watching(root, run, app) {
+function watching(/** @type {HTMLElement} */ root, /** @type {RunView} */ run, /** @type {App} */ app) {
   const path = at("api", "runs", run.id);
   const so = begun();
   const state = el("p", { class: "trace-state" });
@@ -46,11 +46,11 @@ function watching(root, run, app) {
   const way = el("ol", { class: "way", "aria-label": "Stages" });
   const documents = el("section", { class: "way-documents", "aria-label": "Documents" });
   const related = el("section", { class: "way-relations", "aria-label": "Relations found so far" });
-  let stream = null;
+  let stream = /** @type {Stream | null} */ (null);
   let timer = 0;
   let clock = 0;
   let announced = "";
-  let seen = null; // the last event that was taken in
+  let seen = /** @type {number | null} */ (null); // the last event that was taken in
 
   fill(
     root,
@@ -101,7 +101,7 @@ function watching(root, run, app) {
       state,
       standing(run),
       el("span", { class: "small muted" }, run.models.join(", ") || "no model: quotations, chosen by rule"),
-      el("a", { class: "small", href: `#/run/${encodeURIComponent(run.id)}` }, "Its trace"),
+      el("a", { class: "small", href: `#${at("run", run.id)}` }, "Its trace"),
     );
     fill(
       actions,
@@ -123,16 +123,14 @@ function watching(root, run, app) {
     if (run.state === "cancelled") add(trouble, el("p", { class: "note" }, icon("info"), "It was stopped. What is done is kept, and it can be carried on."));
   }
 
-  async function act(what) {
-    try {
+  async function act(/** @type {"cancel" | "resume"} */ what) {
+    await app.attempt(async () => {
       await post(`${path}/${what}`);
       Object.assign(run, await get(path));
       drawState();
       draw();
       if (run.state === "running") listen();
-    } catch (problem) {
-      app.toast(problem.detail ?? problem.message, "bad");
-    }
+    });
   }
 
   function listen() {
@@ -173,7 +171,7 @@ function watching(root, run, app) {
   return stop;
 }
 
-function stageRow(stage) {
+function stageRow(/** @type {Stage} */ stage) {
   const words = { done: "done", now: "under way", later: "to come" }[stage.state];
   return el(
     "li",
@@ -189,11 +187,11 @@ function stageRow(stage) {
   );
 }
 
-function bar(done, name) {
+function bar(/** @type {number} */ done, /** @type {string} */ name) {
   return el("progress", { max: "1", value: String(done), "aria-label": name });
 }
 
-function drawDocuments(holder, documents) {
+function drawDocuments(/** @type {HTMLElement} */ holder, /** @type {ReturnType<typeof documentsOf>} */ documents) {
   if (!documents.length) return;
   const heading = [
     el("h2", {}, "Documents"),
@@ -233,14 +231,14 @@ function drawDocuments(holder, documents) {
   );
 }
 
-function found({ quotations, insights, level }) {
+function found(/** @type {ReturnType<typeof documentsOf>[number]} */ { quotations, insights, level }) {
   if (insights) return `${plural(quotations, "quotation")}, ${plural(insights, "insight")}`;
   return quotations ? plural(quotations, "quotation") : LEVELS[level];
 }
 
-function drawRelations(holder, so) {
+function drawRelations(/** @type {HTMLElement} */ holder, /** @type {SynthesisSoFar} */ so) {
   if (!so.relations.length) return;
-  const labels = new Map(so.brief.documents.map((id, place) => [id, `D${place + 1}`]));
+  const labels = new Map((so.brief?.documents ?? []).map((id, place) => [id, `D${place + 1}`]));
   const latest = [...so.relations].reverse().sort((a, b) => Number(b.type === "contradiction") - Number(a.type === "contradiction"));
   fill(
     holder,

@@ -1,9 +1,9 @@
 // The Ask screen: a conversation in the middle, the question box under it, evidence and documents at the right.
 
 import { at, get, post, query } from "../lib/api.js";
-import { basesOf, composer } from "../answers/composer.js";
+import { composer } from "../answers/composer.js";
 import { el, fill, plural } from "../lib/dom.js";
-import { button, icon } from "../lib/ui.js";
+import { button, icon, spinner } from "../lib/ui.js";
 import { sidePanel } from "../answers/panel.js";
 import { suggestions } from "../answers/suggestions.js";
 import { turnView } from "../answers/turn.js";
@@ -11,27 +11,27 @@ import { turnView } from "../answers/turn.js";
 const FIRST = 8; // turns of a thread that are drawn when it is opened
 const AT_ONCE = 20; // earlier ones that are fetched at a time
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   const [bases, thread] = await Promise.all([
-    basesOf(),
+    get("/api/bases"),
     params.thread ? get(query(at("api", "threads", params.thread), { limit: FIRST })) : null,
   ]);
-  const turns = [];
+  const turns = /** @type {Turn[]} */ ([]);
   const list = el("div", { class: "turns" });
   const older = el("div", { class: "older" });
   const name = el("h1", { class: "visually-hidden" }, thread?.title ?? "");
   const welcome = el("div", { class: "welcome" });
   const talk = el("section", { class: "talk", "aria-label": "Conversation" });
   const screen = el("div", { class: "with-side-panel" }, talk);
-  const panel = sidePanel(app, screen);
+  const panel = sidePanel(screen);
   let current = thread?.id ?? "";
 
   const context = {
     app,
     openDocument: panel.openDocument,
-    openEvidence: (id, from) => panel.openEvidence(turns.find((turn) => turn.id === id), from),
+    openEvidence: (/** @type {string} */ id, /** @type {HTMLElement} */ from) => panel.openEvidence(/** @type {Turn} */ (turns.find((turn) => turn.id === id)), from),
     gathered: panel.gathered,
-    changed: (turn) => {
+    changed: (/** @type {Turn} */ turn) => {
       panel.gathered(turn);
       if (turn === turns.at(-1)) turn.suggest(box.ask);
       box.setRunning(turns.some((each) => each.run.state === "running"));
@@ -40,7 +40,7 @@ export async function show(root, params, app) {
 
   const box = composer(app, bases, {
     stop: () => turns.filter((turn) => turn.run.state === "running").forEach((turn) => turn.stop()),
-    ask: async (request) => {
+    ask: async (/** @type {Asking} */ request) => {
       const waiting = el(
         "article",
         { class: "turn" },
@@ -48,12 +48,7 @@ export async function show(root, params, app) {
         el(
           "div",
           { class: "working" },
-          el(
-            "div",
-            { class: "working-head" },
-            el("span", { class: "spinner small", "aria-hidden": "true" }),
-            el("p", { class: "phase" }, "Starting"),
-          ),
+          el("div", { class: "working-head" }, spinner(), el("p", { class: "phase" }, "Starting")),
         ),
       );
       list.append(waiting);
@@ -67,34 +62,34 @@ export async function show(root, params, app) {
       } catch (problem) {
         waiting.remove();
         arrange();
-        if (problem.status !== 401) app.toast(problem.detail, "bad");
+        if (problem.status !== 401) app.toast(problem.message, "bad");
         return false;
       }
     },
   });
 
-  function began(begun, request) {
+  function began(/** @type {RunStartedResponse} */ begun, /** @type {Asking} */ request) {
     const first = !current;
     current = begun.thread;
-    const turn = add({
+    const turn = add(/** @type {RunView} */ ({
       id: begun.run,
       asked: request.question,
       question: request.question,
       state: "running",
       seconds: 0,
-      evidence: [],
-    });
+      evidence: /** @type {EvidenceView[]} */ ([]),
+    }));
     if (first) {
       app.title(request.question);
       name.textContent = request.question;
-      app.settle(`#/thread/${encodeURIComponent(current)}`);
+      app.settle(`#${at("thread", current)}`);
     }
     arrange();
     app.threadsChanged();
     turn.node.scrollIntoView({ block: "start" });
   }
 
-  function add(run) {
+  function add(/** @type {RunView} */ run) {
     const turn = turnView(run, context);
     turns.push(turn);
     list.append(turn.node);
@@ -103,27 +98,28 @@ export async function show(root, params, app) {
   }
 
   /** Turns before those that are shown, some at a time. What was being read stays where it is. */
-  function earlier(many) {
+  function earlier(/** @type {number} */ many) {
     if (!many) return fill(older);
     const more = async () => {
-      older.firstElementChild.disabled = true;
+      pressed.disabled = true;
       try {
         const found = await get(query(at("api", "threads", current), { before: turns[0].id, limit: AT_ONCE }));
         const above = found.runs.map((run) => turnView(run, context));
-        const was = list.firstElementChild;
+        const was = turns[0].node;
         const place = was.getBoundingClientRect().top;
         turns.unshift(...above);
         list.prepend(...above.map((turn) => turn.node));
         earlier(found.earlier);
-        const scroller = was.closest(".main") ?? document.scrollingElement;
+        const scroller = was.closest(".main") ?? document.documentElement;
         scroller.scrollTop += was.getBoundingClientRect().top - place;
         above.at(-1)?.heading.focus({ preventScroll: true });
       } catch (problem) {
-        older.firstElementChild.disabled = false;
-        if (problem.status !== 401) app.toast(problem.detail ?? problem.message, "bad");
+        pressed.disabled = false;
+        if (problem.status !== 401) app.toast(problem.message, "bad");
       }
     };
-    return fill(older, button(`Show earlier questions (${many})`, { kind: "quiet", on: more }));
+    const pressed = button(`Show earlier questions (${many})`, { kind: "quiet", on: more });
+    return fill(older, pressed);
   }
 
   function arrange(asking = false) {
@@ -156,7 +152,7 @@ export async function show(root, params, app) {
 }
 
 /** What stands above the box before the first question: the first steps, or questions to begin with. */
-function greeting(app, welcome, bases, ask) {
+function greeting(/** @type {App} */ app, /** @type {HTMLElement} */ welcome, /** @type {BaseView[]} */ bases, /** @type {(question: string) => unknown} */ ask) {
   const documents = bases.reduce((sum, base) => sum + base.documents, 0);
   const pending = bases.reduce((sum, base) => sum + base.pending, 0);
   if (!documents && !pending) {
@@ -190,9 +186,9 @@ function greeting(app, welcome, bases, ask) {
 }
 
 /** What has to be known before asking, said once and quietly. An administrator can change it from here. */
-function quietLines(app) {
-  const line = (...words) => el("p", { class: "quiet-line" }, icon("info", 15), el("span", {}, ...words));
-  const link = (words) => el("a", { href: "#/model" }, words);
+function quietLines(/** @type {App} */ app) {
+  const line = (/** @type {Child[]} */ ...words) => el("p", { class: "quiet-line" }, icon("info", 15), el("span", {}, ...words));
+  const link = (/** @type {string} */ words) => el("a", { href: "#/model" }, words);
   if (app.me.leaves.length) return line(
     `With the model, questions and passages would be sent to ${app.me.leaves.join(", ")}. Nobody has agreed to that yet. `,
     app.me.admin ? [link("Agree, or choose another model"), "; until then, ask without a model (under Options)."] : "Until an administrator does, ask without a model (under Options).",

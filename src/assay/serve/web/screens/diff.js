@@ -2,9 +2,10 @@
 
 import { at, get } from "../lib/api.js";
 import { count, el, fill, plural } from "../lib/dom.js";
-import { icon } from "../lib/ui.js";
+import { grid, icon } from "../lib/ui.js";
 import { standing } from "./runs.js";
 
+/** @type {Words} */
 const NAMES = {
   question: "Question",
   route: "Route",
@@ -20,7 +21,7 @@ const ORDER = ["claims", "answer", "evidence", "searches", "plan", "route", "que
 const SHORT = 40; // characters of a value that stands in a table
 const SOME = 30; // entries of a column at first
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("Compare runs");
   const path = at("api", "runs", params.a);
   const [diff, a, b] = await Promise.all([
@@ -60,17 +61,17 @@ export async function show(root, params, app) {
   );
 }
 
-function nameOf(part) {
+function nameOf(/** @type {DifferencePartView} */ part) {
   return NAMES[part.name] ?? part.name;
 }
 
-function side(words, run) {
+function side(/** @type {string} */ words, /** @type {RunView} */ run) {
   const branch = run.models.join(", ") || "no model";
   return el(
     "section",
     { class: "card diff-run", "aria-label": `${words} run` },
     el("p", { class: "legend" }, words),
-    el("p", {}, el("a", { href: `#/run/${encodeURIComponent(run.id)}`, dir: "auto" }, run.question || "(erased)")),
+    el("p", {}, el("a", { href: `#${at("run", run.id)}`, dir: "auto" }, run.question || "(erased)")),
     el(
       "p",
       { class: "trace-state small muted" },
@@ -80,7 +81,7 @@ function side(words, run) {
   );
 }
 
-function partView(part) {
+function partView(/** @type {DifferencePartView} */ part) {
   const only = part.only_a.length + part.only_b.length;
   const many = [part.changed.length ? `${count(part.changed.length)} changed` : "", only ? `${count(only)} in one only` : ""];
   const name = nameOf(part);
@@ -101,25 +102,17 @@ function partView(part) {
   );
 }
 
-function isShort({ what, a, b }) {
+function isShort(/** @type {ChangeView} */ { what, a, b }) {
   return Boolean(what) && String(a ?? "").length < SHORT && String(b ?? "").length < SHORT;
 }
 
-function figureTable(rows, name) {
-  return el(
-    "div",
-    { class: "table-wrap", tabindex: "0", role: "region", "aria-label": `${name}, side by side` },
-    el(
-      "table",
-      { class: "diff-figures" },
-      el("thead", {}, el("tr", {}, el("td", {}), el("th", { scope: "col" }, "First"), el("th", { scope: "col" }, "Second"))),
-      el("tbody", {}, ...rows.map(({ what, a, b }) => el("tr", {}, el("th", { scope: "row" }, what), ...[a, b].map((each) => el("td", { dir: "auto" }, String(each ?? "–")))))),
-    ),
-  );
+function figureTable(/** @type {ChangeView[]} */ rows, /** @type {string} */ name) {
+  const values = rows.map(({ what, a, b }) => [el("th", { scope: "row" }, what), ...[a, b].map((each) => el("td", { dir: "auto" }, String(each ?? "–")))]);
+  return grid(`${name}, side by side`, [el("td", {}), "First", "Second"], values, "diff-figures");
 }
 
 /** Both versions, with what differs marked. */
-function changedWords({ a, b }) {
+function changedWords(/** @type {ChangeView} */ { a, b }) {
   const [left, right] = [String(a ?? ""), String(b ?? "")];
   const [head, tail] = shared(left, right);
   return [["a", left], ["b", right]].map(([which, words]) => el(
@@ -135,7 +128,7 @@ function changedWords({ a, b }) {
 }
 
 /** How many characters two texts share at their beginnings and ends, in whole words. */
-function shared(a, b) {
+function shared(/** @type {string} */ a, /** @type {string} */ b) {
   const least = Math.min(a.length, b.length);
   let head = 0;
   while (head < least && a[head] === b[head]) head += 1;
@@ -146,7 +139,7 @@ function shared(a, b) {
   return head + tail > least ? [head, 0] : [head, tail];
 }
 
-function column(items, which) {
+function column(/** @type {string[]} */ items, /** @type {"a" | "b"} */ which) {
   const sign = which === "a" ? "minus" : "plus";
   const list = el(
     "ul",
@@ -162,7 +155,7 @@ function column(items, which) {
   });
   return el("div", {}, list, more);
 
-  function item(words) {
+  function item(/** @type {string} */ words) {
     return el("li", { dir: "auto" }, icon(sign, 14), el("span", {}, words));
   }
 }

@@ -7,12 +7,12 @@ import { FIRST, baseCard, baseFor, deleteBase, describeBase, leaveBase, newBase,
 import { add, el, fill, plural } from "../lib/dom.js";
 import { dropTarget, folderPath, pickers } from "../documents/file_pickers.js";
 import { library } from "../documents/document_list.js";
-import { button, empty, icon } from "../lib/ui.js";
+import { actions, button, empty, icon } from "../lib/ui.js";
 import { readiness } from "../documents/readiness.js";
 import { send, standing, takeUp, watch, whenOver } from "../documents/uploads.js";
 
 const REFRESH = 4000; // milliseconds between looks at the list while files come in
-let voice = null; // the end is told wherever the person is by then
+let voice = /** @type {App | null} */ (null); // the end is told wherever the person is by then
 
 whenOver((now) => {
   if (!now.count.ready && !now.count.unreadable) return;
@@ -20,7 +20,7 @@ whenOver((now) => {
   voice?.toast(`${plural(now.count.ready, "file")} ready to be asked about${bad}.`, now.count.ready ? "good" : "bad");
 });
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   voice = app;
   const name = params.base ?? "";
   app.title(name || "Documents");
@@ -46,25 +46,22 @@ export async function show(root, params, app) {
   return drawn(screen, app, bases, base, offers);
 }
 
-function drawn(screen, app, bases, base, offers) {
-  const closers = [];
-  const may = (which) => bases.some((each) => each.name === which && each.yours);
+function drawn(/** @type {HTMLElement} */ screen, /** @type {App} */ app, /** @type {BaseView[]} */ bases, /** @type {BaseView | undefined} */ base, /** @type {OfferView[]} */ offers) {
+  const closers = /** @type {(() => void)[]} */ ([]);
+  const may = (/** @type {string} */ which) => bases.some((each) => each.name === which && each.yours);
   const fillable = base ? base.yours : true;
-  const put = async (files) => {
+  const put = async (/** @type {Chosen[]} */ files) => {
     if (!files.length) return app.toast("There is no file in what you chose.", "bad");
-    try {
+    return app.attempt(async () => {
       const into = await baseFor(base?.name);
-      if (!into) return undefined;
+      if (!into) return;
       send(files, into, app.me.upload_megabytes);
       if (!bases.some((each) => each.name === into)) app.go("#/documents"); // it was made for them
-    } catch (problem) {
-      app.toast(problem.detail ?? problem.message, "bad");
-    }
-    return undefined;
+    });
   };
   const holder = base ? el("div", { class: "readiness-holder" }) : null;
   const cards = el("ul", { class: "cards", "aria-label": "Knowledge bases", hidden: !bases.length }, ...bases.map(baseCard));
-  const report = base ? readiness(holder, base.name) : { refresh: () => counted(cards) };
+  const report = base && holder ? readiness(holder, base.name) : { refresh: () => counted(cards) };
   const section = el("section", { class: "library", "aria-label": base ? `Documents of ${base.name}` : "All documents" });
   add(screen, base ? baseHead(app, base, fillable ? put : null) : overview(app, cards, put, offers));
   closers.push(adding(screen, app));
@@ -85,7 +82,7 @@ function drawn(screen, app, bases, base, offers) {
 }
 
 /** The cards with what is in the bases now; they stay as they are when nobody can say. */
-async function counted(cards) {
+async function counted(/** @type {HTMLElement} */ cards) {
   try {
     fill(cards, ...(await get("/api/bases")).map(baseCard));
   } catch {
@@ -94,10 +91,10 @@ async function counted(cards) {
 }
 
 /** While files come in, the list follows; but not under the hands of somebody who has scrolled down in it. */
-function keptUp(list, report) {
+function keptUp(/** @type {ReturnType<typeof library>} */ list, /** @type {{ refresh(): unknown }} */ report) {
   let seen = standing().done;
   let last = 0;
-  const done = (now) => now.done + now.earlier.reduce((sum, job) => sum + job.done, 0);
+  const done = (/** @type {Standing} */ now) => now.done + now.earlier.reduce((sum, job) => sum + job.done, 0);
   return watch((now) => {
     if (done(now) === seen || (now.busy && performance.now() - last < REFRESH)) return;
     seen = done(now);
@@ -107,7 +104,7 @@ function keptUp(list, report) {
   });
 }
 
-function overview(app, cards, put, offers) {
+function overview(/** @type {App} */ app, /** @type {HTMLElement} */ cards, /** @type {Put} */ put, /** @type {OfferView[]} */ offers) {
   const make = async () => {
     const made = await newBase(app);
     if (made) app.go(placeOf(made));
@@ -124,7 +121,7 @@ function overview(app, cards, put, offers) {
   ];
 }
 
-function baseHead(app, base, put) {
+function baseHead(/** @type {App} */ app, /** @type {BaseView} */ base, /** @type {Put | null} */ put) {
   const describe = async () => {
     if (await describeBase(base)) app.go(placeOf(base.name));
   };
@@ -140,7 +137,7 @@ function baseHead(app, base, put) {
     "header",
     { class: "base-head" },
     el("a", { class: "crumb small", href: "#/documents" }, icon("left", 14), "All documents"),
-    el("div", { class: "page-head" }, el("h1", { dir: "auto" }, base.name), put ? el("div", { class: "actions" }, ...pickers(put)) : null),
+    el("div", { class: "page-head" }, el("h1", { dir: "auto" }, base.name), put ? actions(...pickers(put)) : null),
     el("p", { class: ["muted", "base-lead"], dir: "auto" }, base.description || (put ? "No description yet. One helps to decide where to look." : "")),
     put
       ? el(
@@ -159,7 +156,7 @@ function baseHead(app, base, put) {
   );
 }
 
-function invitation(app, put, base) {
+function invitation(/** @type {App} */ app, /** @type {Put | null} */ put, /** @type {BaseView | undefined} */ base) {
   if (!put) return empty("Nothing in here yet");
   return el(
     "div",
@@ -168,7 +165,7 @@ function invitation(app, put, base) {
     el("h2", {}, base ? "Nothing in here yet" : "Begin with your documents"),
     el("p", {}, "Drop files or whole folders anywhere on this page: PDF, Word, PowerPoint, Excel, HTML, e-mail, EPUB, Markdown, plain text."),
     el("p", { class: "small" }, "Each file is read once. Files that cannot be read are listed with the reason."),
-    el("div", { class: "actions" }, ...pickers(put)),
+    actions(...pickers(put)),
     folderPath(app, base?.name ?? FIRST),
   );
 }

@@ -2,9 +2,9 @@
 
 import { at, get } from "../lib/api.js";
 import { el, fill, plural } from "../lib/dom.js";
-import { badge, empty, icon, pageHead } from "../lib/ui.js";
+import { badge, empty, grid, note, pageHead } from "../lib/ui.js";
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   if (params.evaluation) return showOne(root, params.evaluation, app);
   app.title("Evaluations");
   const { evaluations } = await get("/api/evaluations");
@@ -21,12 +21,12 @@ export async function show(root, params, app) {
   );
 }
 
-function row(each) {
+function row(/** @type {EvaluationEntry} */ each) {
   const more = `${each.day} · ${plural(each.questions, "question")} · ${each.sides.join(" and ")}`;
-  return linked(`#/evaluations/${encodeURIComponent(each.name)}`, each.title, more, each.right && `right: ${each.right}`);
+  return linked(`#${at("evaluations", each.name)}`, each.title, more, each.right && `right: ${each.right}`);
 }
 
-function linked(href, title, more, mark) {
+function linked(/** @type {string} */ href, /** @type {string} */ title, /** @type {string} */ more, /** @type {string} */ mark) {
   return el(
     "li",
     { class: "row" },
@@ -40,7 +40,7 @@ function linked(href, title, more, mark) {
   );
 }
 
-async function showOne(root, name, app) {
+async function showOne(/** @type {HTMLElement} */ root, /** @type {string} */ name, /** @type {App} */ app) {
   app.title(`Evaluation: ${name}`);
   const found = await get(at("api", "evaluations", name));
   const told = found.sides.map((each) => `${each.name}: ${each.description}.`).join(" ");
@@ -50,7 +50,7 @@ async function showOne(root, name, app) {
       "div",
       { class: "page evaluations" },
       pageHead(found.title, `${found.day}. ${plural(found.questions, "question")}. ${told}`),
-      found.verdict ? el("p", { class: "note info" }, icon("info"), el("span", {}, found.verdict)) : null,
+      found.verdict ? note("info", "info", found.verdict) : null,
       el("h2", {}, "Figures"),
       el("p", { class: "small muted" }, `Intervals are 95 % bootstrap intervals. ${found.grading}`),
       figures(found),
@@ -63,9 +63,9 @@ async function showOne(root, name, app) {
   );
 }
 
-function figures({ title, sides, metrics }) {
+function figures(/** @type {EvaluationResponse} */ { title, sides, metrics }) {
   const compared = sides.length > 1;
-  return wrapped(
+  return grid(
     `Figures: ${title}`,
     ["metric", "cases", ...sides.map((each) => each.name), ...(compared ? ["difference"] : [])],
     metrics.map((metric) => [
@@ -74,14 +74,15 @@ function figures({ title, sides, metrics }) {
       ...metric.cells.map((each) => estimate(each, metric.share)),
       ...(compared ? [metric.difference?.words ?? "–"] : []),
     ]),
+    "report-table",
   );
 }
 
 /** The words, and for a share a bar with its interval. */
-function estimate(found, share) {
+function estimate(/** @type {EstimateView | null} */ found, /** @type {boolean} */ share) {
   if (!found) return "–";
   if (!share) return found.words;
-  const per = (value) => `${Math.round(1000 * value) / 10}%`;
+  const per = (/** @type {number} */ value) => `${Math.round(1000 * value) / 10}%`;
   return el(
     "div",
     { class: "estimate" },
@@ -95,28 +96,15 @@ function estimate(found, share) {
   );
 }
 
-function tags({ sides, tags: rows }) {
+function tags(/** @type {EvaluationResponse} */ { sides, tags: rows }) {
   if (!rows.length) return [];
   return [
     el("h2", {}, "Right answers by tag"),
-    wrapped("By tag", ["tag", "questions", ...sides.map((each) => each.name)], rows.map((each) => [each.tag, String(each.questions), ...each.cells])),
+    grid("By tag", ["tag", "questions", ...sides.map((each) => each.name)], rows.map((each) => [each.tag, String(each.questions), ...each.cells]), "report-table"),
   ];
 }
 
-function wrapped(label, heads, rows) {
-  return el(
-    "div",
-    { class: "table-wrap", tabindex: "0", role: "region", "aria-label": label },
-    el(
-      "table",
-      { class: "report-table" },
-      el("thead", {}, el("tr", {}, ...heads.map((each) => el("th", { scope: "col" }, each)))),
-      el("tbody", {}, ...rows.map(([first, ...others]) => el("tr", {}, el("th", { scope: "row", dir: "auto" }, first), ...others.map((each) => el("td", {}, each))))),
-    ),
-  );
-}
-
-function worst(each) {
+function worst(/** @type {WorstCaseView} */ each) {
   const expected = `Expected: ${each.expected || "nothing"}`;
-  return linked(`#/run/${encodeURIComponent(each.run)}`, each.question, expected, each.outcome);
+  return linked(`#${at("run", each.run)}`, each.question, expected, each.outcome);
 }

@@ -1,13 +1,15 @@
 // Health, for an operator: whether the server can answer, which model it uses, and the watched figures with their limits.
 
-import { get } from "../lib/api.js";
+import { at, get } from "../lib/api.js";
 import { el, fill, percent } from "../lib/dom.js";
-import { badge, button, failed, icon, loading, pageHead } from "../lib/ui.js";
+import { badge, bullets, button, failed, figureCell, grid, icon, loading, note, pageHead } from "../lib/ui.js";
 
+const REPORT = /** @type {string} */ ("health");
 const EVERY = 60_000; // milliseconds between looks
+/** @type {Table} */
 const STATES = { ok: ["within its limit", "good"], alarm: ["alarm", "bad"], "–": ["no data", ""] };
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("Health");
   const body = el("div", { class: "report-body", role: "status" });
   let stopped = false;
@@ -24,7 +26,7 @@ export async function show(root, params, app) {
   async function load() {
     if (!body.childElementCount) fill(body, loading());
     try {
-      const [ready, report] = await Promise.all([readiness(), get("/api/reports/health")]);
+      const [ready, report] = await Promise.all([readiness(), get(at("api", "reports", REPORT))]);
       if (!stopped) fill(body, server(ready, app.me), figures(report));
     } catch (problem) {
       if (!stopped && problem.status !== 401) fill(body, failed(problem, load));
@@ -46,7 +48,7 @@ async function readiness() {
   return reply.json();
 }
 
-function server(ready, me) {
+function server(/** @type {ReadyResponse} */ ready, /** @type {MeResponse} */ me) {
   const lines = [
     ["Version", me.version],
     ["Model", [me.model || "none: answers are quotations", " ", el("a", { href: "#/model" }, "Change")]],
@@ -58,54 +60,43 @@ function server(ready, me) {
     "section",
     { "aria-label": "The server" },
     ready.ready
-      ? el("p", { class: "note good" }, icon("check"), el("span", {}, "The server is ready for questions."))
+      ? note("good", "check", "The server is ready for questions.")
       : el(
         "div",
         { class: "note bad" },
         icon("warning"),
-        el("div", {}, el("strong", {}, "The server is not ready."), el("ul", { class: "bullets" }, ...ready.problems.map((each) => el("li", {}, each)))),
+        el("div", {}, el("strong", {}, "The server is not ready."), bullets(ready.problems)),
       ),
     el("dl", { class: "meanings" }, ...lines.flatMap(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])),
   );
 }
 
-function figures({ title, about, columns, rows }) {
+function figures(/** @type {ReportResponse} */ { title, about, columns, rows }) {
   const place = Object.fromEntries(columns.map((column, at) => [column.name, at]));
   const alarms = rows.filter((row) => row[place.state] === "alarm").length;
   return el(
     "section",
     { "aria-label": "Watched figures" },
     el("div", { class: "report-lead" }, el("h2", {}, title), el("p", { class: "muted" }, about)),
-    alarms ? el("p", { class: "note bad" }, icon("warning"), el("span", {}, `${alarms} of ${rows.length} figures are past their limits.`)) : null,
-    el(
-      "div",
-      { class: "table-wrap", tabindex: "0", role: "region", "aria-label": "Table: watched figures" },
-      el(
-        "table",
-        { class: "report-table" },
-        el("thead", {}, el("tr", {}, ...["Figure", "Value", "Alarm", "Goal", "State"].map((name) => el("th", { scope: "col" }, name)))),
-        el("tbody", {}, ...rows.map(line)),
-      ),
-    ),
+    alarms ? note("bad", "warning", `${alarms} of ${rows.length} figures are past their limits.`) : null,
+    grid("Table: watched figures", ["Figure", "Value", "Alarm", "Goal", "State"], rows.map(line), "report-table"),
     el("p", { class: "small muted" }, "The same limits are in the alert rules that `assay monitor alerts` prints. ", el("a", { href: "#/reports" }, "Reports"), " has the figures by week."),
   );
 
-  function line(row) {
+  function line(/** @type {any[]} */ row) {
     const [words, kind] = STATES[row[place.state]];
-    return el(
-      "tr",
-      {},
+    return [
       el("th", { scope: "row" }, row[place.about]),
-      el("td", { class: "figure" }, value(row[place.value], row[place.alarm])),
+      figureCell(value(row[place.value], row[place.alarm])),
       el("td", { class: "nowrap" }, row[place.alarm]),
       el("td", { class: "nowrap" }, row[place.goal]),
-      el("td", {}, badge(words, kind)),
-    );
+      badge(words, kind),
+    ];
   }
 }
 
 /** A figure in the unit of its limit: `over 10 %`, `over 30 s`, `over 8`. */
-function value(number, limit) {
+function value(/** @type {any} */ number, /** @type {string} */ limit) {
   if (number === null) return "–";
   if (limit.endsWith("%")) return percent(number);
   return `${Number(number.toPrecision(3))}${limit.endsWith("s") ? " s" : ""}`;

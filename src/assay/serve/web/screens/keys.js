@@ -1,10 +1,10 @@
 // One's own API keys: made, shown once, ended.
 
 import { at, del, get, post } from "../lib/api.js";
-import { ago, el, fill } from "../lib/dom.js";
-import { askWords, button, confirm, copyWords, dialog, empty, icon } from "../lib/ui.js";
+import { ago, dotted, el, fill } from "../lib/dom.js";
+import { actions, askWords, button, confirm, copyWords, dialog, empty, icon } from "../lib/ui.js";
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("API keys");
   const list = el("div", {});
   fill(
@@ -21,7 +21,7 @@ export async function show(root, params, app) {
           el("h1", {}, "Your API keys"),
           el("p", { class: "muted" }, "A program that uses one of these keys sees what you see. Sent as ", el("code", {}, "Authorization: Bearer …"), "."),
         ),
-        el("div", { class: "actions" }, button("New key", { kind: "primary", icon: "plus", on: make })),
+        actions(button("New key", { kind: "primary", icon: "plus", on: make })),
       ),
       list,
     ),
@@ -39,7 +39,7 @@ export async function show(root, params, app) {
     );
   }
 
-  function row(key) {
+  function row(/** @type {KeyView} */ key) {
     const called = key.label || key.id;
     return el(
       "li",
@@ -49,7 +49,7 @@ export async function show(root, params, app) {
         "div",
         { class: "grow" },
         el("span", { class: "row-title" }, called),
-        el("p", { class: "row-more" }, [key.created ? `made ${ago(key.created)}` : "", key.used ? `used ${ago(key.used)}` : ""].filter(Boolean).join(" · ")),
+        el("p", { class: "row-more" }, dotted(key.created ? `made ${ago(key.created)}` : "", key.used ? `used ${ago(key.used)}` : "")),
       ),
       button("End it", { kind: "quiet small", icon: "trash", "aria-label": `End the key ${called}`, on: () => end(key, called) }),
     );
@@ -58,37 +58,29 @@ export async function show(root, params, app) {
   async function make() {
     const label = await askWords("New API key", "What it is for", "", "Make it");
     if (!label) return;
-    try {
+    await app.attempt(async () => {
       const made = await post("/api/keys", { label });
       await once(made.key);
-    } catch (problem) {
-      app.toast(problem.detail ?? problem.message, "bad");
-    }
+    });
     await refresh();
   }
 
   /** The key itself: only now, and never again. */
-  function once(key) {
-    const box = el("input", { type: "text", readonly: true, value: key, class: "key-once", "aria-label": "The key", autofocus: true, on: { focus: () => box.select() } });
-    const copy = async () => {
-      const done = await copyWords(key);
-      app.toast(done ? "Copied." : "The browser does not allow copying here.", done ? "" : "bad");
-    };
+  function once(/** @type {string} */ key) {
+    const box = el("input", { type: "text", readonly: true, value: key, class: "key-once", "aria-label": "The key", autofocus: true, on: { focus: (event) => event.currentTarget.select() } });
     return dialog("Copy this key now", (close) => [
       el("p", { class: "muted" }, "It is shown this once: only its digest is kept. Anyone who has it can do what you can do here."),
-      el("div", { class: "key-row" }, box, button("Copy", { icon: "copy", on: copy })),
-      el("div", { class: "actions" }, button("I have it", { kind: "primary", on: () => close(true) })),
+      el("div", { class: "key-row" }, box, button("Copy", { icon: "copy", on: () => copyWords(app, key) })),
+      actions(button("I have it", { kind: "primary", on: () => close(true) })),
     ]);
   }
 
-  async function end(key, called) {
+  async function end(/** @type {KeyView} */ key, /** @type {string} */ called) {
     if (!(await confirm(`End the key “${called}”?`, "Programs that use it are refused from now on.", "End it"))) return;
-    try {
+    await app.attempt(async () => {
       await del(at("api", "keys", key.id));
       app.toast("The key has ended.");
-    } catch (problem) {
-      app.toast(problem.detail, "bad");
-    }
+    });
     await refresh();
   }
 }

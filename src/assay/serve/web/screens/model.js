@@ -4,7 +4,7 @@ import { el, fill } from "../lib/dom.js";
 import { pageHead } from "../lib/ui.js";
 import { modelForm } from "../setup/model_form.js";
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("Model");
   fill(
     root,

@@ -2,11 +2,11 @@
 
 import { at, del, get, patch, post } from "../lib/api.js";
 import { ago, el, fill, plural } from "../lib/dom.js";
-import { badge, button, confirm, dialog, empty, field } from "../lib/ui.js";
+import { actions, badge, button, check, confirm, dialog, empty, field } from "../lib/ui.js";
 
 const SHORTEST = 10; // characters of a password
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("People");
   if (!app.me.admin) {
     fill(root, el("div", { class: "state" }, el("h1", {}, "Only for admins"), el("p", {}, "Whoever looks after this server can change who signs in.")));
@@ -34,7 +34,7 @@ export async function show(root, params, app) {
     fill(list, people.length ? el("ul", { class: "list", "aria-label": "People" }, ...people.map(row)) : empty("Nobody yet", "Add the first person, and give them a password or have them make an API key."));
   }
 
-  function row(person) {
+  function row(/** @type {PersonView} */ person) {
     const self = person.name === app.me.name;
     const groups = person.groups.length ? `In ${person.groups.join(", ")}` : "In no group";
     return el(
@@ -56,31 +56,29 @@ export async function show(root, params, app) {
   }
 
   /** Somebody new, or somebody changed. */
-  async function edit(person) {
+  async function edit(/** @type {PersonView | null} */ person) {
     const done = await dialog(person ? `Change ${person.name}` : "Add a person", (close) => form(person, close));
     if (!done) return;
     app.toast(person ? `${done} is changed.` : `${done} is added.`, "good");
     await refresh();
   }
 
-  async function remove(person) {
+  async function remove(/** @type {PersonView} */ person) {
     const agreed = await confirm(
       `Remove ${person.name}?`,
       "Their sessions and keys end at once, and what others let them read is closed to them. What they own stays, and so do the records of their runs.",
       "Remove",
     );
     if (!agreed) return;
-    try {
+    await app.attempt(async () => {
       await del(at("api", "people", person.name));
       app.toast(`${person.name} is removed.`);
-    } catch (problem) {
-      app.toast(problem.detail, "bad");
-    }
+    });
     await refresh();
   }
 }
 
-function form(person, close) {
+function form(/** @type {PersonView | null} */ person, /** @type {(name?: string) => void} */ close) {
   const name = el("input", { type: "text", maxlength: "100", required: true, autocomplete: "off", autocapitalize: "none", spellcheck: "false", autofocus: true });
   const groups = el("input", { type: "text", maxlength: "1000", autocomplete: "off", value: person?.groups.join(", ") ?? "" });
   const admin = el("input", { type: "checkbox", checked: person?.admin ?? false });
@@ -88,7 +86,7 @@ function form(person, close) {
   const wrong = el("p", { class: "note bad", role: "alert", hidden: true });
   const go = el("button", { type: "submit", class: "button primary" }, person ? "Save" : "Add");
 
-  async function submit(event) {
+  async function submit(/** @type {Event} */ event) {
     event.preventDefault();
     const given = {
       groups: [...new Set(groups.value.split(",").map((each) => each.trim()).filter(Boolean))],
@@ -101,7 +99,7 @@ function form(person, close) {
       else await post("/api/people", { name: name.value.trim(), ...given });
       close(person?.name ?? name.value.trim());
     } catch (problem) {
-      wrong.textContent = problem.detail ?? problem.message;
+      wrong.textContent = problem.message;
       wrong.hidden = false;
       go.disabled = false;
     }
@@ -117,8 +115,8 @@ function form(person, close) {
       password,
       `${plural(SHORTEST, "character")} or more. ${person ? "Empty: it stays as it is. A new one signs them out everywhere." : "Empty: they come in with an API key only."}`,
     ),
-    el("label", { class: "check" }, admin, el("span", {}, "Admin: sees reports about everybody, and changes who signs in")),
+    check(admin, "Admin: sees reports about everybody, and changes who signs in"),
     wrong,
-    el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), go),
+    actions(button("Cancel", { on: () => close(undefined) }), go),
   );
 }

@@ -2,9 +2,10 @@
 
 import { at, get, query } from "../lib/api.js";
 import { count, el, fill, money, percent, plural } from "../lib/dom.js";
-import { button, empty, failed, field, icon, loading, pageHead } from "../lib/ui.js";
+import { button, empty, failed, field, icon, loading, note, pageHead, region, spinner } from "../lib/ui.js";
 import { plot } from "../runs/plot.js";
 
+/** @type {Words} */
 const REPORTS = {
   runs: "Runs",
   tools: "Tools",
@@ -18,7 +19,7 @@ const SHORT = 24; // characters that stay on one line
 const SOME = 200; // rows at first
 let range = { since: "", until: "" }; // as it was left
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   const name = params.report in REPORTS ? params.report : "runs";
   app.title(`Report: ${REPORTS[name]}`);
   const since = el("input", { type: "date", value: range.since });
@@ -53,14 +54,14 @@ export async function show(root, params, app) {
   );
 
   /** Whether anything that was recorded was changed since. */
-  async function verify(event) {
+  async function verify(/** @type {Click} */ event) {
     const pressed = event.currentTarget;
     pressed.disabled = true;
-    fill(checked, el("p", { class: "note" }, el("span", { class: "spinner small", "aria-hidden": "true" }), "Checking every record…"));
+    fill(checked, el("p", { class: "note" }, spinner(), "Checking every record…"));
     try {
       fill(checked, verified(await get("/api/verify")));
     } catch (problem) {
-      fill(checked, el("p", { class: "note bad" }, icon("warning"), el("span", {}, problem.detail ?? problem.message)));
+      fill(checked, note("bad", "warning", problem.message));
     }
     pressed.disabled = false;
   }
@@ -91,14 +92,9 @@ export async function show(root, params, app) {
   };
 }
 
-function verified(found) {
+function verified(/** @type {VerificationResponse} */ found) {
   const sealed = found.sealed ? ` The last signed head is at entry ${count(found.sealed.n)}.` : " No head was signed yet.";
-  if (found.whole) return el(
-    "p",
-    { class: "note good" },
-    icon("check"),
-    el("span", {}, `The record is whole: ${plural(found.records, "entry", "entries")}, each linked to the one before it.${sealed}`),
-  );
+  if (found.whole) return note("good", "check", `The record is whole: ${plural(found.records, "entry", "entries")}, each linked to the one before it.${sealed}`);
   return el(
     "div",
     { class: "note bad" },
@@ -113,7 +109,7 @@ function verified(found) {
   );
 }
 
-function drawn(report) {
+function drawn(/** @type {ReportResponse} */ report) {
   return [
     el("div", { class: "report-lead" }, el("h2", {}, report.title), report.about ? el("p", { class: "muted" }, report.about) : null),
     ...(report.rows.length
@@ -126,7 +122,7 @@ function drawn(report) {
   ];
 }
 
-function table({ title, columns, rows }) {
+function table(/** @type {ReportResponse} */ { title, columns, rows }) {
   const numeric = columns.map((_, place) => rows.some((row) => typeof row[place] === "number") && rows.every((row) => row[place] === null || typeof row[place] === "number"));
   const body = el("tbody", {}, ...rows.slice(0, SOME).map(line));
   const more = rows.length > SOME ? el("button", { type: "button", class: "link small" }, `Show all ${count(rows.length)} rows`) : null;
@@ -137,24 +133,20 @@ function table({ title, columns, rows }) {
   return el(
     "div",
     {},
-    el(
-      "div",
-      { class: "table-wrap", tabindex: "0", role: "region", "aria-label": `Table: ${title}` },
-      el(
-        "table",
-        { class: "report-table" },
-        el("thead", {}, el("tr", {}, ...columns.map((column, place) => el("th", { scope: "col", class: numeric[place] ? "figure" : null, title: column.about || null }, column.name)))),
-        body,
-      ),
-    ),
+    region(`Table: ${title}`, el(
+      "table",
+      { class: "report-table" },
+      el("thead", {}, el("tr", {}, ...columns.map((column, place) => el("th", { scope: "col", class: numeric[place] ? "figure" : null, title: column.about || null }, column.name)))),
+      body,
+    )),
     more,
   );
 
-  function line(row) {
+  function line(/** @type {any[]} */ row) {
     return el("tr", {}, ...row.map((value, place) => cell(value, place)));
   }
 
-  function cell(value, place) {
+  function cell(/** @type {any} */ value, /** @type {number} */ place) {
     const words = value === null ? "–" : typeof value === "number" ? figure(value, columns[place].name) : value;
     const look = numeric[place] ? "figure" : String(words).length < SHORT ? "nowrap" : null;
     return el(place ? "td" : "th", { scope: place ? null : "row", class: look, dir: place ? null : "auto" }, words);
@@ -162,14 +154,14 @@ function table({ title, columns, rows }) {
 }
 
 /** A number of a report as text. Rates are shown as per cent. */
-function figure(value, name) {
+function figure(/** @type {number} */ value, /** @type {string} */ name) {
   if (name.endsWith("rate")) return percent(value);
   if (/\b(?:money|cost|USD)\b/i.test(name)) return money(value);
   if (Number.isInteger(value)) return count(value);
   return Math.abs(value) >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(4)));
 }
 
-function meanings(columns) {
+function meanings(/** @type {ReportResponse["columns"]} */ columns) {
   const explained = columns.filter((column) => column.about);
   if (!explained.length) return null;
   return el(

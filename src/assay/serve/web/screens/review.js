@@ -4,9 +4,9 @@ import { at, get, post } from "../lib/api.js";
 import { answerBody } from "../answers/answer.js";
 import { decisionBar } from "../answers/decision.js";
 import { draftView } from "../answers/draft.js";
-import { ago, count, el, fill, plural } from "../lib/dom.js";
+import { ago, count, dotted, el, fill, plural } from "../lib/dom.js";
 import { eventRow } from "../runs/event.js";
-import { button, failed, icon, loading } from "../lib/ui.js";
+import { bullets, button, failed, icon, loading, note, spinner } from "../lib/ui.js";
 import { sidePanel } from "../answers/panel.js";
 import { reviewState } from "./reviews.js";
 import { callsOf, spans, stretches } from "../runs/timeline.js";
@@ -16,35 +16,36 @@ const LONG = 300; // looks
 const WIDE = "(min-width: 68rem)"; // there is room for the evidence beside the draft
 const kept = new Map(); // edits by run and seal: who looks elsewhere meanwhile finds them again
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("Review");
   const path = at("api", "reviews", params.run);
   const sheet = el("section", { class: "talk review", "aria-label": "Review" });
   const screen = el("div", { class: "with-side-panel" }, sheet);
-  const panel = sidePanel(app, screen);
+  const panel = sidePanel(screen);
   const context = { app, openDocument: panel.openDocument };
   let review = await get(path);
   let left = false;
   let timer = 0;
-  let draft = null;
-  let deciding = null;
+  let edited = () => /** @type {Map<number, string>} */ (new Map()); // what differs from the draft
+  let deciding = /** @type {ReturnType<typeof decisionBar> | null} */ (null);
 
   const library = { pieces: () => review.evidence };
-  const openEvidence = (event) => panel.openEvidence(library, event?.currentTarget);
-  const openTrace = (event) => panel.openPart("Trace", traceBeside(path), event?.currentTarget);
+  const openEvidence = (/** @type {Click} */ event) => panel.openEvidence(library, event?.currentTarget);
+  const openTrace = (/** @type {Click} */ event) => panel.openPart("Trace", traceBeside(path), event?.currentTarget);
 
-  function draw(message = null) {
+  function draw(/** @type {Child} */ message = null) {
     const waits = review.state === "waiting";
     const mayEdit = waits && review.may_decide;
-    draft = draftView(review, context, {
+    const draft = draftView(review, context, {
       editable: mayEdit,
       edits: kept.get(keyOf(review)) ?? new Map(),
-      changed: (edits) => {
+      changed: (/** @type {Map<number, string>} */ edits) => {
         kept.set(keyOf(review), edits);
         deciding?.edited(edits.size);
       },
     });
-    deciding = waits ? decisionBar(review, { decide, edits: () => draft.edits() }) : null;
+    edited = draft.edits;
+    deciding = waits ? decisionBar(review, { decide, edits: draft.edits }) : null;
     fill(
       sheet,
       head(),
@@ -78,19 +79,19 @@ export async function show(root, params, app) {
         el(
           "span",
           { class: "small muted" },
-          [
+          dotted(
             `Asked by ${review.who}`,
             `held ${ago(review.created)}`,
             review.decided ? `decided ${ago(review.decided)}${review.by ? ` by ${review.by}` : ""}` : "",
-          ].filter(Boolean).join(" · "),
+          ),
         ),
       ),
     );
   }
 
   /** Send the decision; what is said comes back as a review. */
-  async function decide(decision, note) {
-    const edits = decision === "edit" ? [...draft.edits()].map(([place, text]) => ({ place, text })) : [];
+  async function decide(/** @type {Decision} */ decision, /** @type {string} */ note) {
+    const edits = decision === "edit" ? [...edited()].map(([place, text]) => ({ place, text })) : [];
     const before = review;
     try {
       review = await post(`${path}/decision`, { decision, seal: review.seal, note, edits });
@@ -107,7 +108,7 @@ export async function show(root, params, app) {
   }
 
   /** What was decided here, and what comes of it. */
-  function decisionMessage(decision) {
+  function decisionMessage(/** @type {Decision} */ decision) {
     const words = decision === "approve"
       ? `Approved. ${review.who} can read exactly this.`
       : `Rejected. ${review.who} sees your note, and not the draft.`;
@@ -128,7 +129,7 @@ export async function show(root, params, app) {
       el(
         "div",
         { class: "note", role: "status" },
-        el("span", { class: "spinner small", "aria-hidden": "true" }),
+        spinner(),
         el("span", {}, "Your edits are being checked against the evidence. The draft comes back with its verdicts."),
       ),
     );
@@ -140,13 +141,13 @@ export async function show(root, params, app) {
     if (left) return;
     const back = review.state === "waiting";
     const words = back ? "Your edits were checked. Look at the verdicts, then decide." : "The check has not come back yet. Look again later.";
-    draw(el("p", { class: "note info" }, icon("check"), el("span", {}, words)));
+    draw(note("info", "check", words));
     app.announce(words);
     app.reviewsChanged();
   }
 
   /** It was not taken. Perhaps what stood here is not the newest: then the newest is shown, and said so. */
-  async function refused(problem, before) {
+  async function refused(/** @type {any} */ problem, /** @type {ReviewView} */ before) {
     if (problem.status === 401 || left) return;
     let now = null;
     try {
@@ -155,7 +156,7 @@ export async function show(root, params, app) {
       // the words of the refusal have to do
     }
     if (!now || (now.seal === before.seal && now.state === before.state)) {
-      app.toast(problem.detail ?? problem.message, "bad");
+      app.toast(problem.message, "bad");
       deciding?.free();
       return;
     }
@@ -190,9 +191,9 @@ export async function show(root, params, app) {
   };
 }
 
-const keyOf = (review) => `${review.run} ${review.seal}`;
+const keyOf = (/** @type {ReviewView} */ review) => `${review.run} ${review.seal}`;
 
-function reasons(review) {
+function reasons(/** @type {ReviewView} */ review) {
   if (!review.reasons.length) return null;
   return el(
     "section",
@@ -202,15 +203,16 @@ function reasons(review) {
       "div",
       {},
       el("strong", {}, "It was held because"),
-      el("ul", { class: "bullets" }, ...review.reasons.map((words) => el("li", {}, words))),
+      bullets(review.reasons),
       review.four_eyes ? el("p", { class: "small" }, "Four eyes: whoever asked cannot approve it.") : null,
     ),
   );
 }
 
+/** @type {Table} */
 const DECIDED = { approve: ["check", "approved it"], edit: ["pencil", "edited it"], reject: ["close", "rejected it"] };
 
-function history(review) {
+function history(/** @type {ReviewView} */ review) {
   if (!review.history.length) return null;
   return el(
     "details",
@@ -244,17 +246,17 @@ function history(review) {
 }
 
 /** The same as whoever asked would read it, with what disagrees and what was searched. */
-function whole(review, context) {
+function whole(/** @type {ReviewView} */ review, /** @type {Context} */ context) {
   const inside = el("div", { class: "fold-body" });
   const box = el("details", { class: "fold as-read" }, el("summary", {}, `As ${review.who} would read it`), inside);
   box.addEventListener("toggle", () => {
-    if (box.open && !inside.childElementCount) inside.append(answerBody(review.answer, context));
+    if (box.open && !inside.childElementCount) inside.append(answerBody(/** @type {AnswerView} */ (review.answer), context));
   });
   return review.answer ? box : null;
 }
 
 /** The record of the run, as a list that opens. */
-function traceBeside(path) {
+function traceBeside(/** @type {`/api/reviews/${string}`} */ path) {
   const node = el("div", { class: "trace beside" }, loading("Reading the record…"));
   const load = async () => {
     try {

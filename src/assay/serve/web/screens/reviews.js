@@ -1,11 +1,12 @@
 // The queue of reviews: answers that wait for a person before anybody reads them, and those that were decided.
 
-import { get, query } from "../lib/api.js";
-import { ago, el, fill } from "../lib/dom.js";
+import { at, get, query } from "../lib/api.js";
+import { ago, dotted, el, fill } from "../lib/dom.js";
 import { paged } from "../lib/paged_list.js";
 import { badge, empty, icon } from "../lib/ui.js";
 
 const PAGE = 50;
+/** @type {Table} */
 const STATES = {
   waiting: ["clock", "waits", "warn"],
   approved: ["check", "approved", "good"],
@@ -16,12 +17,12 @@ const STATES = {
 };
 
 /** How a review stands, in a sign and a word. */
-export function reviewState(state) {
+export function reviewState(/** @type {string} */ state) {
   const [sign, words, kind] = STATES[state] ?? ["info", state, ""];
   return badge([icon(sign, 13), words], kind);
 }
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("Reviews");
   const decided = params.state === "decided";
   const screen = el(
@@ -65,11 +66,11 @@ export async function show(root, params, app) {
   return pages.close;
 }
 
-function tab(href, words, current) {
+function tab(/** @type {string} */ href, /** @type {string} */ words, /** @type {boolean} */ current) {
   return el("a", { href, "aria-current": current ? "page" : null }, words);
 }
 
-function row(review) {
+function row(/** @type {ReviewSummary} */ review) {
   const when = review.decided ? `${review.by ? `by ${review.by}, ` : ""}${ago(review.decided)}` : ago(review.created);
   return el(
     "li",
@@ -77,8 +78,8 @@ function row(review) {
     el(
       "div",
       { class: "grow" },
-      el("a", { class: "row-title", href: `#/review/${encodeURIComponent(review.run)}`, dir: "auto" }, review.question || "(erased)"),
-      el("p", { class: "row-more" }, [`Asked by ${review.who}`, when, review.four_eyes ? "four eyes" : ""].filter(Boolean).join(" · ")),
+      el("a", { class: "row-title", href: `#${at("review", review.run)}`, dir: "auto" }, review.question || "(erased)"),
+      el("p", { class: "row-more" }, dotted(`Asked by ${review.who}`, when, review.four_eyes ? "four eyes" : "")),
       review.reasons.length ? el("p", { class: "row-more" }, `Held because ${review.reasons.join("; ")}`) : null,
       review.note ? el("p", { class: "row-more", dir: "auto" }, `“${review.note}”`) : null,
       review.state === "waiting" && !review.may_decide && review.why_not

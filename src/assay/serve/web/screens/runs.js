@@ -1,11 +1,12 @@
 // The list of runs: what was asked, when, and what came of it.
 
-import { get, query } from "../lib/api.js";
+import { at, get, query } from "../lib/api.js";
 import { ago, el, fill } from "../lib/dom.js";
 import { paged } from "../lib/paged_list.js";
 import { badge, empty, icon } from "../lib/ui.js";
 
 const PAGE = 50;
+/** @type {Table} */
 const STATES = {
   running: ["again", "running", "info"],
   waiting: ["person", "waits for you", "warn"],
@@ -15,6 +16,7 @@ const STATES = {
   held: ["shield", "waits for a reviewer", "warn"],
   rejected: ["close", "rejected in review", "bad"],
 };
+/** @type {Table} */
 const OUTCOMES = {
   answered: ["check", "answered", "good"],
   partial: ["half", "answered in part", "warn"],
@@ -23,13 +25,13 @@ const OUTCOMES = {
 };
 
 /** How a run stands, in a sign and a word. */
-export function standing(run) {
-  const [sign, words, kind] = (run.state === "delivered" ? OUTCOMES[run.outcome] : STATES[run.state]) ?? ["info", run.state, ""];
+export function standing(/** @type {RunSummary} */ run) {
+  const [sign, words, kind] = (run.state === "delivered" ? OUTCOMES[run.outcome ?? ""] : STATES[run.state]) ?? ["info", run.state, ""];
   const own = run.kind === "synthesis" && run.outcome === "answered" && run.state === "delivered" ? "done" : words;
   return badge([icon(sign, 13), own], kind);
 }
 
-export function showRuns(root, app) {
+export function showRuns(/** @type {HTMLElement} */ root, /** @type {App} */ app) {
   app.title("Runs");
   const screen = el(
     "div",
@@ -54,18 +56,18 @@ export function showRuns(root, app) {
   return pages.close;
 }
 
-export function runRow(run) {
+export function runRow(/** @type {RunSummary} */ run) {
   const more = [run.kind === "synthesis" ? "Synthesis" : `Question, ${run.mode}`, ago(run.started)];
   const links = [];
-  if (run.thread) links.push(el("a", { href: `#/thread/${encodeURIComponent(run.thread)}` }, "in its thread"));
-  if (run.kind === "synthesis") links.push(el("a", { href: `#/synthesis/${encodeURIComponent(run.id)}` }, "the account"));
+  if (run.thread) links.push(el("a", { href: `#${at("thread", run.thread)}` }, "in its thread"));
+  if (run.kind === "synthesis") links.push(el("a", { href: `#${at("synthesis", run.id)}` }, "the account"));
   return el(
     "li",
     { class: "row run-row" },
     el(
       "div",
       { class: "grow" },
-      el("a", { class: "row-title", href: `#/run/${encodeURIComponent(run.id)}`, dir: "auto" }, run.question || "(erased)"),
+      el("a", { class: "row-title", href: `#${at("run", run.id)}`, dir: "auto" }, run.question || "(erased)"),
       el("p", { class: "row-more" }, more.join(" · "), links.length ? " · " : "", ...links),
     ),
     standing(run),

@@ -2,9 +2,9 @@
 
 import { get, patch } from "../lib/api.js";
 import { el, fill, plural } from "../lib/dom.js";
-import { confirm, failed, field, icon, loading, pageHead } from "../lib/ui.js";
+import { actions, check, confirm, failed, field, icon, loading, pageHead } from "../lib/ui.js";
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   app.title("Settings");
   const body = el("div", { class: "settings" }, loading());
   fill(
@@ -27,7 +27,7 @@ export async function show(root, params, app) {
     }
   }
 
-  function draw({ groups }) {
+  function draw(/** @type {SettingsResponse} */ { groups }) {
     const controls = groups.flatMap((group) => group.settings.map((setting) => ({ setting, ...control(setting) })));
     const said = el("div", { role: "status" });
     const save = el("button", { type: "submit", class: "button primary", disabled: true }, "Save");
@@ -40,13 +40,13 @@ export async function show(root, params, app) {
       save.textContent = many ? `Save ${plural(many, "change")}` : "Save";
     }
 
-    async function submit(event) {
+    async function submit(/** @type {Event} */ event) {
       event.preventDefault();
       const wanted = changed();
       const shorter = wanted.find(({ setting, read }) => setting.name === "retention_days" && read() && (!setting.value || read() < setting.value));
       if (shorter && !(await confirm(
         "Keep records for a shorter time?",
-        `What runs recorded more than ${plural(shorter.read(), "day")} ago is erased for good, within a day.`,
+        `What runs recorded more than ${plural(Number(shorter.read()), "day")} ago is erased for good, within a day.`,
         "Keep them shorter",
       ))) return;
       save.disabled = true;
@@ -57,7 +57,7 @@ export async function show(root, params, app) {
         app.toast(`${plural(wanted.length, "setting")} changed.`, "good");
         draw(now);
       } catch (problem) {
-        fill(said, el("p", { class: "note bad", role: "alert" }, icon("warning"), el("span", {}, problem.detail ?? problem.message)));
+        fill(said, el("p", { class: "note bad", role: "alert" }, icon("warning"), el("span", {}, problem.message)));
         save.disabled = false;
       }
     }
@@ -73,25 +73,25 @@ export async function show(root, params, app) {
           el("h2", {}, group.title),
           el("div", { class: "fields" }, ...controls.filter(({ setting }) => group.settings.includes(setting)).map(({ node }) => node)),
         )),
-        el("div", { class: "settings-foot" }, said, el("div", { class: "actions" }, save, undo)),
+        el("div", { class: "settings-foot" }, said, actions(save, undo)),
       ),
     );
   }
 }
 
 /** One setting as `{node, read}`. */
-function control(setting) {
+function control(/** @type {SettingView} */ setting) {
   const disabled = Boolean(setting.fixed);
   const hint = [sentence(setting.about), setting.fixed || standard(setting)].join(" ");
   if (setting.kind === "switch") {
     const box = el("input", { type: "checkbox", checked: setting.value, disabled, name: setting.name });
-    box.defaultChecked = setting.value;
-    const node = el("div", { class: "field" }, el("label", { class: "check" }, box, el("span", {}, setting.label)), el("p", { class: "hint", id: `${setting.name}-hint` }, hint));
+    box.defaultChecked = Boolean(setting.value);
+    const node = el("div", { class: "field" }, check(box, setting.label), el("p", { class: "hint", id: `${setting.name}-hint` }, hint));
     box.setAttribute("aria-describedby", `${setting.name}-hint`);
     return { node, read: () => box.checked };
   }
   if (setting.kind === "several") {
-    const chosen = setting.value.split(",").map((each) => each.trim()).filter(Boolean);
+    const chosen = String(setting.value).split(",").map((each) => each.trim()).filter(Boolean);
     const boxes = setting.choices.map((value) => {
       const box = el("input", { type: "checkbox", value, checked: chosen.includes(value), disabled });
       box.defaultChecked = chosen.includes(value);
@@ -105,15 +105,16 @@ function control(setting) {
       "fieldset",
       { class: "field plain" },
       el("legend", { class: "legend" }, setting.label),
-      ...boxes.map((box) => el("label", { class: "check" }, box, el("span", {}, box.value))),
+      ...boxes.map((box) => check(box, box.value)),
       el("p", { class: "hint" }, hint),
     );
     return { node, read };
   }
   if (setting.kind === "choice") {
-    const values = setting.choices.includes(setting.value) ? setting.choices : [setting.value, ...setting.choices];
-    const choice = el("select", { name: setting.name, disabled }, ...values.map((value) => el("option", { value, selected: value === setting.value }, value)));
-    for (const option of choice.options) option.defaultSelected = option.value === setting.value;
+    const chosen = String(setting.value);
+    const values = setting.choices.includes(chosen) ? setting.choices : [chosen, ...setting.choices];
+    const choice = el("select", { name: setting.name, disabled }, ...values.map((value) => el("option", { value, selected: value === chosen }, value)));
+    for (const option of choice.options) option.defaultSelected = option.value === chosen;
     return { node: field(setting.label, choice, hint), read: () => choice.value };
   }
   const numeric = setting.kind !== "words";
@@ -132,12 +133,12 @@ function control(setting) {
   return { node: field(setting.label, input, hint), read: () => (numeric ? Number(input.value) : input.value.trim()) };
 }
 
-function sentence(words) {
+function sentence(/** @type {string} */ words) {
   const plain = words.replaceAll("`", "");
   return `${plain.charAt(0).toUpperCase()}${plain.slice(1)}.`;
 }
 
-function standard({ kind, value, default: usual }) {
+function standard(/** @type {SettingView} */ { kind, value, default: usual }) {
   if (value === usual) return "";
   if (kind === "switch") return `Usually ${usual ? "on" : "off"}.`;
   return usual === "" ? "Usually empty." : `Usually ${usual}.`;

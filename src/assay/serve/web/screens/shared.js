@@ -4,26 +4,26 @@ import { at, get } from "../lib/api.js";
 import { answerBody } from "../answers/answer.js";
 import { sidePanel } from "../answers/panel.js";
 import { el, fill } from "../lib/dom.js";
-import { icon } from "../lib/ui.js";
+import { note } from "../lib/ui.js";
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   const thread = await get(at("api", "shared-threads", params.thread));
   app.title(thread.title);
   const talk = el("section", { class: "talk", "aria-label": "Conversation" });
   const screen = el("div", { class: "with-side-panel" }, talk);
-  const panel = sidePanel(app, screen);
+  const panel = sidePanel(screen);
   const turns = thread.shared_turns.map((turn) => el(
     "article",
     { class: "turn", "aria-label": "Question and answer" },
     el("h2", { class: "question" }, turn.question),
     turn.answer
       ? answerBody(turn.answer, { app, openDocument: panel.openDocument })
-      : el("p", { class: "note" }, icon("lock"), el("span", {}, turn.withheld)),
+      : note("", "lock", turn.withheld),
   ));
   fill(
     talk,
     el("h1", { class: "visually-hidden" }, thread.title),
-    el("p", { class: "note shared-by" }, icon("people"), el("span", {}, `${thread.owner} shares this thread with you. You see what you may read of it.`)),
+    note("shared-by", "people", `${thread.owner} shares this thread with you. You see what you may read of it.`),
     el("div", { class: "turns" }, ...turns),
   );
   fill(root, screen);

@@ -2,12 +2,12 @@
 
 import { post } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { field, icon } from "../lib/ui.js";
+import { field, note, submit } from "../lib/ui.js";
 
 /** Shows the form; the promise is kept once somebody is signed in. */
-export function signIn(root, app) {
+export function signIn(/** @type {HTMLElement} */ root, /** @type {App} */ app) {
   app.title("Sign in");
-  return new Promise((resolve) => {
+  return new Promise((/** @type {(signedIn: void) => void} */ resolve) => {
     const name = el(
       "input",
       { type: "text", name: "username", autocomplete: "username", required: true, maxlength: "100", autocapitalize: "none", spellcheck: "false" },
@@ -17,7 +17,7 @@ export function signIn(root, app) {
       { type: "password", name: "password", autocomplete: "current-password", required: true, maxlength: "1000" },
     );
     const errorBox = el("div", { role: "alert" });
-    const go = el("button", { type: "submit", class: "button primary" }, "Sign in");
+    const go = submit("Sign in");
     const form = el(
       "form",
       {
@@ -31,7 +31,7 @@ export function signIn(root, app) {
               await post("/api/session", { name: name.value.trim(), password: password.value });
               resolve();
             } catch (problem) {
-              fill(errorBox, el("p", { class: "note bad" }, icon("warning"), el("span", {}, problem.detail)));
+              fill(errorBox, note("bad", "warning", problem.message));
               go.disabled = false;
               password.select();
               password.focus();

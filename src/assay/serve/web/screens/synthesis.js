@@ -1,6 +1,6 @@
 // Synthesis: choose documents, see what it will take, start; and the syntheses there are. With a run: that one.
 
-import { get, post, query } from "../lib/api.js";
+import { at, get, post, query } from "../lib/api.js";
 import { showAccount } from "./account.js";
 import { el, fill } from "../lib/dom.js";
 import { forecasting } from "../runs/synthesis_forecast.js";
@@ -21,12 +21,9 @@ const APPROACHES = [
   ["search", "One search a question", "Enough for most."],
   ["agent", "A short research run a question", "Digs deeper, and takes several times as long."],
 ];
-const READERS = [
-  ["plain", "In plain words"],
-  ["executive", "For somebody in a hurry"],
-];
+const READERS = [["plain", "In plain words"], ["executive", "For somebody in a hurry"]];
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   if (params.run) return showAccount(root, params.run, app);
   app.title("Synthesis");
   const bases = await get("/api/bases");
@@ -65,7 +62,7 @@ export async function show(root, params, app) {
   };
 }
 
-function starting(screen, app, bases) {
+function starting(/** @type {HTMLElement} */ screen, /** @type {App} */ app, /** @type {BaseView[]} */ bases) {
   let timer = 0;
   const changed = () => {
     clearTimeout(timer);
@@ -123,17 +120,18 @@ function starting(screen, app, bases) {
   );
   const expected = forecasting(app, start);
 
+  /** @returns {CreateSynthesisRequest} */
   function request() {
     const fields = new FormData(form);
-    const readers = [...fields.getAll("reader"), other.value.trim()].filter(Boolean);
+    const readers = [...fields.getAll("reader"), other.value.trim()].filter(Boolean).map(String);
     const asked = Math.min(20, Math.max(1, Number(questions.value) || 3));
     return {
       ...documents.chosen(),
-      pipeline: fields.get("pipeline"),
+      pipeline: /** @type {Pipeline} */ (fields.get("pipeline")),
       focus: focus.value.trim(),
       questions: asked,
       audiences: withModel() ? readers : [],
-      approach: fields.get("approach"),
+      approach: /** @type {Approach} */ (fields.get("approach")),
       model: withModel(),
       ...(stakes.checked ? { stakes: "high" } : {}),
     };
@@ -141,7 +139,7 @@ function starting(screen, app, bases) {
 
   async function start() {
     const begun = await post("/api/synthesis", request());
-    app.go(`#/synthesis/${encodeURIComponent(begun.run)}`);
+    app.go(`#${at("synthesis", begun.run)}`);
   }
 
   /** Without a model the account is a digest by rule: what only a model does is not offered. */
@@ -151,7 +149,7 @@ function starting(screen, app, bases) {
   offer();
   model.addEventListener("change", offer);
   form.addEventListener("input", (event) => {
-    if (!event.target.closest(".picking-search")) changed();
+    if (!(event.target instanceof Element && event.target.closest(".picking-search"))) changed();
   });
   screen.append(el("div", { class: "request-and-forecast" }, form, expected.node));
   changed();
@@ -163,9 +161,9 @@ function starting(screen, app, bases) {
 }
 
 /** What has to be known of the model before starting. An administrator can change it from here. */
-function modelNote(me) {
-  const note = (...words) => el("p", { class: "note" }, icon("info"), el("span", {}, ...words));
-  const link = (words) => el("a", { href: "#/model" }, words);
+function modelNote(/** @type {MeResponse} */ me) {
+  const note = (/** @type {Child[]} */ ...words) => el("p", { class: "note" }, icon("info"), el("span", {}, ...words));
+  const link = (/** @type {string} */ words) => el("a", { href: "#/model" }, words);
   if (!me.model) return note("No model is set up: the account is a digest of quotations, chosen by rule. ", me.admin ? link("Connect a model") : null);
   if (!me.leaves.length) return null;
   return note(
@@ -174,12 +172,12 @@ function modelNote(me) {
   );
 }
 
-function step(title, ...parts) {
+function step(/** @type {string} */ title, /** @type {Child[]} */ ...parts) {
   return el("fieldset", { class: "card request-part" }, el("legend", { class: "visually-hidden" }, title), el("h2", { "aria-hidden": "true" }, title), ...parts);
 }
 
 /** A choice of few, each with a sentence on when to take it. */
-function choices(name, options) {
+function choices(/** @type {string} */ name, /** @type {string[][]} */ options) {
   return el(
     "div",
     { class: "choices" },
@@ -195,7 +193,7 @@ function choices(name, options) {
 }
 
 /** Syntheses that were made before, some at a time. */
-function earlier(screen) {
+function earlier(/** @type {HTMLElement} */ screen) {
   const list = el("ul", { class: "list", hidden: true });
   const foot = el("div", { class: "paged-foot" }, loading());
   screen.append(el("section", { class: "earlier" }, el("h2", {}, "Made before"), list, foot));
@@ -221,11 +219,11 @@ function earlier(screen) {
   };
 }
 
-function row(run) {
+function row(/** @type {RunSummary} */ run) {
   const made = runRow(run);
   const title = made.querySelector(".row-title");
-  title.setAttribute("href", `#/synthesis/${encodeURIComponent(run.id)}`);
+  title?.setAttribute("href", `#${at("synthesis", run.id)}`);
   const links = made.querySelector(".row-more a");
-  links?.replaceWith(el("a", { href: `#/run/${encodeURIComponent(run.id)}` }, icon("trace", 13), "its trace"));
+  links?.replaceWith(el("a", { href: `#${at("run", run.id)}` }, icon("trace", 13), "its trace"));
   return made;
 }

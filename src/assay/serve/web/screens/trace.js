@@ -3,10 +3,10 @@
 import { at, follow, get, post } from "../lib/api.js";
 import { chart } from "../runs/chart.js";
 import { checkpointView } from "../answers/checkpoint.js";
-import { count, el, fill, money, plural, seconds } from "../lib/dom.js";
+import { count, dotted, el, fill, money, plural, seconds } from "../lib/dom.js";
 import { eventRow } from "../runs/event.js";
 import { reviewNote } from "../answers/review_status.js";
-import { button, download, failed, icon } from "../lib/ui.js";
+import { bullets, button, download, failed, icon, spinner } from "../lib/ui.js";
 import { gauge } from "../documents/readiness.js";
 import { branchNote, rerun } from "../runs/rerun.js";
 import { step } from "../lib/paged_list.js";
@@ -17,7 +17,7 @@ const GOES_ON = new Set(["parked", "failed", "cancelled"]);
 const ROOM = 14; // pixels beside the chart
 const DRAW = 250; // milliseconds between drawings while events come in
 
-export async function show(root, params, app) {
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
   if (!params.run) return showRuns(root, app);
   app.title("Trace");
   const [trace, run] = await Promise.all([get(`${at("api", "runs", params.run)}/trace`), get(at("api", "runs", params.run))]);
@@ -25,13 +25,13 @@ export async function show(root, params, app) {
   return traced(root, app, trace, run);
 }
 
-function traced(root, app, trace, run) {
+function traced(/** @type {HTMLElement} */ root, /** @type {App} */ app, /** @type {TraceResponse} */ trace, /** @type {RunView} */ run) {
   const events = [...trace.events];
   const path = at("api", "runs", run.id);
   const drawn = new Map(); // seq → row
   const mayBranch = run.kind !== "synthesis"; // a question can be done again from any step
-  const again = (shape) => rerun(app, run, shape.seq, shape.title);
-  let stream = null;
+  const again = (/** @type {EventView} */ shape) => rerun(app, run, shape.seq, shape.title);
+  let stream = /** @type {Stream | null} */ (null);
   let timer = 0;
 
   const state = el("p", { class: "trace-state" });
@@ -75,12 +75,12 @@ function traced(root, app, trace, run) {
     drawList(timed);
   }
 
-  function drawChart(timed, total) {
+  function drawChart(/** @type {Timed[]} */ timed, /** @type {number} */ total) {
     const width = Math.max(280, strip.clientWidth - 2 * ROOM);
     fill(strip, chart(timed, total, width, open));
   }
 
-  function drawFigures(total) {
+  function drawFigures(/** @type {number} */ total) {
     const all = sums(events);
     fill(
       figures,
@@ -94,10 +94,11 @@ function traced(root, app, trace, run) {
   }
 
   function drawFilters() {
+    /** @type {Record<string, number>} */
     const counts = {};
     for (const { family } of events) counts[family] = (counts[family] ?? 0) + 1;
-    const off = new Set(list.dataset.off.split(" ").filter(Boolean));
-    const focused = document.activeElement?.dataset?.family;
+    const off = new Set(hiddenFamilies());
+    const focused = document.activeElement instanceof HTMLElement && document.activeElement.dataset.family;
     fill(
       filters,
       ...Object.entries(FAMILY_WORDS)
@@ -110,7 +111,7 @@ function traced(root, app, trace, run) {
             `${words} ${count(counts[family])}`,
           );
           node.addEventListener("click", () => {
-            off.has(family) ? off.delete(family) : off.add(family);
+            if (!off.delete(family)) off.add(family);
             list.dataset.off = [...off].join(" ");
             node.setAttribute("aria-pressed", String(!off.has(family)));
             empty();
@@ -122,7 +123,7 @@ function traced(root, app, trace, run) {
   }
 
   /** Rows are made once; what comes later is put under its heading. */
-  function drawList(timed) {
+  function drawList(/** @type {Timed[]} */ timed) {
     const calls = callsOf(events);
     const sections = stretches(timed);
     sections.forEach((section, place) => {
@@ -132,19 +133,20 @@ function traced(root, app, trace, run) {
         list.append(box);
       }
       const [heading, rows] = box.children;
-      heading.firstElementChild.textContent = section.name;
-      heading.lastElementChild.textContent = inShort(section);
+      const [name, sums_] = heading.children;
+      name.textContent = section.name;
+      sums_.textContent = inShort(section);
       section.events.forEach((each, row) => {
         if (!drawn.has(each.shape.seq)) drawn.set(each.shape.seq, eventRow(each, calls, mayBranch && each.shape.seq > 0 ? again : null));
         const node = drawn.get(each.shape.seq);
         if (rows.children[row] !== node) rows.insertBefore(node, rows.children[row] ?? null);
       });
-      while (rows.children.length > section.events.length) rows.lastElementChild.remove();
+      while (rows.children.length > section.events.length) rows.lastElementChild?.remove();
     });
-    while (list.children.length > sections.length) list.lastElementChild.remove();
+    while (list.children.length > sections.length) list.lastElementChild?.remove();
   }
 
-  function open(seq) {
+  function open(/** @type {number} */ seq) {
     const row = drawn.get(seq);
     if (!row) return;
     row.firstElementChild.open = true;
@@ -161,11 +163,15 @@ function traced(root, app, trace, run) {
     empty();
   }
 
+  function hiddenFamilies() {
+    return (list.dataset.off ?? "").split(" ").filter(Boolean);
+  }
+
   /** A heading with nothing left under it goes too. */
   function empty() {
-    const off = list.dataset.off.split(" ");
-    for (const box of list.children) {
-      box.hidden = [...box.lastElementChild.children].every((row) => row.hidden || off.includes(row.dataset.family));
+    const off = hiddenFamilies();
+    for (const box of list.querySelectorAll("section")) {
+      box.hidden = [...box.querySelectorAll(".event-row")].every((row) => row.hidden || off.includes(row.dataset.family ?? ""));
     }
   }
 
@@ -173,10 +179,10 @@ function traced(root, app, trace, run) {
 
   function drawState() {
     const links = [];
-    if (run.thread) links.push(el("a", { href: `#/thread/${encodeURIComponent(run.thread)}` }, "Read the answer in its thread"));
+    if (run.thread) links.push(el("a", { href: `#${at("thread", run.thread)}` }, "Read the answer in its thread"));
     if (run.kind === "synthesis") links.push(el(
       "a",
-      { href: `#/synthesis/${encodeURIComponent(run.id)}` },
+      { href: `#${at("synthesis", run.id)}` },
       run.state === "delivered" ? "Read the account" : "Watch it",
     ));
     const when = new Date(run.started).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
@@ -215,29 +221,20 @@ function traced(root, app, trace, run) {
     if (now) notes.prepend(el("div", { class: "trace-trouble" }, now));
   }
 
-  const choose = (choice, words) => act("choice", { choice, words });
+  const choose = (/** @type {string} */ choice, /** @type {string} */ words) => act("choice", { choice, words });
 
   /** Resolves to whether it was done. */
-  async function act(what, body = undefined) {
-    try {
+  async function act(/** @type {"cancel" | "resume" | "choice"} */ what, /** @type {ChoiceRequest | undefined} */ body = undefined) {
+    return app.attempt(async () => {
       await post(`${path}/${what}`, body);
       Object.assign(run, await get(path));
       drawState();
       listen();
-      return true;
-    } catch (problem) {
-      app.toast(problem.detail ?? problem.message, "bad");
-      return false;
-    }
+    });
   }
 
   async function replay() {
-    const note = el(
-      "div",
-      { class: "note", role: "status" },
-      el("span", { class: "spinner small", "aria-hidden": "true" }),
-      "Going through it again from the record…",
-    );
+    const note = el("div", { class: "note", role: "status" }, spinner(), "Going through it again from the record…");
     notes.querySelector(".trace-replay")?.remove();
     note.classList.add("trace-replay");
     notes.append(note);
@@ -253,7 +250,7 @@ function traced(root, app, trace, run) {
             "div",
             {},
             el("p", {}, "Done again from its record, it comes to something else:"),
-            el("ul", { class: "bullets" }, ...result.differences.map((words) => el("li", {}, words))),
+            bullets(result.differences),
           ),
       );
     } catch (problem) {
@@ -292,7 +289,7 @@ function traced(root, app, trace, run) {
   resized.observe(strip);
   search.addEventListener("input", find);
   list.addEventListener("keydown", (event) => {
-    if (event.target.matches(".event > summary")) step(event, [...list.querySelectorAll(".event > summary")].filter((each) => each.offsetParent));
+    if (event.target instanceof Element && event.target.matches(".event > summary")) step(event, [...list.querySelectorAll(".event > summary")].filter((each) => each.offsetParent));
   });
   drawState();
   draw();
@@ -304,27 +301,25 @@ function traced(root, app, trace, run) {
   };
 }
 
-function documentsOf(events) {
+function documentsOf(/** @type {EventView[]} */ events) {
   return events[0]?.event.brief?.documents?.length ?? 0;
 }
 
-function inShort(section) {
+function inShort(/** @type {Section} */ section) {
   const all = sums(section.events.map(({ shape }) => shape));
   const first = Math.min(...section.events.map((each) => each.start));
   const last = Math.max(...section.events.map((each) => each.end));
-  return [
+  return dotted(
     plural(section.events.length, "event"),
     all.calls ? plural(all.calls, "model call") : "",
     all.calls ? plural(all.tokens_in + all.tokens_out, "token") : "",
     all.money ? money(all.money) : "",
     seconds((last - first) / 1000),
-  ]
-    .filter(Boolean)
-    .join(" · ");
+  );
 }
 
 /** Whether the record is as it was written. */
-function chainOf(trace, run) {
+function chainOf(/** @type {TraceResponse} */ trace, /** @type {RunView} */ run) {
   if (!trace.faults.length) {
     return el(
       "p",
@@ -341,7 +336,7 @@ function chainOf(trace, run) {
       "div",
       {},
       el("p", {}, el("strong", {}, "This record was changed after it was written.")),
-      el("ul", { class: "bullets" }, ...trace.faults.map((words) => el("li", {}, words))),
+      bullets(trace.faults),
     ),
   );
 }

@@ -1,117 +1,18 @@
-// A document at the words that were cited: pages as pictures with the words marked, or its text. Also a screen of its own.
+// The screen of a document: the document, what is known of it, and what can be done with it.
 
 import { documentAccess } from "../documents/access.js";
-import { at, get, patch, query } from "../lib/api.js";
+import { at, get, patch } from "../lib/api.js";
 import { el, fill, oneLine, plural } from "../lib/dom.js";
 import { erase } from "../documents/erase_dialog.js";
 import { switchDocuments, tagDocuments } from "../documents/marks.js";
-import { pagesView } from "../documents/page_images.js";
-import { button, dialog, failed, field, icon, loading } from "../lib/ui.js";
-import { textView } from "../documents/document_text.js";
+import { button, dialog, field, note, submit } from "../lib/ui.js";
+import { documentView } from "../documents/document_view.js";
 
 const LANGUAGES = "DisplayNames" in Intl ? new Intl.DisplayNames(["en"], { type: "language" }) : null;
 
-/** The viewer for a place in a document; `source` has `document`, and `start`, `end` and `page` where a place is meant. */
-export function documentView(source, app, { whole = false } = {}) {
-  const stage = el("div", { class: "viewer-stage" });
-  const bar = el("div", { class: "viewer-bar" });
-  const node = el("div", { class: ["viewer", whole && "whole"] }, bar, stage);
-  const path = at("api", "documents", source.document);
-  const place = { start: number(source.start), end: number(source.end), page: number(source.page) };
-  let shown = null;
-  let closed = false;
-  let pictures = true;
-
-  async function start() {
-    fill(stage, loading("Opening the document…"));
-    try {
-      const document_ = await get(path);
-      if (closed) return null;
-      pictures = document_.pictures;
-      draw(document_);
-      return document_;
-    } catch (problem) {
-      if (!closed && problem.status !== 401) {
-        const gone = problem.status === 404;
-        fill(
-          stage,
-          failed(
-            gone ? { detail: "The document was removed, or you may not read it any more." } : problem,
-            gone ? null : start,
-            "The document cannot be shown",
-          ),
-        );
-      }
-      return null;
-    }
-  }
-
-  function draw(document_) {
-    shown?.close();
-    shown = pictures ? pagesView(document_, path, place) : textView(document_, path, place);
-    const original = `${path}/original`;
-    fill(
-      bar,
-      shown.controls,
-      document_.pictures ? toggle(document_) : null,
-      el(
-        "span",
-        { class: "viewer-links" },
-        whole ? null : el(
-          "a",
-          { class: "icon-button out-link", href: query(
-            `#/document/${encodeURIComponent(document_.id)}`,
-            { start: place.start, end: place.end },
-          ), "aria-label": "Open on a page of its own", title: "Open on a page of its own" },
-          icon("out_of"),
-        ),
-        el(
-          "a",
-          { class: "icon-button", href: original, download: true, "aria-label": "Download the file", title: `Download ${document_.name}` },
-          icon("download"),
-        ),
-      ),
-    );
-    fill(stage, shown.node);
-    shown.begin();
-  }
-
-  function toggle(document_) {
-    const pick = (name, on, value) => {
-      const input = el("input", { type: "radio", name: `view-${document_.id}-${whole}`, checked: on });
-      input.addEventListener("change", () => {
-        pictures = value;
-        draw(document_);
-      });
-      return el("label", {}, input, el("span", {}, name));
-    };
-    return el(
-      "div",
-      { class: "segments", role: "radiogroup", "aria-label": "Show the document as" },
-      pick("Pages", pictures, true),
-      pick("Text", !pictures, false),
-    );
-  }
-
-  const ready = start();
-  return {
-    node,
-    ready,
-    go: (offset) => shown?.go(offset),
-    close: () => {
-      closed = true;
-      shown?.close();
-    },
-  };
-}
-
-function number(value) {
-  return value === undefined || value === null || value === "" || Number.isNaN(Number(value)) ? null : Number(value);
-}
-
 /** The screen `#/document/{id}?start=&end=`. */
-export async function show(root, params, app) {
-  const view = documentView({ document: params.document, start: params.start, end: params.end }, app, { whole: true });
+export async function show(/** @type {HTMLElement} */ root, /** @type {Params} */ params, /** @type {App} */ app) {
+  const view = documentView({ document: params.document, start: params.start, end: params.end }, { whole: true });
   const about = el("div", { class: "document-about" });
   const screen = el("div", { class: "document-screen" }, about, view.node);
   fill(root, screen);
@@ -125,15 +26,15 @@ export async function show(root, params, app) {
 }
 
 /** What only those may do who fill the base it is in. */
-async function owned(about, document_, app) {
+async function owned(/** @type {HTMLElement} */ about, /** @type {DocumentView} */ document_, /** @type {App} */ app) {
   const bases = await get("/api/bases").catch(() => []);
   if (!bases.some((base) => base.name === document_.base && base.yours)) return;
   const remove = async () => {
     if (!(await erase(app, new Map([[document_.id, document_.title || document_.name]])))?.length) return;
-    app.go(`#/documents/${encodeURIComponent(document_.base)}`);
+    app.go(`#${at("documents", document_.base)}`);
   };
-  const marked = async (work) => {
-    if (await work) app.go(`#/document/${encodeURIComponent(document_.id)}`);
+  const marked = async (/** @type {Promise<unknown>} */ work) => {
+    if (await work) app.go(`#${at("document", document_.id)}`);
   };
   about.append(el(
     "div",
@@ -147,7 +48,7 @@ async function owned(about, document_, app) {
 }
 
 /** Correct what was found out; it is recorded, and the document is searched by it from then on. */
-async function corrected(app, document_) {
+async function corrected(/** @type {App} */ app, /** @type {DocumentView} */ document_) {
   const given = await dialog("Correct what was found out", (close) => {
     const title = el("input", { type: "text", value: document_.title, maxlength: "500", required: true, autofocus: true });
     const date = el("input", { type: "text", value: document_.date ?? "", placeholder: "2024-05-17", pattern: "\\d{4}(-\\d{2}(-\\d{2})?)?", maxlength: "10" });
@@ -156,21 +57,19 @@ async function corrected(app, document_) {
       { class: "feedback-form", on: { submit: (event) => (event.preventDefault(), close({ title: title.value.trim(), date: date.value.trim() })) } },
       field("Title", title),
       field("Date", date, "A year, a month or a day; empty for none. Kept on the record with your name, until another version of the file takes its place."),
-      el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), el("button", { type: "submit", class: "button primary" }, "Correct it")),
+      el("div", { class: "actions" }, button("Cancel", { on: () => close(undefined) }), submit("Correct it")),
     );
   });
   if (!given) return;
-  try {
+  await app.attempt(async () => {
     await patch(at("api", "documents", document_.id), given);
     app.toast("Corrected.", "good");
-    app.go(`#/document/${encodeURIComponent(document_.id)}`);
-  } catch (problem) {
-    app.toast(problem.detail ?? problem.message, "bad");
-  }
+    app.go(`#${at("document", document_.id)}`);
+  });
 }
 
 /** Which of one's answers cite it, fetched when it is opened. */
-function cited(document_) {
+function cited(/** @type {DocumentView} */ document_) {
   const list = el("ul", { class: "contents" });
   return el(
     "details",
@@ -181,7 +80,7 @@ function cited(document_) {
           if (!event.currentTarget.open || list.childElementCount) return;
           const { runs } = await get(`${at("api", "documents", document_.id)}/citations`).catch(() => ({ runs: [] }));
           fill(list, ...(runs.length
-            ? runs.map((each) => el("li", {}, el("a", { href: each.thread ? `#/thread/${encodeURIComponent(each.thread)}` : `#/run/${encodeURIComponent(each.run)}`, dir: "auto" }, each.question), el("span", { class: "small muted" }, ` ${each.asked_on}`)))
+            ? runs.map((each) => el("li", {}, el("a", { href: each.thread ? `#${at("thread", each.thread)}` : `#${at("run", each.run)}`, dir: "auto" }, each.question), el("span", { class: "small muted" }, ` ${each.asked_on}`)))
             : [el("li", { class: "muted small" }, "None of your answers cites it yet.")]));
         },
       },
@@ -191,7 +90,7 @@ function cited(document_) {
   );
 }
 
-function details(document_, view) {
+function details(/** @type {DocumentView} */ document_, /** @type {any} */ view) {
   const facts = [
     ["About", [document_.organisation, document_.kind_of_document, document_.period].filter(Boolean).join(", ")],
     ["By", document_.authors.join(", ")],
@@ -212,7 +111,7 @@ function details(document_, view) {
   ].filter(([, words]) => words);
   const wide = matchMedia("(min-width: 68rem)").matches;
   return [
-    el("p", { class: "small" }, el("a", { href: `#/documents/${encodeURIComponent(document_.base)}` }, "Documents")),
+    el("p", { class: "small" }, el("a", { href: `#${at("documents", document_.base)}` }, "Documents")),
     el("h1", {}, document_.title || document_.name),
     el(
       "details",
@@ -224,7 +123,7 @@ function details(document_, view) {
         ...facts.map(([name, words]) => el("div", {}, el("dt", {}, name), el("dd", {}, words))),
       ),
     ),
-    ...document_.warnings.map((words) => el("p", { class: "note warn" }, icon("warning"), el("span", {}, words))),
+    ...document_.warnings.map((words) => note("warn", "warning", words)),
     document_.abstract ? el(
       "details",
       { class: "fold", open: wide },

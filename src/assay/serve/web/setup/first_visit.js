@@ -6,24 +6,21 @@ import { adding } from "../documents/upload_panel.js";
 import { send, takeUp, watch } from "../documents/uploads.js";
 import { get } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { button, icon } from "../lib/ui.js";
+import { actions, button, icon } from "../lib/ui.js";
 import { modelForm } from "./model_form.js";
 
 /** `ready()` hears when the first document can be asked about. Returns `{node, close}`. */
-export function firstVisit(app, ready) {
+export function firstVisit(/** @type {App} */ app, /** @type {(bases: BaseView[]) => void} */ ready) {
   const screen = el("div", { class: "first-visit" });
-  const closers = [];
+  const closers = /** @type {(() => void)[]} */ ([]);
   let done = false;
 
-  const put = async (files) => {
+  const put = async (/** @type {Chosen[]} */ files) => {
     if (!files.length) return app.toast("There is no file in what you chose.", "bad");
-    try {
+    return app.attempt(async () => {
       const into = await baseFor();
       if (into) send(files, into, app.me.upload_megabytes);
-    } catch (problem) {
-      app.toast(problem.detail ?? problem.message, "bad");
-    }
-    return undefined;
+    });
   };
 
   const panel = el("div", {});
@@ -38,7 +35,7 @@ export function firstVisit(app, ready) {
         "1",
         "Documents",
         el("p", { class: "muted" }, "Drop files or folders anywhere on this page, or choose them: PDF, Word, PowerPoint, Excel, HTML, e-mail, EPUB, Markdown, text."),
-        el("div", { class: "actions" }, ...pickers(put)),
+        actions(...pickers(put)),
         folderPath(app, FIRST),
         panel,
       ),
@@ -73,7 +70,7 @@ export function firstVisit(app, ready) {
   };
 }
 
-function step(number, title, ...content) {
+function step(/** @type {string} */ number, /** @type {string} */ title, /** @type {Child[]} */ ...content) {
   return el(
     "li",
     { class: "card step" },
@@ -83,7 +80,7 @@ function step(number, title, ...content) {
 }
 
 /** Connect one, or go without: quotations need no model. */
-function model(app) {
+function model(/** @type {App} */ app) {
   if (app.me.model && !app.me.leaves.length) return [el("p", {}, icon("check"), ` Answers are written with ${app.me.model}.`)];
   if (!app.me.admin) return [el("p", { class: "muted" }, "An administrator of this server can connect a model. Without one, answers are quotations.")];
   const holder = el("div", {});

@@ -2,10 +2,10 @@
 
 import { del, get, post, put } from "../lib/api.js";
 import { el, fill } from "../lib/dom.js";
-import { button, confirm, failed, field, icon, loading } from "../lib/ui.js";
+import { afterTyping, bullets, button, check, confirm, failed, field, icon, loading, note, spinner } from "../lib/ui.js";
 
 /** The form, for an administrator. `changed()` hears when another model is asked from now on, or none. */
-export function modelForm(app, changed = () => {}) {
+export function modelForm(/** @type {App} */ app, changed = () => {}) {
   const holder = el("div", { class: "model-form" }, loading());
   load();
   return holder;
@@ -18,7 +18,7 @@ export function modelForm(app, changed = () => {}) {
     }
   }
 
-  function draw(now) {
+  function draw(/** @type {ModelConnectionView} */ now) {
     const address = el("input", { type: "url", value: now.address, placeholder: "http://127.0.0.1:11434/v1", autocomplete: "off", required: true });
     const model = el("input", { type: "text", value: now.model, placeholder: "the name that the endpoint gives it", autocomplete: "off", required: true });
     const key = el("input", { type: "password", autocomplete: "off", placeholder: now.has_key ? "kept as it is" : "none" });
@@ -26,7 +26,6 @@ export function modelForm(app, changed = () => {}) {
     const said = el("div", { role: "status" });
     const fixed = now.fixed.length > 0;
     const agreed = new Set();
-    let pending = 0;
     let asked = "";
     for (const each of [address, model, key]) each.disabled = fixed;
 
@@ -44,33 +43,33 @@ export function modelForm(app, changed = () => {}) {
         const would = await post("/api/model/preview", { ...request(), key: "", agree: [] });
         if (wanted === asked) fill(leaves, ...recipients(would, agreed));
       } catch (problem) {
-        if (wanted === asked) fill(leaves, el("p", { class: "note warn" }, icon("warning"), el("span", {}, problem.detail)));
+        if (wanted === asked) fill(leaves, note("warn", "warning", problem.message));
       }
       return undefined;
     }
 
-    async function act(button_, words, work) {
+    async function act(/** @type {HTMLButtonElement} */ button_, /** @type {string} */ words, /** @type {() => Promise<void>} */ work) {
       await preview();
       button_.disabled = true;
-      fill(said, el("p", { class: "note" }, el("span", { class: "spinner small", "aria-hidden": "true" }), words));
+      fill(said, el("p", { class: "note" }, spinner(), words));
       try {
         await work();
       } catch (problem) {
-        fill(said, el("p", { class: "note bad" }, icon("warning"), el("span", {}, problem.detail ?? problem.message)));
+        fill(said, note("bad", "warning", problem.message));
       }
       button_.disabled = false;
     }
 
-    const test = (event) => act(event.currentTarget, "Trying it with a few test sentences…", async () => {
+    const test = (/** @type {Click} */ event) => act(event.currentTarget, "Trying it with a few test sentences…", async () => {
       const found = await post("/api/model/test", request());
       fill(said, el(
         "div",
         { class: "note good" },
         icon("check"),
-        el("div", {}, el("strong", {}, "It answers."), el("ul", { class: "bullets" }, ...found.lines.map((line) => el("li", {}, line)))),
+        el("div", {}, el("strong", {}, "It answers."), bullets(found.lines)),
       ));
     });
-    const save = (event) => act(event.currentTarget, "Connecting…", async () => {
+    const save = (/** @type {Click} */ event) => act(event.currentTarget, "Connecting…", async () => {
       const next = await put("/api/model", request());
       await told(`Questions are answered with ${next.model} from now on.`);
     });
@@ -80,7 +79,7 @@ export function modelForm(app, changed = () => {}) {
       await told("No model is asked from now on.");
     };
 
-    async function told(words) {
+    async function told(/** @type {string} */ words) {
       app.me = await get("/api/me");
       app.toast(words, "good");
       await load();
@@ -88,13 +87,10 @@ export function modelForm(app, changed = () => {}) {
     }
 
     for (const each of [address, model]) each.addEventListener("change", preview);
-    address.addEventListener("input", () => {
-      clearTimeout(pending);
-      pending = setTimeout(preview, 500);
-    });
+    afterTyping(address, preview, 500);
     fill(
       holder,
-      fixed ? el("p", { class: "note" }, icon("info"), el("span", {}, `The environment of the server sets ${now.fixed.join(", ")}: that is changed there.`)) : null,
+      fixed ? note("", "info", `The environment of the server sets ${now.fixed.join(", ")}: that is changed there.`) : null,
       el(
         "div",
         { class: "fields" },
@@ -118,8 +114,8 @@ export function modelForm(app, changed = () => {}) {
 }
 
 /** Each machine that text would be sent to, with what that is, and a box to agree to it. */
-function recipients(would, agreed) {
-  if (!would.recipients.length) return [el("p", { class: "note good" }, icon("lock"), el("span", {}, "This is an address of this computer: nothing leaves it."))];
+function recipients(/** @type {ModelConnectionView} */ would, /** @type {Set<string>} */ agreed) {
+  if (!would.recipients.length) return [note("good", "lock", "This is an address of this computer: nothing leaves it.")];
   return would.recipients.map((each) => {
     const box = el("input", { type: "checkbox", checked: each.agreed, disabled: each.agreed });
     box.addEventListener("change", () => (box.checked ? agreed.add(each.host) : agreed.delete(each.host)));
@@ -132,7 +128,7 @@ function recipients(would, agreed) {
         "div",
         {},
         el("p", {}, el("strong", {}, `To ${each.host} would be sent: `), `${what}. Files as a whole, the index and the records of runs stay here.`),
-        el("label", { class: "check" }, box, el("span", {}, each.agreed ? `Agreed: it may be sent to ${each.host}` : `I agree that it is sent to ${each.host}`)),
+        check(box, each.agreed ? `Agreed: it may be sent to ${each.host}` : `I agree that it is sent to ${each.host}`),
       ),
     );
   });

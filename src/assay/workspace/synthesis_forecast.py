@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from assay.agent.forecast import Speed
 from assay.answer.checking.judge import TOGETHER
 from assay.core.synthesis import EXPERT, Approach, Brief, Pipeline
 from assay.store.runs.forecasts import WorkEstimate
 from assay.synthesis import audience
 from assay.synthesis.plan import RELATIONS
 from assay.synthesis.read import A_POINT, DOCUMENTS, FEWEST_POINTS, MOST, MOST_POINTS, PARTS, SHARE
+from assay.workspace.forecast import Speed, charge, counted, lasting, rounded
 
 # Average tokens.
 CHARACTERS = 4  # per token
@@ -116,29 +116,6 @@ def cost_in_words(found: SynthesisForecast) -> str:
     tokens = f"{rounded(found.tokens_in + found.tokens_out):,} tokens"
     asked = [counted(rounded(found.calls), "request"), tokens, charge(found.money)] if found.calls else []
     return ", ".join([*asked, lasting(found.seconds)])
-
-
-def charge(money: float | None) -> str:
-    if money is None:
-        return "price not known"
-    return "no charge" if not money else f"${money:.2f}" if money >= 0.01 else "less than $0.01"
-
-
-def lasting(seconds: float) -> str:
-    """A duration in words."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
-
-
-def rounded(number: int) -> int:
-    """Round to two significant digits: more would suggest false precision."""
-    step = 10 ** max(0, len(str(number)) - 2)
-    return round(number / step) * step
 
 
 def _room(window: int) -> int:

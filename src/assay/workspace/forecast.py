@@ -1,16 +1,16 @@
-"""Forecasts the cost of a question: an estimate from the loop's structure, calibrated by the cost of earlier work.
-Pure. Syntheses and ingestion use the same ranges and ceilings."""
+"""Forecasts: what a question takes by the loop's structure, calibrated by what earlier work took, the limits it may reach, and
+all of it in words. Pure. Syntheses and added files use the same ranges, limits and words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil
 from statistics import median
 
 from assay.core.events import Mode, RoleModel
 from assay.core.types import Usage
-from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkEstimate
+from assay.store.runs.forecasts import Amount, EstimateRange, PastWork, WorkEstimate, WorkKind
 
 # Typical number of search rounds per mode.
 ROUNDS = {Mode.quick: 1.0, Mode.balanced: 1.5, Mode.thorough: 2.5}
@@ -159,3 +159,87 @@ def reached(expected: WorkEstimate, ceilings: Sequence[Ceiling]) -> tuple[Reache
         if each.most and range_ is not None and range_.high > each.left:
             found.append(Reached(each, range_.likely > each.left))
     return tuple(sorted(found, key=lambda one: not one.probably))
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def charge(money: float | None) -> str:
+    if money is None:
+        return "price not known"
+    return "no charge" if not money else f"${money:.2f}" if money >= 0.01 else "less than $0.01"
+
+
+def lasting(seconds: float) -> str:
+    """A duration in words."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def rounded(number: int) -> int:
+    """Round to two significant digits: more would suggest false precision."""
+    step = 10 ** max(0, len(str(number)) - 2)
+    return round(number / step) * step
+
+
+@dataclass(frozen=True, slots=True)
+class WorkForecast:
+    """What a piece of work is expected to take, which limits it may reach, and how good earlier forecasts were."""
+
+    kind: WorkKind
+    alike: str  # key of the earlier work it is compared with
+    foreseen: WorkEstimate
+    reached: tuple[Reached, ...] = ()
+    errors: Mapping[str, Error] = field(default_factory=dict)
+
+
+def forecast_lines(forecast: WorkForecast) -> list[str]:
+    """The forecast, how good such forecasts were, and which limits may be reached. Figures are rounded: they are guesses."""
+    expected = forecast.foreseen
+    count = "1 earlier one" if expected.from_runs == 1 else f"{expected.from_runs:,} earlier ones"
+    basis = f"from {count}" if expected.from_runs else "a guess: nothing like it was done here yet"
+    lines = [f"Forecast ({basis}): {describe_ranges(expected)}."]
+    if forecast.errors:
+        shares = [f"{name} {error.inside:.0%}" for name, error in forecast.errors.items()]
+        typical = forecast.errors.get("tokens") or forecast.errors["seconds"]
+        lines.append(
+            f"Earlier forecasts ({expected.from_runs:,}) that held their range: {', '.join(shares)}; "
+            f"in the middle it took {typical.ratio:.2g} times what was likely."
+        )
+    return [*lines, *map(describe_limit, forecast.reached)]
+
+
+def describe_ranges(expected: WorkEstimate) -> str:
+    """Low, high and likely of everything that is forecast."""
+    parts: list[str] = []
+    if expected.calls.high:
+        parts.append(_range(expected.calls, _number, " requests"))
+        parts.append(_range(expected.tokens, _number, " tokens"))
+        parts.append("price not known" if expected.money is None else _range(expected.money, charge))
+    if expected.counts.get("new") is not None:
+        parts.append(counted(expected.counts["new"], "new file"))
+        parts.append(f"about {counted(rounded(expected.counts['passages']), 'passage')}")
+    return "; ".join([*parts, _range(expected.seconds, lasting)])
+
+
+def describe_limit(reached: Reached) -> str:
+    limit = reached.ceiling
+    amount = {"calls": f"{limit.most:,.0f} requests", "tokens": f"{limit.most:,.0f} tokens"}.get(limit.what)
+    amount = amount or (charge(limit.most) if limit.what == "money" else lasting(limit.most))
+    whose = {"run": "for one run", "day": "for one person in a day", "all": "for all together in a day"}[limit.whose]
+    how = "will probably be reached" if reached.probably else "may be reached"
+    return f"Note: the limit of {amount} {whose} (`{limit.setting}`) {how}; from there on it goes by rule."
+
+
+def _number(value: float) -> str:
+    return f"{rounded(round(value)):,}"
+
+
+def _range(values: EstimateRange, render: Callable[[float], str], unit: str = "") -> str:
+    low, likely, high = (render(each) for each in (values.low, values.likely, values.high))
+    return f"{likely}{unit}" if low == likely == high else f"{low} to {high}{unit}, likely {likely}"
