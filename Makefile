@@ -62,7 +62,9 @@ guards: dev
 	$(BIN)/python tests/hostile/guards.py
 
 docs: dev  # the pages that are made from the code and from result files
+	$(BIN)/python scripts/reference.py
 	$(BIN)/python scripts/troubleshooting.py
+	$(BIN)/python tests/hostile/guards.py --write
 	$(BIN)/python bench/report.py
 
 bench: dev .peers/installed .agents/installed .paper-qa/installed  # what bench/ compares Assay with; a package that cannot be installed is left out

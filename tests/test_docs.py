@@ -29,6 +29,7 @@ from assay.workspace.facade import Workspace
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
+import reference  # noqa: E402
 import troubleshooting  # noqa: E402
 
 DOCS = ROOT / "docs"
@@ -155,6 +156,12 @@ def routes(folder: Path) -> set[str]:
     told |= {f"{method} {each.path}" for each in elsewhere for method in each.methods or ()}
     told |= {each.path for each in made.routes if isinstance(each, Mount)}
     return {each for each in told if not each.startswith("HEAD ")}
+
+
+@pytest.mark.parametrize("name", ["commands.md", "settings.md", pytest.param("http.md", marks=pytest.mark.long)])
+def test_a_page_of_the_reference_is_made_from_the_code(name: str):
+    text = page(f"docs/reference/{name}")
+    assert reference.WRITERS[name](text) == text, "run: make docs"
 
 
 @pytest.mark.long

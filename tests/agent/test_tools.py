@@ -426,7 +426,7 @@ def test_a_document_out_of_scope_is_never_listed_named_counted_compared_or_follo
         assert refused(bob, "get_document", {"source": source}) == nothing
         assert refused(bob, "search_by_source", {"query": "x", "source": source}) == nothing
         assert refused(bob, "compare_documents", {"documents": ["pumps", source], "aspect": "x"}) == nothing
-    assert bob.documents.get(secret.id) is None and asyncio.run(bob.passages(secret.id)) == []
+    assert bob.document(secret.id) is None and asyncio.run(bob.passages(secret.id)) == []
 
 
 def test_what_is_not_theirs_and_what_is_not_there_are_refused_in_the_same_words(plant: Library):

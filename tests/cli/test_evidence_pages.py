@@ -12,7 +12,7 @@ from terminal import Typed
 from assay.core.events import Gathered
 from assay.core.events.describe import pages_in_words
 from assay.core.types import Evidence, Passage, Quote
-from assay.serve.frames import build_frame
+from assay.serve.stream import build_frame
 from assay.store import documents
 from assay.workspace.facade import Workspace, open_workspace
 

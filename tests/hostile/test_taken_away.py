@@ -16,8 +16,8 @@ from worlds import EDITOR, QUESTION, READER, World, asked, world
 from assay.core.access import Principal
 from assay.core.codec import dumps, to_json
 from assay.core.events import Answered, Failed, Narrowed, Withheld
-from assay.serve.frames import EventFrame, stored_frames
-from assay.serve.live import ActiveRun
+from assay.serve.run_registry import ActiveRun, EventFrame
+from assay.serve.stream import stored_frames
 from assay.store.access import grants, members, offers
 from assay.store.runs import history, records
 from assay.workspace.services.records import flush
@@ -184,20 +184,20 @@ async def test_a_document_erased_while_a_run_is_under_way_is_in_no_byte_of_its_r
 
 async def test_what_is_at_hand_for_a_watcher_is_held_against_what_they_may_read(made: World):
     run = await asked(made.as_(READER))
-    live, seen, secret = made.server.live, made.as_(READER), marks(made, "secret")
+    runs, seen, secret = made.server.runs, made.as_(READER), marks(made, "secret")
     own = ActiveRun(run, "reader", seen.questions.run(run))  # as if it were under way, with its events in memory
     own.frames.extend(stored_frames(seen, run, -1))
     assert any(mark in frame.body for frame in own.frames for mark in secret)
-    live._under[run] = own
+    runs.active[run] = own
     take(made, "secret")
     frames: list[EventFrame] = []
-    async with aclosing(cast(AsyncGenerator[EventFrame | None], live.follow(seen, run))) as told:
+    async with aclosing(cast(AsyncGenerator[EventFrame | None], made.server.follower.follow(seen, run))) as told:
         async for frame in told:
             assert frame is not None
             frames.append(frame)
             if frame.seq == len(own.run.events) - 1:
                 break
-    del live._under[run]
+    del runs.active[run]
     assert not [frame for frame in frames if any(mark in frame.body for mark in secret)]
     hidden = [json.loads(frame.body) for frame in frames if not json.loads(frame.body)["event"]]
     assert hidden and all("may not read" in each["line"] for each in hidden)

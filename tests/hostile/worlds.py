@@ -83,7 +83,7 @@ class World:
 
     async def rest(self) -> None:
         """Nothing goes on any more."""
-        while any(self.server.live.count_for(who.id) for who in (EDITOR, READER, DESK)):  # noqa: ASYNC110
+        while any(self.server.runs.count_for(who.id) for who in (EDITOR, READER, DESK)):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
     async def fill(self, who: Principal, base: str, texts: Mapping[str, str], tag: str) -> list[str]:

@@ -23,8 +23,9 @@ from assay.serve.guard import MAX_BODY, MAX_UPLOAD, RequestGuard, address_matche
 from assay.serve.limits import RateLimiter
 from assay.serve.routes import people
 from assay.serve.state import ServeOptions, Server
-from assay.store.access import tokens
+from assay.workspace.context import OnStore
 from assay.workspace.facade import Workspace
+from assay.workspace.services.people import People
 
 
 @pytest.fixture
@@ -253,7 +254,7 @@ def test_runs_that_begin_at_the_same_moment_count_each_other(folder: Path):
             seen = list(pool.map(begin, range(10)))
         assert seen.count(201) == 2 and set(seen) == {201, 429}
         assert not at.server.limits.beginning
-        until(lambda: at.server.live.count_for("local") == 0)
+        until(lambda: at.server.runs.count_for("local") == 0)
 
 
 def test_streams_of_one_person_beyond_all_measure_are_refused_and_keep_nobody_else_out(
@@ -355,7 +356,7 @@ async def test_a_store_that_cannot_say_who_asks_lets_nobody_in(empty: Workspace,
     app.state.server = server
     app.include_router(people.auth_router)
     app.add_middleware(RequestGuard, server=server)
-    monkeypatch.setattr(tokens, "member_with_key", locked)
+    monkeypatch.setattr(People, "member_with_key", OnStore(locked), raising=False)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         reply = await client.get("/api/me", headers={"Authorization": "Bearer x"})
     assert (reply.status_code, reply.json()["error"], reply.headers["Retry-After"]) == (503, "store", "1")

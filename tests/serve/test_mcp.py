@@ -414,7 +414,7 @@ async def test_more_runs_than_a_person_may_have_are_refused(serve: Serve):
     with held(script()) as (model, go), serve(model, serve_runs_per_person=1) as at:
         async with over_http(at) as session:
             first = asyncio.create_task(session.call_tool("ask", {"question": QUESTION}))
-            await asyncio.to_thread(until, lambda: at.server.live.count_for("local") == 1)
+            await asyncio.to_thread(until, lambda: at.server.runs.count_for("local") == 1)
             result = await session.call_tool("ask", {"question": QUESTION})
             assert result.is_error and "1 of your runs are in progress" in text(result)
             go.set()
@@ -433,8 +433,8 @@ def test_who_hangs_up_stops_the_run(serve: Serve, version: str):
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": version}
     headers |= {"Mcp-Method": "tools/call", "Mcp-Name": "ask"}
     with held(script()) as (model, _), serve(model) as at:
-        hangs_up(at, "/mcp", call, lambda: at.server.live.count_for("local") == 1, headers)
-        until(lambda: at.server.live.count_for("local") == 0)
+        hangs_up(at, "/mcp", call, lambda: at.server.runs.count_for("local") == 1, headers)
+        until(lambda: at.server.runs.count_for("local") == 0)
         assert [each["state"] for each in at.client().get("/api/runs").json()["runs"]] == ["cancelled"]
 
 

@@ -497,7 +497,7 @@ def test_more_runs_than_a_person_may_have_are_refused_with_a_time_to_wait(serve:
     with held(height()) as (model, go), serve(model, serve_runs_per_person=1) as at:
         first = threading.Thread(target=lambda: client(at).chat.completions.create(model="assay", messages=says(FIRST)))
         first.start()
-        until(lambda: at.server.live.count_for("local") == 1)
+        until(lambda: at.server.runs.count_for("local") == 1)
         with pytest.raises(openai.RateLimitError) as caught:
             client(at).chat.completions.create(model="assay", messages=says(FIRST))
         assert int(caught.value.response.headers["retry-after"]) > 0 and caught.value.code == "rate_limit_exceeded"
@@ -516,8 +516,8 @@ def runs(at: Served) -> list[str]:
 def test_who_hangs_up_stops_the_run(serve: Serve, stream: bool):
     with held(height()) as (model, _), serve(model) as at:
         body = {"model": "assay", "messages": says(FIRST), "stream": stream}
-        hangs_up(at, "/v1/chat/completions", body, lambda: at.server.live.count_for("local") == 1)
-        until(lambda: at.server.live.count_for("local") == 0)
+        hangs_up(at, "/v1/chat/completions", body, lambda: at.server.runs.count_for("local") == 1)
+        until(lambda: at.server.runs.count_for("local") == 0)
         assert runs(at) == ["cancelled"]
 
 
@@ -536,7 +536,7 @@ def test_a_server_that_closes_says_that_the_run_will_go_on(serve: Serve):
 
             asking = threading.Thread(target=ask)
             asking.start()
-            until(lambda: at.server.live.count_for("local") == 1)
+            until(lambda: at.server.runs.count_for("local") == 1)
         asking.join(20)
     assert "The server is closing" in said[0] and "[DONE]" not in said[0]
 

@@ -32,7 +32,7 @@ def test_a_run_under_way_finds_nothing_of_a_group_that_its_person_has_left(folde
 @pytest.mark.parametrize("by_key", [True, False])
 def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: pytest.MonkeyPatch, by_key: bool):
     monkeypatch.setattr(guard, "RECHECK_SECONDS", 0.1)
-    monkeypatch.setattr("assay.serve.live.HEARTBEAT", 0.2)
+    monkeypatch.setattr("assay.serve.stream.SILENCE", 0.2)
     with ChatServer(slow(20.0)) as model, team(folder, model) as tool_context:
         store = tool_context.at.server.workspace.store
         with tool_context.as_("editor") if by_key else tool_context.signed_in("editor") as client:
@@ -47,7 +47,7 @@ def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: p
                     tokens.end_all_sessions(store, "editor")
                 assert [each.event for each in events if each.event in {"end", "parked"}] == []
             assert client.get(f"/api/runs/{run}").status_code == 401
-        assert tool_context.at.server.live.under_way(run), "the run itself goes on"
+        assert tool_context.at.server.runs.under_way(run), "the run itself goes on"
 
 
 def test_a_stream_that_is_read_on_shows_what_its_watcher_may_read_now(folder: Path):
@@ -60,7 +60,7 @@ def test_a_stream_that_is_read_on_shows_what_its_watcher_may_read_now(folder: Pa
 
         async def bodies() -> str:
             before = server.for_principal(Principal("reader", frozenset({"desk"})))  # as when the stream was opened
-            return "".join([frame.body async for frame in server.live.follow(before, run) if frame is not None])
+            return "".join([frame.body async for frame in server.follower.follow(before, run) if frame is not None])
 
         assert "It leans a little" in asyncio.run(bodies())
         members.set_groups(store, "reader", [])

@@ -43,7 +43,7 @@ def values(samples: list[Sample], name: str, **labels: str) -> float:
 @pytest.fixture
 def meters(tmp_path: Path) -> Iterator[ServerMetrics]:
     with open_workspace(tmp_path / "workspace", create=True) as opened:
-        yield ServerMetrics(opened.store)
+        yield ServerMetrics(opened)
 
 
 def shown(meters: ServerMetrics) -> list[Sample]:
@@ -103,8 +103,8 @@ def named(words: str) -> set[str]:
 
 
 def test_alert_rules_and_dashboard_name_only_figures_that_are_there(meters: ServerMetrics):
-    with meters._store.write() as connection:
-        records.note(connection, meters._store, Granted("b", "user:x", True, "local"))
+    with meters._figures.store.write() as connection:
+        records.note(connection, meters._figures.store, Granted("b", "user:x", True, "local"))
     play(meters, rounds=1, tool="search", errors=1, decisions=("approve",))
     meters.requests.labels("GET", "2xx").inc()
     meters.failures.inc()
@@ -166,7 +166,7 @@ def test_an_alert_rule_is_silent_at_the_limit_and_raised_just_past_it(name: str,
     raised = []
     for side, runs in enumerate(BOUNDARIES[name]):
         with open_workspace(tmp_path / str(side), create=True) as opened:
-            meters = ServerMetrics(opened.store)
+            meters = ServerMetrics(opened)
             for number, told in enumerate(runs):
                 play(meters, f"r{number}", **told)
             raised.append(worked_out(rules()[name], shown(meters)))

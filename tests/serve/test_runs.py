@@ -334,13 +334,13 @@ def test_a_run_can_be_stopped_in_the_moment_it_begins(serve: Serve):
         workspace, live = at.server.for_principal(LOCAL), at.server.live
 
         async def at_once() -> str:
-            """On the engine, with no moment between the two."""
-            run = await live._begin(workspace, workspace.ask(QUESTION))
-            await live._cancel(workspace, run.id)
+            """On the background loop, with no moment between the two."""
+            run = await live.begin(workspace, workspace.ask(QUESTION))
+            await live.stop_here(workspace, run.id)
             return run.id
 
         assert state(client, asyncio.run(at.server.background.run(at_once()))) == "cancelled"
-        assert at.server.live.count_for("local") == 0
+        assert at.server.runs.count_for("local") == 0
         assert underway.listing(at.server.workspace.store) == []
 
 
@@ -384,9 +384,9 @@ def test_a_run_that_a_terminal_carries_on_is_left_to_it(serve: Serve, folder: Pa
         run = asked(client)["run"]
         until(lambda: model.requests)
         with opened(folder) as terminal:
-            taken = len(terminal.run(run).events)
+            taken = len(terminal.questions.run(run).events)
             records.append(terminal.store, run, taken, Resumed(by="local"))
-        until(lambda: not at.server.live.under_way(run))
+        until(lambda: not at.server.runs.under_way(run))
         *_, last, end = followed(client, run)
         assert (last.event, last.id, end.data) == ("Resumed", str(taken), {"state": "parked"})
         assert underway.listing(at.server.workspace.store) == []
@@ -394,7 +394,7 @@ def test_a_run_that_a_terminal_carries_on_is_left_to_it(serve: Serve, folder: Pa
 
 def test_a_server_that_closes_takes_nothing_on(serve: Serve):
     with serve(grace=0.0) as at:
-        at.server.live.closing = True
+        at.server.runs.closing = True
         with at.client() as client:
             reply = client.post("/api/runs", json={"question": QUESTION})
             assert reply.status_code == 503 and "closing" in reply.json()["detail"]

@@ -19,9 +19,10 @@ from doubles import ChatServer
 from serving import QUESTION, Sent, Served, followed, sent, served, slow, until
 from sqlalchemy import delete
 
-from assay.serve import live, stream
-from assay.serve.frames import EventFrame
+from assay.serve import run_registry, stream
+from assay.serve.run_registry import EventFrame
 from assay.serve.stream import sse
+from assay.serve.takeover import RunTakeover
 from assay.store.runs import visibility
 from assay.store.schema import payloads
 
@@ -87,7 +88,7 @@ def test_a_reader_who_is_cut_off_again_and_again_misses_nothing_of_a_run_under_w
 def test_who_comes_late_to_a_run_under_way_sees_all_of_it_though_little_is_at_hand(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(live, "BUFFERED_FRAMES", 2)
+    monkeypatch.setattr(run_registry, "BUFFERED_FRAMES", 2)
     model = ChatServer(slow(30))
     with model, serve(model) as at, at.client() as client:
         run = asked(client)
@@ -95,7 +96,7 @@ def test_who_comes_late_to_a_run_under_way_sees_all_of_it_though_little_is_at_ha
         model.answer = slow(0.2)
         client.post(f"/api/runs/{run}/resume")
         with client.stream("GET", f"/api/runs/{run}/events", params={"after": 1}):  # somebody watches already
-            until(lambda: at.server.live._under[run].frames)
+            until(lambda: at.server.runs.active[run].frames)
             late = followed(client, run)
         assert numbers(late) == list(range(len(late) - 1))
         assert late == followed(client, run)
@@ -123,7 +124,7 @@ def test_thirty_readers_of_one_run_see_the_same_though_one_is_slow(serve: Serve)
         whole = followed(client, run)
         assert len(whole) > 8
         assert [seen.get(number) for number in range(30)] == [whole] * 30
-        assert at.server.live._watchers == {}
+        assert at.server.runs.watchers.waiting == {}
 
 
 @pytest.mark.long
@@ -139,7 +140,7 @@ def test_nothing_is_kept_for_a_reader_who_does_not_read(serve: Serve, monkeypatc
     with serve() as at, at.client() as client:
         run = asked(client)
         followed(client, run)
-        monkeypatch.setattr(live, "stored_frames", behind)
+        monkeypatch.setattr(stream, "stored_frames", behind)
         with socket.socket() as raw:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             raw.connect(("127.0.0.1", urlsplit(at.url).port or 0))
@@ -152,7 +153,7 @@ def test_nothing_is_kept_for_a_reader_who_does_not_read(serve: Serve, monkeypatc
             assert len(reads) == filled, "the server reads on for somebody who does not"
             assert filled * 10 * len(body) < 20_000_000  # what the kernel's own buffers hold, and not 100 MB
             assert client.get("/health").status_code == 200
-        until(lambda: at.server.live._watchers == {})
+        until(lambda: at.server.runs.watchers.waiting == {})
 
 
 def test_a_watcher_who_leaves_does_not_stop_the_run(serve: Serve):
@@ -161,11 +162,11 @@ def test_a_watcher_who_leaves_does_not_stop_the_run(serve: Serve):
         with client.stream("GET", f"/api/runs/{run}/events") as reply:
             next(sent(reply.iter_lines()))
         until(lambda: client.get(f"/api/runs/{run}").json()["state"] == "delivered")
-        assert at.server.live._watchers == {}
+        assert at.server.runs.watchers.waiting == {}
 
 
 def test_a_silent_run_gives_signs_of_life(serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(live, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(stream, "SILENCE", 0.05)
     with ChatServer(slow(0.3)) as model, serve(model) as at, at.client() as client:
         run = asked(client)
         with client.stream("GET", f"/api/runs/{run}/events") as reply:
@@ -197,13 +198,13 @@ def test_who_comes_back_before_a_run_is_taken_up_again_is_not_told_that_it_rests
     with ChatServer(slow(0.3)) as model:
         with served(folder, model, grace=0.0) as at, at.client() as client:
             run, other = asked(client), asked(client)
-        taken_up, go_on = live.LiveRuns.take_up, threading.Event()
+        taken_up, go_on = RunTakeover.take_up, threading.Event()
 
-        async def late(self: live.LiveRuns, *given: Any) -> int:
+        async def late(self: RunTakeover, *given: Any) -> int:
             await asyncio.to_thread(go_on.wait, 30)
             return await taken_up(self, *given)
 
-        monkeypatch.setattr(live.LiveRuns, "take_up", late)
+        monkeypatch.setattr(RunTakeover, "take_up", late)
         with served(folder, model) as at, at.client() as client:
             assert client.get(f"/api/runs/{run}").json()["state"] == "running"
             assert client.post(f"/api/runs/{other}/cancel").json()["state"] == "cancelled"
@@ -240,7 +241,7 @@ def test_a_stream_that_breaks_down_half_way_is_in_the_log(
     with serve() as at, at.client() as client:
         run = asked(client)
         followed(client, run)
-        monkeypatch.setattr(stream, "current_state", breaks)
+        monkeypatch.setattr(stream.RunFollower, "summary", breaks)
         with pytest.raises(httpx.RemoteProtocolError):
             followed(client, run)
     assert "a request broke down" in caplog.text

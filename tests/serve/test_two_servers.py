@@ -45,7 +45,7 @@ def test_a_run_is_worked_on_by_one_server_and_followed_at_another(folder: Path):
         gate.set()
         assert followed(second, run) == followed(first, run)
         assert followed(second, run)[-1].data == {"state": "delivered"}
-        assert not south.server.live.under_way(run)
+        assert not south.server.runs.under_way(run)
 
 
 def test_a_run_whose_process_has_died_is_carried_on_by_another_server(folder: Path):
@@ -64,7 +64,7 @@ def test_a_run_whose_process_has_died_is_carried_on_by_another_server(folder: Pa
         run = asyncio.run(first_event())
         underway.begin(store, run, LOCAL, NORTH)
         take_over(south.server)
-        assert not south.server.live.under_way(run), "north may be alive"
+        assert not south.server.runs.under_way(run), "north may be alive"
         underway.release(store, NORTH, [run])
         take_over(south.server)
         assert followed(client, run)[-1].data == {"state": "delivered"}
@@ -73,8 +73,8 @@ def test_a_run_whose_process_has_died_is_carried_on_by_another_server(folder: Pa
 
 def take_over(server) -> None:
     """What a server does every ten seconds."""
-    due = server.live.take_over(server.workspace.store, server.for_principal)
-    asyncio.run_coroutine_threadsafe(due, server.live._serving).result(20)
+    due = server.takeover.take_over(server.workspace, server.for_principal)
+    asyncio.run_coroutine_threadsafe(due, server.runs.watchers.loop).result(20)
 
 
 async def noted(place: Path) -> Path:

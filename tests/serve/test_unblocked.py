@@ -116,7 +116,7 @@ def watch(own: tuple[Served, Real], monkeypatch: pytest.MonkeyPatch) -> Iterator
 
     monkeypatch.setattr(asyncio.Handle, "_run", timed)
     thread: list[int] = []
-    serving = own[0].server.live._serving
+    serving = own[0].server.runs.watchers.loop
     assert serving is not None
     serving.call_soon_threadsafe(lambda: thread.append(threading.get_ident()))
     while not thread:

@@ -24,7 +24,9 @@ from assay.store import jobs
 from assay.store.access import grants
 from assay.store.database import Store
 from assay.store.runs import underway
+from assay.workspace.context import OnStore
 from assay.workspace.facade import open_workspace
+from assay.workspace.services.serving import Jobs, RunsUnderWay
 
 
 def test_runs_and_uploads_at_a_server_that_does_not_work_are_done_by_a_worker(folder: Path):
@@ -36,11 +38,11 @@ def test_runs_and_uploads_at_a_server_that_does_not_work_are_done_by_a_worker(fo
         run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
         name = send(client, [("note.txt", b"Sent to a server that only serves.")]).json()["id"]
         assert client.get(f"/api/runs/{run}").json()["state"] == "running" and job(client, name)["state"] == "waiting"
-        assert at.server.live.count_for("local") == 1 and not model.counts["route"]
+        assert at.server.runs.count_for("local") == 1 and not model.counts["route"]
         with working(folder, model, SOUTH) as worker:
             assert followed(client, run)[-1].data == {"state": "delivered"}
             until(lambda: job(client, name)["state"] == "done")
-            until(lambda: not worker.live.count_for("local"))
+            until(lambda: not worker.runs.count_for("local"))
         assert listed(client, q="note.txt")[0]["state"] == "ready"
 
 
@@ -73,7 +75,7 @@ def test_a_run_is_stopped_and_resumed_at_any_server(folder: Path):
         run = first.post("/api/runs", json={"question": QUESTION}).json()["run"]
         until(lambda: model.requests)
         assert second.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
-        assert not north.server.live.under_way(run)
+        assert not north.server.runs.under_way(run)
         gate.set()
         assert second.post(f"/api/runs/{run}/resume", json={}).status_code == 202
         assert followed(first, run)[-1].data == {"state": "delivered"}
@@ -105,7 +107,7 @@ def test_a_run_at_a_worker_is_stopped_through_a_server(folder: Path):
         with working(folder, model, SOUTH) as worker:
             until(lambda: model.requests)
             assert client.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
-            assert not worker.live.under_way(run)
+            assert not worker.runs.under_way(run)
             gate.set()
 
 
@@ -123,7 +125,7 @@ def test_a_run_that_is_stopped_while_a_worker_takes_it_up_is_stopped(folder: Pat
         at.client() as client,
     ):
         run = client.post("/api/runs", json={"question": QUESTION}).json()["run"]
-        monkeypatch.setattr(underway, "begin", begin_after_a_stop)
+        monkeypatch.setattr(RunsUnderWay, "begin", OnStore(begin_after_a_stop), raising=False)
         with working(folder, model, SOUTH):
             assert followed(client, run)[-1].data == {"state": "cancelled"}
             gate.set()
@@ -168,7 +170,7 @@ def test_a_process_that_lost_a_job_leaves_its_files_to_the_one_that_has_it(
 
     with served(folder, process=NORTH, works=False, shared=True) as at, at.client() as client:
         name = send(client, [("note.txt", b"Sent.")]).json()["id"]
-        monkeypatch.setattr(jobs, "end", end_late)
+        monkeypatch.setattr(Jobs, "end", OnStore(end_late), raising=False)
         with working(folder, process=SOUTH):
             until(ended.is_set)
         assert job(client, name)["state"] == "running" and name in at.server.worker.uploads.jobs()
@@ -180,7 +182,7 @@ def test_a_change_of_settings_is_followed_by_other_processes(folder: Path):
         at.client() as client,
         working(folder, None, SOUTH, llm_model="flag") as worker,
     ):
-        until(lambda: worker.live._seen is not None)
+        until(lambda: worker.takeover._seen is not None)
         changed = client.patch("/api/settings", json={"values": {"per_document": 7}})
         assert changed.status_code == 200, changed.text
         until(lambda: worker.workspace.settings.per_document == 7)

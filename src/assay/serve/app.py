@@ -96,7 +96,7 @@ def make_app(server: Server) -> FastAPI:
     app.add_middleware(HttpMethodsMiddleware)
     app.add_middleware(RequestGuard, server=server)
     if server.workspace.settings.metrics:
-        server.metrics = ServerMetrics(server.workspace.store)
+        server.metrics = ServerMetrics(server.workspace)
         app.add_middleware(MetricsMiddleware, metrics=server.metrics)  # outermost: rejected requests are counted too
     return app
 
@@ -153,12 +153,7 @@ TOKEN = {
     "scheme": "bearer",
     "description": "The token at the end of the address that `assay serve` prints.",
 }
-SESSION = {
-    "type": "apiKey",
-    "in": "cookie",
-    "name": COOKIE,
-    "description": "The cookie that `POST /api/session` sets.",
-}
+SESSION = {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "The cookie that `POST /api/session` sets."}
 CSRF = {
     "type": "apiKey",
     "in": "header",

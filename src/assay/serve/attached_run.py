@@ -22,11 +22,11 @@ from assay.core.run import Run
 from assay.core.types import Outcome
 from assay.governance.reviewing import DRAFT, progress_line
 from assay.serve import run_views
-from assay.serve.frames import EventFrame
+from assay.serve.run_registry import EventFrame
 from assay.serve.run_schemas import CitationView
 from assay.serve.state import Person, Server
-from assay.store.runs import visibility
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import WITHHELD_ANSWER, WITHHELD_REASON
 from assay.workspace.types import AskOptions
 
 SPOKEN = frozenset(
@@ -44,7 +44,7 @@ SPOKEN = frozenset(
     }
 )  # event kinds that may be sent to a client
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
-UNSAID = frozenset({DRAFT, visibility.WITHHELD_REASON})  # why an event is not shown is no progress
+UNSAID = frozenset({DRAFT, WITHHELD_REASON})  # why an event is not shown is no progress
 HELD = (
     "{progress} The answer waits for a reviewer: {reasons}. It is kept as run {run}, and can be read there once it is "
     "approved."
@@ -78,7 +78,7 @@ class AttachedRun:
     async def lines(self) -> AsyncGenerator[str]:
         """Progress lines until the run ends; an empty line is a heartbeat. Closing the generator stops the run."""
         try:
-            async for frame in self.server.live.follow(self.workspace, self.run):
+            async for frame in self.server.follower.follow(self.workspace, self.run):
                 if frame is None:
                     yield ""
                 elif frame.kind in SPOKEN and (line := await asyncio.to_thread(progress, frame)):
@@ -141,7 +141,7 @@ def reply_of(workspace: Workspace, run_id: str) -> RunReply:
         shown = run_views.answer_view(run.answer, run.evidence, workspace.documents.get)
         return RunReply(run, number_notes(render.as_markdown(run.answer, cited)), run.answer.outcome, shown.citations)
     if run.withheld is not None:
-        return RunReply(run, error=visibility.WITHHELD_ANSWER)
+        return RunReply(run, error=WITHHELD_ANSWER)
     if run.waiting is not None:
         options = (f"- {each}" for each in run.waiting.options if each != EACH)  # cannot be chosen in a chat
         return RunReply(run, "\n".join([run.waiting.question, "", *options]))

@@ -5,11 +5,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
+S = TypeVar("S", bound="InBackground")
+
+
+class InBackground(Protocol):
+    background: BackgroundLoop
+
 
 STOP_SECONDS = 5.0  # seconds to wait for the thread to stop
 THREADS = 32  # threads for blocking calls of a loop, mostly disk access
@@ -49,6 +57,8 @@ class BackgroundLoop:
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on this loop and return its result. Cancelling the caller cancels the work."""
+        if asyncio.get_running_loop() is self.loop:
+            return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 
     def stop(self) -> None:
@@ -60,3 +70,15 @@ class BackgroundLoop:
     def stuck(self) -> bool:
         """Whether work that cannot be cancelled is still running, such as splitting a very large text."""
         return self._thread.is_alive()
+
+
+def in_background(
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """A method that runs on the background loop of its object, wherever it is called."""
+
+    @wraps(method)
+    async def elsewhere(self: S, *given: P.args, **named: P.kwargs) -> T:
+        return await self.background.run(method(self, *given, **named))
+
+    return elsewhere

@@ -1,18 +1,21 @@
-"""HTTP schemas for documents: knowledge bases, documents, upload jobs, searches and syntheses. Those for runs are in
-`run_schemas.py`."""
+"""HTTP schemas for documents: knowledge bases, documents, upload jobs, searches and syntheses, and how they are made. Those for
+runs are in `run_schemas.py`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from assay.core.access import Base, Principal
 from assay.core.events import Stakes
 from assay.core.synthesis import Approach, Pipeline
+from assay.core.types import UPLOAD, Document, Hit, LeftOut
+from assay.ingest.parsed import PageBox
 from assay.serve.run_schemas import (
     Id,
-    LeftOutView,
     Name,
     Names,
     QuestionText,
@@ -20,9 +23,10 @@ from assay.serve.run_schemas import (
     ResponseModel,
     SearchLimits,
     StrictFlag,
-    TableView,
     require_number,
 )
+from assay.tables.parts import Block
+from assay.workspace.stored import Counted, Entry, Job, JobFile
 
 # --- knowledge bases and documents ----------------------------------------------------------------------------------
 
@@ -133,16 +137,6 @@ class TextResponse(ResponseModel):
     text: str
 
 
-class ReadingBlock(ResponseModel):
-    """`text[start:end]` of the document, as text, or as a part of the table with this number."""
-
-    start: int
-    end: int
-    text: str
-    number: int  # of the table, counted from 1; 0: text
-    table: TableView | None
-
-
 class BlocksResponse(ResponseModel):
     """Text and tables in turn: a stretch of the document, which has `characters`."""
 
@@ -150,22 +144,12 @@ class BlocksResponse(ResponseModel):
     start: int
     end: int
     characters: int
-    blocks: tuple[ReadingBlock, ...]
-
-
-class BoxView(ResponseModel):
-    """A stretch of one line on a page; edges are fractions of the page as shown, from its top left corner."""
-
-    page: int
-    x0: float
-    y0: float
-    x1: float
-    y1: float
+    blocks: tuple[Block, ...]
 
 
 class BoxesResponse(ResponseModel):
     document: str
-    boxes: tuple[BoxView, ...]
+    boxes: tuple[PageBox, ...]
 
 
 class FileReportView(ResponseModel):
@@ -174,11 +158,11 @@ class FileReportView(ResponseModel):
     name: str
     bytes: int
     outcome: str
-    status: str
-    why: str
-    title: str
-    pages: int
-    passages: int
+    status: str = ""
+    why: str = ""
+    title: str = ""
+    pages: int = 0
+    passages: int = 0
 
 
 class JobState(StrEnum):
@@ -247,7 +231,7 @@ class HitView(ResponseModel):
 class SearchResponse(ResponseModel):
     query: str
     hits: tuple[HitView, ...]
-    left_out: LeftOutView | None = None  # by the limits; null without any
+    left_out: LeftOut | None = None  # by the limits; null without any
 
 
 # --- synthesis ------------------------------------------------------------------------------------------------------
@@ -267,12 +251,15 @@ class CreateSynthesisRequest(RequestModel):
     stakes: Stakes = Stakes.normal  # high: a person reviews the account before delivery
 
 
+Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6))]
+
+
 class RangeView(ResponseModel):
     """Four of five should come to something between `low` and `high`."""
 
-    low: float
-    likely: float
-    high: float
+    low: Rounded
+    likely: Rounded
+    high: Rounded
 
 
 class RangesView(ResponseModel):
@@ -295,3 +282,55 @@ class SynthesisForecastResponse(ResponseModel):
     lines: tuple[str, ...]  # the same as text
     ranges: RangesView | None  # low, likely, high
     from_runs: int  # earlier runs that the ranges are based on
+
+
+FEW = 3  # finished files needed for an estimate of the remaining time
+
+
+def base_view(base: Base, counted: Counted | None, principal: Principal) -> BaseView:
+    held = counted or Counted()
+    return BaseView.made_from(base, held, yours=principal.owns(base), documents=held.ready)
+
+
+def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
+    """`bases` maps ids to names."""
+    return DocumentSummary.made_from(
+        entry,
+        base=bases.get(entry.base, ""),
+        uri=entry.uri if entry.uri.startswith(UPLOAD) else entry.name,  # the location on this machine is not exposed
+        title=entry.title or entry.name,
+        state=entry.standing,
+        **entry.identity,
+    )
+
+
+def hit_view(hit: Hit, bases: Mapping[str, str]) -> HitView:
+    """`bases` maps ids to names."""
+    name = bases.get(str(hit.fields.get("base", "")), "")
+    return HitView.made_from(hit, hit.passage, document=hit.passage.doc_id, base=name)
+
+
+def job_view(job: Job, files: Sequence[JobFile]) -> JobView:
+    reports = tuple(
+        FileReportView.model_validate({**each.report, "name": each.name, "bytes": each.bytes, "outcome": each.outcome})
+        for each in files
+    )
+    return JobView.made_from(job, kind="ingest", left=_left(job), reports=reports)
+
+
+def _left(job: Job) -> float | None:
+    """The estimated remaining seconds, from the average time per finished file; None after too few files."""
+    if not job.going:
+        return 0.0
+    return round(job.seconds / job.done * (job.files - job.done), 1) if job.done >= FEW and job.seconds else None
+
+
+def blocks_view(document: Document, blocks: Sequence[Block], at: int) -> BlocksResponse:
+    """`at` is where the blocks would be if there are none."""
+    return BlocksResponse(
+        document=document.id,
+        start=blocks[0].start if blocks else at,
+        end=blocks[-1].end if blocks else at,
+        characters=len(document.text),
+        blocks=tuple(blocks),
+    )

@@ -14,8 +14,8 @@ from assay.core.events import WORKSPACE
 from assay.governance.audit.retention import erase_old
 from assay.governance.audit.witness import audit_context, erasure_signer, seal
 from assay.serve.state import Server
-from assay.store.runs.underway import LEASE
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import LEASE
 
 log = logging.getLogger("assay.serve")
 
@@ -40,17 +40,17 @@ async def _carry_on(server: Server) -> None:
     await server.load()
     if server.works:
         try:
-            await server.live.take_up(server.workspace.store, server.current_workspace)
+            await server.takeover.take_up(server.workspace, server.current_workspace)
         except Exception as error:  # uploaded files are still processed
             log.error("not every run could be taken up", exc_info=error)
         await server.worker.take_up(server.current_workspace)
         server.changed.set()  # from here on what nobody works on is taken up when it is noticed
-    while not server.live.closing:
+    while not server.runs.closing:
         await asyncio.sleep(RENEWAL)
         try:
-            await server.live.renew_leases(server.workspace.store)
+            await server.takeover.renew_leases(server.workspace)
             await server.worker.renew()
-            await server.live.take_up(server.workspace.store, server.current_workspace)
+            await server.takeover.take_up(server.workspace, server.current_workspace)
         except AssayError as error:
             log.error("leases could not be renewed: %s", error)
         server.changed.set()  # also without word from others: a process that has died writes nothing
@@ -59,7 +59,7 @@ async def _carry_on(server: Server) -> None:
 async def _tidy(server: Server) -> None:
     """From time to time delete received files that no job needs, and optimise search indexes, so that many small writes do
     not slow down searches."""
-    while not server.live.closing:
+    while not server.runs.closing:
         await server.worker.sweep()
         await asyncio.sleep(TIDY)
         try:
@@ -71,12 +71,12 @@ async def _tidy(server: Server) -> None:
 
 async def _notice(server: Server) -> None:
     """Look whenever another process has written, and often while that is not told."""
-    while not server.live.closing:
+    while not server.runs.closing:
         with suppress(TimeoutError):
             await asyncio.wait_for(server.changed.wait(), None if server.hears() else POLL)
         server.changed.clear()
         try:
-            grown = await server.live.look(server.workspace.store, server.current_workspace)
+            grown = await server.takeover.look(server.workspace, server.current_workspace)
             if WORKSPACE in grown:
                 await asyncio.to_thread(server.read_settings)
             await server.worker.look()

@@ -28,11 +28,10 @@ from assay.core.types import Hit, LeftOut, Outcome
 from assay.language.dates import first_day, last_day
 from assay.prompts import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
-from assay.serve.document_schemas import SearchResponse
-from assay.serve.document_views import hit_view, left_out_view
+from assay.serve.document_schemas import SearchResponse, hit_view
 from assay.serve.run_schemas import MAX_QUESTION, CitationView, ResponseModel
-from assay.store.documents import Entry
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import Entry
 from assay.workspace.types import AskOptions
 
 DATA = (
@@ -166,20 +165,7 @@ def answer_view(reply: RunReply) -> AnswerResponse:
 
 
 def source_view(entry: Entry, names: dict[str, str]) -> SourceView:
-    return SourceView(
-        document=entry.id,
-        title=entry.title,
-        name=entry.name,
-        base=names.get(entry.base, ""),
-        authors=entry.authors,
-        date=entry.date,
-        kind=entry.kind,
-        tags=entry.tags,
-        pages=entry.pages,
-        characters=entry.characters,
-        state=entry.state,
-        why=entry.why,
-    )
+    return SourceView.made_from(entry, document=entry.id, base=names.get(entry.base, ""))
 
 
 def render_sources(shape: SourceListResponse) -> str:
@@ -337,9 +323,7 @@ def _search(reach: ToolAccess) -> Callable[..., Any]:
             hits = await reach.run(workspace.search(query, k, where))
             names = await asyncio.to_thread(lambda: {base.id: base.name for base in workspace.scope().bases})
             left_out = await asyncio.to_thread(workspace.documents.left_out, where)
-        shape = SearchResponse(
-            query=query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out_view(left_out)
-        )
+        shape = SearchResponse(query=query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out)
         return result(render_hits(hits, left_out), shape)
 
     return search

@@ -34,7 +34,6 @@ from assay.serve.attached_run import AttachedRun, RunReply, begin, citation_mark
 from assay.serve.run_schemas import MAX_QUESTION, CitationView, ResponseModel
 from assay.serve.state import INTERNAL_ERROR, CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
-from assay.store.runs import history as runs
 from assay.workspace import chat_history
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
 from assay.workspace.facade import Workspace
@@ -252,24 +251,19 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"model": OpenAIErrorResponse} for code in (400, 401, 403, 404, 413, 422, 429, 500, 502, 503)
 }
 
-chat_router = APIRouter(
-    prefix=PREFIX,
-    tags=["openai"],
-    route_class=OpenAIErrorRoute,
-    responses=ERRORS,
-)
+chat_router = APIRouter(prefix=PREFIX, tags=["openai"], route_class=OpenAIErrorRoute, responses=ERRORS)
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
 
 
-@chat_router.get("/models", response_model=ModelListResponse)
+@chat_router.get("/models")
 def models(workspace: CurrentWorkspace) -> ModelListResponse:
     """What can be named as a `model`: each mode over all knowledge bases, and over each."""
     return ModelListResponse(data=tuple(_models(workspace.scope())))
 
 
-@chat_router.get("/models/{model:path}", response_model=ModelView)
+@chat_router.get("/models/{model:path}")
 def model(model: str, workspace: CurrentWorkspace) -> ModelView:
     """One of them. A knowledge base that is not there and one that is not yours look the same."""
     mode, base = parse_model_name(model, workspace.scope())
@@ -338,7 +332,7 @@ def _with_known_answer(
     asked, said = last_exchange(messages)
     if not history or not said:
         return history
-    for each in runs.history(workspace.store, workspace.principal.id, workspace.scope(), RECENT):
+    for each in workspace.questions.recent(workspace.principal.id, workspace.scope(), RECENT):
         if each.delivered and each.question == asked and plain_reply(reply_of(workspace, each.id).text) == said:
             known = chat_history.history([workspace.questions.run_for_asker(each.id)])[-1]
             return (*history[:-1], replace(known, question=history[-1].question))

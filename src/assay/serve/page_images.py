@@ -14,7 +14,7 @@ from typing import Any
 from assay.core.errors import Missing
 from assay.ingest.parsed import FileLimits, PageBox, Unreadable
 from assay.ingest.pdf.page_images import PageImages
-from assay.store.blobs import Blobs
+from assay.workspace.stored import Blobs
 
 MAX_IMAGE_BYTES = 64_000_000  # bytes of cached images
 MAX_SPANS = 5_000  # cached spans

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from datetime import date
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from assay.answer.extracts import Stretch
 from assay.core.errors import UserError
-from assay.core.events import Checkpoint, Eagerness, FeedbackKind, Mode, Route, SearchFilters, Stakes
+from assay.core.events import Checkpoint, Eagerness, Failed, FeedbackKind, Mode, Paused, Route, SearchFilters, Stakes
 from assay.core.events.describe import Family
-from assay.core.types import Basis, Outcome, Shape, Verdict
+from assay.core.types import Basis, Examined, LeftOut, Outcome, Searched, Shape, Usage, Verdict
 from assay.index.search_filter import parse_document_types
 from assay.language.dates import first_day, last_day
+from assay.tables.parts import TablePart
 from assay.workspace.types import AskOptions
 
 MAX_QUESTION = 20_000  # characters; longer text belongs in a knowledge base
@@ -29,7 +31,15 @@ class RequestModel(BaseModel):
 class ResponseModel(BaseModel):
     """What a client is told."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True, json_schema_serialization_defaults_required=True)
+
+    @classmethod
+    def made_from(cls, *sources: object, **given: Any) -> Self:
+        """A response with these fields; each of the others is the attribute of that name of the first source that has it."""
+        for name in cls.model_fields.keys() - given.keys():
+            if (source := next((each for each in sources if hasattr(each, name)), None)) is not None:
+                given[name] = getattr(source, name)
+        return cls.model_validate(given)
 
 
 def require_number(value: object) -> object:
@@ -141,14 +151,6 @@ class RunState(StrEnum):
     delivered = "delivered"
 
 
-class UsageView(ResponseModel):
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    money: float
-    seconds: float
-
-
 class RunStartedResponse(ResponseModel):
     run: str
     thread: str
@@ -171,17 +173,6 @@ class RunListResponse(ResponseModel):
     next: str
 
 
-class CheckpointView(ResponseModel):
-    at: str
-    question: str
-    options: tuple[str, ...]
-
-
-class FailureView(ResponseModel):
-    error: str
-    detail: str
-
-
 class PendingReviewView(ResponseModel):
     """Why the answer waits for a reviewer, since when, and what was done for it; whoever asked sees it when it is
     approved."""
@@ -191,42 +182,11 @@ class PendingReviewView(ResponseModel):
     since: str
 
 
-class RejectionView(ResponseModel):
-    by: str
-    note: str
-
-
-class ApprovalView(ResponseModel):
-    """Who let the answer through, and what they said of it."""
+class ReviewNote(ResponseModel):
+    """Which reviewer let the answer through, or rejected it, and what they said of it."""
 
     by: str
     note: str
-
-
-class TableRowView(ResponseModel):
-    """`text[start:end]` of the document. Text between two rows that is in no cell is a row with one cell."""
-
-    start: int
-    end: int
-    level: int  # groups around it
-    cells: tuple[str, ...]  # the first is the label
-    cited: tuple[int, ...]  # places of the cells that the quotation covers
-
-
-class TableView(ResponseModel):
-    """Rows of a table: from row `first` of `total` on, in the first column and those from `column` of `width` on."""
-
-    caption: str
-    units: str
-    period: str
-    columns: tuple[str, ...]
-    numeric: tuple[int, ...]  # places of columns with numbers
-    cited: tuple[int, ...]  # places of the column names that the quotation covers
-    rows: tuple[TableRowView, ...]
-    first: int
-    total: int
-    column: int
-    width: int
 
 
 class CitationView(ResponseModel):
@@ -244,7 +204,7 @@ class CitationView(ResponseModel):
     end: int
     quote: str
     flagged: bool  # the passage looks like an instruction to a model
-    table: TableView | None = None
+    table: TablePart | None = None
 
 
 class OperandView(ResponseModel):
@@ -287,19 +247,14 @@ class BlockView(ResponseModel):
     claims: tuple[ClaimView, ...]
 
 
-class StretchView(ResponseModel):
-    text: str
-    marked: bool  # the words that answer
-
-
 class ExtractView(ResponseModel):
     """Words of a document in their place: text with its own lines, or rows of a table. `text[start:end]` of the document are
     the words that answer, or else all."""
 
     citations: tuple[int, ...]  # numbers of citations
     place: str  # `Title › Heading › Subject, page 3`
-    words: tuple[StretchView, ...]
-    table: TableView | None
+    words: tuple[Stretch, ...]
+    table: TablePart | None
     start: int
     end: int
 
@@ -308,27 +263,6 @@ class ConflictView(ResponseModel):
     about: str
     left: int  # numbers of citations
     right: int
-
-
-class SearchView(ResponseModel):
-    query: str
-    found: int
-    kept: int
-
-
-class ExaminedView(ResponseModel):
-    documents: int
-    passages: int
-    left: int
-    whole: tuple[str, ...]  # titles of the documents with evidence that were read to their end
-    partly: tuple[str, ...]  # titles of those that were not
-
-
-class LeftOutView(ResponseModel):
-    """How many documents the limits left out, of those that the user may read; `undated` of them for lack of a date."""
-
-    documents: int
-    undated: int
 
 
 class AnswerView(ResponseModel):
@@ -347,14 +281,14 @@ class AnswerView(ResponseModel):
     citations: tuple[CitationView, ...]
     conflicts: tuple[ConflictView, ...]
     gaps: tuple[str, ...]
-    searched: tuple[SearchView, ...]
+    searched: tuple[Searched, ...]
     stopped: str  # why the search ended, as text
     unread: tuple[str, ...]
     readings: tuple[str, ...]
-    examined: ExaminedView | None
+    examined: Examined | None
     since: str | None
     until: str | None
-    left_out: LeftOutView | None
+    left_out: LeftOut | None
     remarks: tuple[str, ...]
 
 
@@ -379,7 +313,7 @@ class EvidenceView(ResponseModel):
     passage_start: int
     context: str = ""  # caption, units and header of the passage's table, as far as they are outside it
     cited: bool
-    table: TableView | None = None
+    table: TablePart | None = None
 
 
 class RunView(RunSummary):
@@ -391,13 +325,13 @@ class RunView(RunSummary):
     models: tuple[str, ...]
     events: int
     rounds: int
-    usage: UsageView
+    usage: Usage
     seconds: float  # active time
-    waiting: CheckpointView | None
-    failure: FailureView | None
+    waiting: Paused | None
+    failure: Failed | None
     held: PendingReviewView | None
-    rejected: RejectionView | None
-    reviewed: ApprovalView | None  # set if the answer was delivered after a review
+    rejected: ReviewNote | None
+    reviewed: ReviewNote | None  # set if the answer was delivered after a review
     answer: AnswerView | None
     evidence: tuple[EvidenceView, ...]
     withheld: str = ""  # why a delivered answer is not shown
@@ -426,7 +360,7 @@ class TraceResponse(ResponseModel):
     events: tuple[EventView, ...]
     chain: tuple[dict[str, Any], ...]
     faults: tuple[str, ...]  # faults of the chain; empty if it is intact
-    usage: UsageView
+    usage: Usage
     seconds: float
 
 

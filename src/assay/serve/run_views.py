@@ -9,37 +9,28 @@ from assay.answer import claim_details, render
 from assay.core.events import Mode
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
-from assay.core.types import Answer, Claim, Document, Evidence, Outcome, Usage, file_name
+from assay.core.types import Answer, Claim, Document, Evidence, file_name
 from assay.governance.reviewing import progress_line
-from assay.serve.document_views import left_out_view, table_view
-from assay.serve.live import CANCELLED, run_state
 from assay.serve.run_schemas import (
     AnswerView,
-    ApprovalView,
     BlockView,
-    CheckpointView,
     CitationView,
     ClaimView,
     ConflictView,
     EvidenceView,
-    ExaminedView,
     ExtractView,
-    FailureView,
     OperandView,
     PendingReviewView,
-    RejectionView,
     RunState,
     RunSummary,
     RunView,
-    SearchView,
-    StretchView,
-    UsageView,
     WorkingView,
 )
-from assay.store.runs import budgets, records, visibility
-from assay.store.runs.history import RunProgress
 from assay.tables.parts import quoted_part
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import WITHHELD_ANSWER, RunProgress
+
+CANCELLED = "cancelled"  # the error of a run stopped by its asker
 
 Library = Callable[[str], Document | None]
 
@@ -47,13 +38,12 @@ Library = Callable[[str], Document | None]
 def run_summary(progress: RunProgress, under_way: bool) -> RunSummary:
     """A summary of a run."""
     asked = progress.asked
-    return RunSummary(
-        id=progress.id,
+    return RunSummary.made_from(
+        progress,
         kind="synthesis" if asked and asked.brief else "question",
         question=asked.question if asked else "",
-        started=progress.started,
         state=_state(progress, under_way),
-        outcome=Outcome(progress.outcome) if progress.outcome else None,
+        outcome=progress.outcome or None,
         mode=asked.mode if asked else Mode.balanced,
         thread=asked.thread if asked else "",
     )
@@ -78,42 +68,52 @@ def _state(progress: RunProgress, under_way: bool) -> RunState:
             return RunState.parked
 
 
+def run_state(run: Run, under_way: bool) -> RunState:
+    if run.delivered:
+        return RunState.delivered
+    if under_way:
+        return RunState.running
+    if run.waiting:
+        return RunState.waiting
+    if run.held:
+        return RunState.held
+    if run.rejected:
+        return RunState.rejected
+    if run.failed:
+        return RunState.cancelled if run.failed.error == CANCELLED else RunState.failed
+    return RunState.parked
+
+
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     """The current state of a run, with its answer and evidence in the text of documents that may be read now."""
     library: Library = cache(workspace.documents.get)
     done, rounds = progress_line(run), run.rounds
     run = workspace.questions.run_for_asker(run.id, run)
-    asked, waiting, failed = run.asked, run.waiting, run.failed
-    scope = workspace.scope()
-    return RunView(
-        id=run.id,
+    asked, answer = run.asked, run.answer
+    return RunView.made_from(
+        run,
         kind="synthesis" if asked.brief else "question",
-        question=run.question,
-        started=records.started(workspace.store, run.id),
+        started=workspace.questions.started(run.id),
         state=run_state(run, under_way),
-        outcome=run.answer.outcome if run.answer else None,
+        outcome=answer.outcome if answer else None,
         mode=asked.mode,
         thread=asked.thread,
         asked=asked.question,
         understood=understood_turn(asked.question, run.rephrased),
-        bases=tuple(sorted({base.name for base in scope.bases} & asked.about.keys())),
+        bases=tuple(sorted({base.name for base in workspace.scope().bases} & asked.about.keys())),
         models=tuple(dict.fromkeys(role_model.model for role_model in asked.seats)),
         events=len(run.events),
         rounds=rounds,
-        usage=usage_view(budgets.spent_by_run(workspace.store, run.id)),
-        seconds=records.active_seconds(workspace.store, run.id),
-        waiting=CheckpointView(at=waiting.at, question=waiting.question, options=waiting.options) if waiting else None,
-        failure=FailureView(error=failed.error, detail=failed.detail) if failed else None,
+        usage=workspace.questions.spent(run.id),
+        seconds=workspace.questions.active_seconds(run.id),
+        failure=run.failed,
         held=_held(workspace, run, done),
-        rejected=RejectionView(by=run.rejected.by, note=run.rejected.note) if run.rejected else None,
-        reviewed=_approval(run),
-        answer=answer_view(run.answer, run.evidence, library, claim_details.recorded_judges(run.events))
-        if run.answer
-        else None,
-        withheld=visibility.WITHHELD_ANSWER if run.withheld else "",
+        reviewed=run.reviews[-1] if answer and run.reviews else None,
+        answer=answer and answer_view(answer, run.evidence, library, claim_details.recorded_judges(run.events)),
+        withheld=WITHHELD_ANSWER if run.withheld else "",
         evidence=()
         if asked.brief  # that of a synthesis is in its account
-        else evidence_view(run.evidence, run.answer.cited_keys if run.answer else frozenset(), library),
+        else evidence_view(run.evidence, answer.cited_keys if answer else frozenset(), library),
     )
 
 
@@ -131,23 +131,7 @@ def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | 
     return PendingReviewView(
         progress=progress,
         reasons=run.held.reasons,
-        since=records.recorded_at(workspace.store, run.id, len(run.events) - 1),
-    )
-
-
-def _approval(run: Run) -> ApprovalView | None:
-    if run.answer is None or not run.reviews:
-        return None
-    return ApprovalView(by=run.reviews[-1].by, note=run.reviews[-1].note)
-
-
-def usage_view(spent: Usage) -> UsageView:
-    return UsageView(
-        calls=spent.calls,
-        tokens_in=spent.tokens_in,
-        tokens_out=spent.tokens_out,
-        money=spent.money,
-        seconds=spent.seconds,
+        since=workspace.questions.recorded_at(run.id, len(run.events) - 1),
     )
 
 
@@ -164,76 +148,49 @@ def answer_view(
     numbers = {
         key: each.number for (key, _), each in reversed(cited.items())
     }  # the first number of a key that has several
-    examined = given.examined
-    return AnswerView(
-        question=given.question,
-        outcome=given.outcome,
+    return AnswerView.made_from(
+        given,
         label=render.label(given),
-        shape=given.shape,
-        said=given.said,
         blocks=tuple(
-            BlockView(
-                heading=block.heading,
-                opinion=block.opinion,
-                claims=tuple(claim_view(claim, opinion=block.opinion) for claim in block.claims),
-            )
+            BlockView.made_from(block, claims=tuple(claim_view(claim, opinion=block.opinion) for claim in block.claims))
             for block in given.blocks
         ),
         near=tuple(map(claim_view, given.near)),
         extracts=tuple(map(_extract, render.extracts(given, cited))),
         judged=not render.shows_extracts(given),
-        citations=tuple(_citation(each) for each in cited.values()),
+        citations=tuple(map(_citation, cited.values())),
         conflicts=tuple(
             ConflictView(about=each.about, left=numbers[each.left], right=numbers[each.right])
             for each in given.conflicts
             if each.left in numbers and each.right in numbers  # otherwise a document was removed since
         ),
-        gaps=given.gaps,
-        searched=tuple(SearchView(query=each.query, found=each.found, kept=each.kept) for each in given.searched),
         stopped=render.STOP_TEXT.get(given.stopped, given.stopped),
         unread=tuple(file_name(uri) for uri in given.unread),
-        readings=given.readings,
-        examined=ExaminedView(
-            documents=examined.documents,
-            passages=examined.passages,
-            left=examined.left,
-            whole=examined.whole,
-            partly=examined.partly,
-        )
-        if examined
-        else None,
-        since=given.since,
-        until=given.until,
-        left_out=left_out_view(given.left_out),
         remarks=tuple(render.notes(given)),
     )
 
 
 def _extract(shown: render.Extract) -> ExtractView:
     first = shown.first
-    words = first.marks[0] if first.marks else first.quote
-    return ExtractView(
+    return ExtractView.made_from(
+        first.marks[0] if first.marks else first.quote,  # start and end
         citations=tuple(each.number for each in shown.citations),
         place=first.place,
-        words=tuple(StretchView(text=each.text, marked=each.marked) for each in first.words),
-        table=table_view(shown.table),
-        start=words.start,
-        end=words.end,
+        words=first.words,
+        table=shown.table,
     )
 
 
 def _claim(claim: Claim, cited: render.Cited, working: WorkingView | None, by: str, *, opinion: bool) -> ClaimView:
-    return ClaimView(
+    return ClaimView.made_from(
+        claim,
         basis=claim_details.basis(claim, opinion=opinion),
         by=by,
         dispute=claim_details.dispute(claim),
         working=working,
         text=render.claim_text(claim),
         quotation=claim.quote is not None,
-        verdict=claim.verdict,
-        why=claim.why,
         citations=tuple(each.number for each in render.cited_by(claim, cited)),
-        edited=claim.edited,
         rests_on_flagged=render.rests_on_flagged(claim, cited),
     )
 
@@ -243,11 +200,10 @@ def working_view(shown: claim_details.ShownWorking | None, claim: Claim, cited: 
     if shown is None:
         return None
     own = render.cited_by(claim, cited)
-    operands = (
-        OperandView(words=each.words, line=each.line, citation=_number(each.words, each.cite, own))
-        for each in shown.operands
+    operands = tuple(
+        OperandView.made_from(each, citation=_number(each.words, each.cite, own)) for each in shown.operands
     )
-    return WorkingView(expression=shown.expression, operands=tuple(operands))
+    return WorkingView(expression=shown.expression, operands=operands)
 
 
 def _number(words: str, key: str, cited: Iterable[render.Citation]) -> int | None:
@@ -258,46 +214,27 @@ def _number(words: str, key: str, cited: Iterable[render.Citation]) -> int | Non
 
 
 def _citation(cited: render.Citation) -> CitationView:
-    return CitationView(
-        number=cited.number,
-        key=cited.key,
-        document=cited.document,
-        title=cited.title,
-        authors=cited.authors,
-        date=cited.date,
-        name=file_name(cited.path),
-        page=cited.page,
-        start=cited.quote.start,
-        end=cited.quote.end,
-        quote=cited.quote.text,
-        flagged=cited.flagged,
-        table=table_view(cited.table),
-    )
+    return CitationView.made_from(cited, cited.quote, name=file_name(cited.path), quote=cited.quote.text)
 
 
 def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceView, ...]:
     """The evidence library, best first, without documents that may no longer be read."""
     return tuple(
-        EvidenceView(
-            key=each.key,
+        EvidenceView.made_from(
+            each,
+            each.quote,
+            source,
             document=source.id,
-            title=source.title,
-            date=source.date,
             name=file_name(source.uri),
             page=source.page_at(each.quote.start),
             heading=each.passage.heading,
             score=round(each.score),  # finer steps would reveal index statistics over other users' documents
-            note=each.note,
-            question=each.question,
-            flagged=each.flagged,
-            start=each.quote.start,
-            end=each.quote.end,
             quote=each.quote.text,
             passage=each.passage.text,
             passage_start=each.passage.start,
             context=each.passage.context,
             cited=each.key in cited,
-            table=table_view(quoted_part(source, each.quote.start, each.quote.end)),
+            table=quoted_part(source, each.quote.start, each.quote.end),
         )
         for each in found
         if (source := library(each.passage.doc_id)) is not None

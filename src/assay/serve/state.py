@@ -19,11 +19,12 @@ from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimit
 from assay.serve.live import LiveRuns
 from assay.serve.metrics import ServerMetrics
 from assay.serve.page_images import PageImageCache
+from assay.serve.run_registry import RunRegistry
+from assay.serve.stream import RunFollower
+from assay.serve.takeover import RunTakeover
 from assay.serve.upload_worker import UploadWorker
-from assay.store import documents, jobs
-from assay.store.access import members
-from assay.store.database import ChangeListener
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import ChangeListener
 
 log = logging.getLogger("assay.serve")
 
@@ -65,6 +66,9 @@ class Server:
     serving: ServeOptions = field(default_factory=ServeOptions)
     background: BackgroundLoop = field(default_factory=BackgroundLoop)
     live: LiveRuns = field(init=False)
+    runs: RunRegistry = field(init=False)
+    takeover: RunTakeover = field(init=False)
+    follower: RunFollower = field(init=False)
     worker: UploadWorker = field(init=False)
     pages: PageImageCache = field(init=False)
     limits: ServerLimits = field(default_factory=ServerLimits)
@@ -83,15 +87,10 @@ class Server:
     def __post_init__(self) -> None:
         self.shared = self.shared or bool(self.workspace.settings.state)
         self.stored = load_settings(self.workspace.path)
-        self.live = LiveRuns(
-            self.background,
-            self.present,
-            self.process,
-            works=self.works,
-            most=self.most_runs,
-            hears=self.hears,
-            has_room=self.changed.set,
-        )
+        self.live = LiveRuns(self.background, self.present, self.process, works=self.works, has_room=self.changed.set)
+        self.runs = self.live.runs
+        self.takeover = RunTakeover(self.live, self.most_runs)
+        self.follower = RunFollower(self.runs, self.present, self.hears)
         self.worker = UploadWorker(self.background, self.workspace, self.process, shared=self.shared, hears=self.hears)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
         self.closers += [self.worker.close, self.pages.close]
@@ -102,7 +101,7 @@ class Server:
         always accepted."""
         if self.serving.auth == "off" or self.serving.groups_header:
             return principal
-        member = members.named(self.workspace.store, principal.id)
+        member = self.workspace.people.named(principal.id)
         if member is not None:
             return member.principal
         needs_no_member = self.serving.auth != "keys" or principal.id == LOCAL.id
@@ -134,14 +133,14 @@ class Server:
         start of the run, so that concurrent starts count too."""
         who, most = person.principal.id, self.workspace.settings.serve_runs_per_person
         full = f"{most} of your runs are in progress, which is the limit. Wait for one to end, or stop one."
-        reservation = Reservation(self.limits, f"run:{who}", most, lambda: self.live.count_for(who), full, RETRY_RUN)
+        reservation = Reservation(self.limits, f"run:{who}", most, lambda: self.runs.count_for(who), full, RETRY_RUN)
         reservation.check()
         return reservation
 
     def reserve_upload(self, person: Person) -> Reservation:
         """The same for uploads. Reads the store, so call it in a thread."""
         who, most = person.principal.id, self.workspace.settings.serve_uploads_per_person
-        open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
+        open_jobs = sum(job.who == who for job in self.workspace.jobs.unfinished()) if most else 0
         full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
         reservation = Reservation(self.limits, f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
         reservation.check()
@@ -149,17 +148,16 @@ class Server:
 
     def upload_room(self, base: Base, person: Person) -> UploadRoom:
         """How much more the owner of this base may keep here. Reads the store, so call it in a thread."""
-        store, most = self.workspace.store, self.workspace.settings.serve_megabytes_per_person * 1_000_000
-        used = documents.bytes_owned(store, base.owner) + jobs.waiting_bytes(store, person.principal.id) if most else 0
+        opened, most = self.workspace, self.workspace.settings.serve_megabytes_per_person * 1_000_000
+        used = opened.documents.bytes_owned(base.owner) + opened.jobs.waiting_bytes(person.principal.id) if most else 0
         return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:
         self.background.start()
         enlarge_thread_pool(asyncio.get_running_loop())
         loop = asyncio.get_running_loop()
-        self.live.serve_on(loop)
-        self.worker.serve_on(loop)
-        await asyncio.to_thread(self.live.expect, self.workspace.store, alone=not self.shared)
+        self.runs.watchers.loop = self.worker.watchers.loop = loop
+        await asyncio.to_thread(self.takeover.expect, self.workspace, alone=not self.shared)
         if self.shared:
             self.listener = ChangeListener(self.workspace.store, lambda: self._hear(loop))
             self.listener.start()
@@ -182,7 +180,7 @@ class Server:
 
     async def park(self) -> None:
         """Stop accepting work: runs end or are parked, jobs stay listed, clients are disconnected."""
-        if not self.live.closing:
+        if not self.runs.closing:
             await self.live.park(self.grace)
             for close in self.closers:
                 await close()

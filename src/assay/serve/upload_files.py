@@ -24,7 +24,9 @@ from assay.core.printable import clean_text
 from assay.ingest.parsed import Status
 from assay.ingest.sources import find_sources
 from assay.serve.upload_job import FULL
-from assay.store.jobs import JobFile
+from assay.workspace.stored import JobFile
+
+Admit = Callable[[int], None]  # told of bytes before they are written; raises if they are too many
 
 FIELD = "files"
 PIECE = 1 << 20  # bytes collected from the network before a write
@@ -37,7 +39,7 @@ class InvalidForm(Exception):
 
 
 async def receive_files(
-    request: Request, folder: Path, most_bytes: int, admit: Callable[[int], None] = lambda _: None
+    request: Request, folder: Path, most_bytes: int, admit: Admit = lambda _: None
 ) -> list[JobFile]:
     """Save every file of the request under its number, or record why it failed. Raises if the request as a whole is
     invalid; then nothing of it is kept. `admit` is told of bytes before they are written, and raises if they are too many."""
@@ -209,7 +211,7 @@ def _part(part: str) -> str:
     return seen if len(seen) <= LONGEST_PART else seen[: LONGEST_PART - len(ending)].rstrip() + ending
 
 
-def copy_folder(path: str, workspace: Path, into: Path, most_bytes: int, admit: Callable[[int], None]) -> list[JobFile]:
+def copy_folder(path: str, workspace: Path, into: Path, most_bytes: int, admit: Admit) -> list[JobFile]:
     """Copy the files of a folder. `admit` is told of bytes before they are written, and raises if they are too many."""
     folder = Path(path).expanduser()
     if not folder.is_absolute() or not folder.is_dir():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import time
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 from assay.core.access import Base
 from assay.core.errors import AssayError, UserError
@@ -19,10 +21,10 @@ from assay.ingest.pipeline import Progress
 from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
 from assay.ingest.workers import DocumentReader
-from assay.store import documents, jobs
-from assay.store.blobs import Uploads
-from assay.store.jobs import Job, JobFile
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import Job, JobFile, Uploads
+
+T = TypeVar("T")
 
 FULL = "The disk is full. Free some space, then send the files again."
 BROKEN = "Assay broke down while it read these files; the log says where."
@@ -115,17 +117,23 @@ def writable_base(workspace: Workspace, name: str) -> Base:
     return base
 
 
-async def check_unlocked(workspace: Workspace, base: Base) -> None:
-    """Raise if another process writes to the base: that may take an hour, and a response does not wait that long."""
-    async with workspace.context.writer_lock(base, PATIENCE):
-        pass
+async def change_base(workspace: Workspace, base: Base, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Change what is in a base, in a thread with its own loop: work on the index must not block other work. Raises if another
+    process writes to the base: that may take an hour, and a response does not wait that long."""
+
+    async def changed() -> T:
+        async with workspace.context.writer_lock(base, PATIENCE):
+            pass
+        return await change()
+
+    return await asyncio.to_thread(asyncio.run, changed())
 
 
 async def read(workspace: Workspace, work: RunningJob, uploads: Uploads) -> None:
     """Process the remaining files of a job. Each is fetched when its turn comes."""
     job, settings = work.job, workspace.settings
     await asyncio.to_thread(writable_base, workspace, job.base)
-    files = await asyncio.to_thread(jobs.files, workspace.store, job.id)
+    files = await asyncio.to_thread(workspace.jobs.files, job.id)
     with ExitStack() as held:
         folder = held.enter_context(uploads.reading(job.id))
         sources: list[SourceFile] = []
@@ -149,8 +157,8 @@ def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
     from assay.ingest.forget import forget_originals
 
     base = writable_base(workspace, work.job.base)
-    begun = [entry for entry in documents.pending(workspace.store, base) if entry.uri in work.left]
-    documents.remove(workspace.store, [entry.id for entry in begun], base)
+    begun = [entry for entry in workspace.documents.pending(base) if entry.uri in work.left]
+    workspace.documents.forget([entry.id for entry in begun], base)
     forget_originals(workspace.store, workspace.context.blobs, workspace.path, {entry.digest for entry in begun})
 
 

@@ -16,12 +16,10 @@ from assay.core.access import Base, Principal
 from assay.core.errors import AssayError, StoreError
 from assay.serve import upload_job
 from assay.serve.background import BackgroundLoop
+from assay.serve.run_registry import Watchers
 from assay.serve.upload_job import RunningJob
-from assay.store import jobs
-from assay.store.blobs import Uploads
-from assay.store.jobs import CANCELLED, DONE, FAILED, Job, JobFile
-from assay.store.runs.underway import is_elsewhere, this_process
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import CANCELLED, DONE, FAILED, Job, JobFile, Uploads, is_elsewhere, this_process
 
 log = logging.getLogger("assay.serve")
 
@@ -52,7 +50,7 @@ class UploadWorker:
         shared: bool = False,
         hears: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._background = background
+        self.background = background
         self._workspace = workspace
         self._process = process or this_process()
         self._shared = shared  # other processes use the workspace too
@@ -62,8 +60,7 @@ class UploadWorker:
         self._turns: dict[str, float] = {}  # when a person's last turn ended
         self._lock = threading.Lock()
         self._arriving: set[str] = set()
-        self._serving: asyncio.AbstractEventLoop | None = None
-        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self.watchers = Watchers()
         self.closing = False
 
     @property
@@ -90,7 +87,7 @@ class UploadWorker:
     async def begin(self, job: str, principal: Principal, base: str, files: list[JobFile]) -> None:
         """Keep the files that have arrived, then record the job. From now on they are read, whoever leaves or dies."""
         await asyncio.to_thread(self.uploads.keep, job)
-        await asyncio.to_thread(jobs.begin, self._workspace.store, job, principal, base, files)
+        await asyncio.to_thread(self._workspace.jobs.begin, job, principal, base, files)
 
     async def sweep(self) -> None:
         """Delete files that belong to no job: a process was killed during an upload, or before its cleanup."""
@@ -105,7 +102,7 @@ class UploadWorker:
         there = {job for job, changed in self.uploads.jobs().items() if changed < patience}
         with self._lock:
             arriving = set(self._arriving)  # read before the store: uploads complete by then are stored
-        return there - arriving - jobs.going(self._workspace.store) if there else set()
+        return there - arriving - self._workspace.jobs.going() if there else set()
 
     async def _discard(self, job: str) -> None:
         """Delete the files of a job. Those that cannot be deleted now are swept later."""
@@ -116,10 +113,6 @@ class UploadWorker:
 
     # Processing
 
-    def serve_on(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Set the loop that clients wait on."""
-        self._serving = loop
-
     async def take_up(self, for_principal: WorkspaceForPrincipal) -> None:
         """Start processing uploads, waiting ones first. `for_principal` returns the workspace scoped to a user."""
         self._for_principal = for_principal
@@ -128,7 +121,7 @@ class UploadWorker:
     async def wake(self) -> None:
         """Check for new jobs. Waits for no job."""
         if self._for_principal is not None:
-            await self._background.run(self._begin())
+            await self.background.run(self._begin())
 
     async def _begin(self) -> None:
         """Start as many jobs as allowed: first those of people whose turn was longest ago, never two of one person or base."""
@@ -150,7 +143,7 @@ class UploadWorker:
         return [(job, base) for job, base in unfinished if job.who not in people and base not in bases]
 
     def _unfinished(self) -> list[tuple[Job, str]]:
-        unfinished = jobs.unfinished(self._workspace.store)  # the oldest first
+        unfinished = self._workspace.jobs.unfinished()  # the oldest first
         unfinished.sort(key=lambda job: self._turns.get(job.who, 0.0))
         return [(job, self._base_of(job)) for job in unfinished]
 
@@ -169,18 +162,18 @@ class UploadWorker:
 
     async def _do(self, work: RunningJob) -> None:
         """Process one job. Its end is always recorded, and the next one starts."""
-        job, store = work.job, self._workspace.store
+        job, jobs = work.job, self._workspace.jobs
         try:
-            if await asyncio.to_thread(jobs.start, store, job.id, self._process):
+            if await asyncio.to_thread(jobs.start, job.id, self._process):
                 state, error = await self._ended(work)
                 if state:
-                    await asyncio.to_thread(jobs.end, store, job.id, state, error, self._process)
-                    if job.id not in await asyncio.to_thread(jobs.going, store):  # otherwise another process has it now
+                    await asyncio.to_thread(jobs.end, job.id, state, error, self._process)
+                    if job.id not in await asyncio.to_thread(jobs.going):  # otherwise another process has it now
                         await self._discard(job.id)
                 elif work.parked:
-                    await asyncio.to_thread(jobs.park, store, job.id, self._process)
+                    await asyncio.to_thread(jobs.park, job.id, self._process)
                 else:
-                    await asyncio.to_thread(jobs.release, store, job.id, self._process)
+                    await asyncio.to_thread(jobs.release, job.id, self._process)
         except AssayError:
             log.exception("the ending of job %s could not be written down", job.id)
             with contextlib.suppress(TimeoutError):
@@ -188,7 +181,7 @@ class UploadWorker:
         finally:
             self._works.pop(job.id, None)
             self._turns[job.who] = time.monotonic()
-            self._wake(job.id)
+            self.watchers.wake(job.id)
             if not self.closing:
                 await self._begin()
 
@@ -218,9 +211,9 @@ class UploadWorker:
             if work.ended or work.passages != passages or work.seconds - at > SOON or adding.done():
                 passages, at, ended, work.ended = work.passages, work.seconds, work.ended, []
                 await asyncio.to_thread(
-                    jobs.note, self._workspace.store, work.job.id, work.passages, work.seconds, ended, self._process
+                    self._workspace.jobs.note, work.job.id, work.passages, work.seconds, ended, self._process
                 )
-                self._wake(work.job.id)
+                self.watchers.wake(work.job.id)
             if adding.done():
                 break
             await self._take_turns(work, adding)
@@ -244,7 +237,7 @@ class UploadWorker:
     async def cancel(self, job: Job) -> None:
         """Stop a job now. Files that are already searchable stay, the others are dropped."""
         if job.going:
-            await self._background.run(self._cancel(job))
+            await self.background.run(self._cancel(job))
 
     async def _cancel(self, job: Job) -> None:
         work = self._works.get(job.id)
@@ -252,10 +245,10 @@ class UploadWorker:
             work.cancelled = True
             await self._stop([work])
             return
-        await asyncio.to_thread(jobs.end, self._workspace.store, job.id, CANCELLED)  # noticed by whoever works on it
+        await asyncio.to_thread(self._workspace.jobs.end, job.id, CANCELLED)  # noticed by whoever works on it
         if not is_elsewhere(job, self._process, self._workspace.store.now()):
             await self._discard(job.id)
-        self._wake(job.id)
+        self.watchers.wake(job.id)
 
     async def _stop(self, works: list[RunningJob]) -> None:
         for work in works:
@@ -285,9 +278,8 @@ class UploadWorker:
     async def close(self) -> None:
         """Shut down: processing stops where it is, and jobs stay listed."""
         self.closing = True
-        await self._background.run(self._stop(list(self._works.values())))
-        for job in list(self._watchers):
-            self._woken(job)
+        await self.background.run(self._stop(list(self._works.values())))
+        self.watchers.wake_here(list(self.watchers.waiting))
 
     # Other processes
 
@@ -295,46 +287,35 @@ class UploadWorker:
         """See what other processes have done: stop jobs here that were cancelled there, take up those that nobody works on,
         and wake the clients that follow any."""
         if self._works:
-            await self._background.run(self._let_go())
+            await self.background.run(self._let_go())
         await self.wake()
-        for job in list(self._watchers):
-            self._woken(job)
+        self.watchers.wake_here(list(self.watchers.waiting))
 
     async def renew(self) -> None:
         """Renew the leases of the jobs here."""
         here = [job for job, work in list(self._works.items()) if work.adding is not None]
         if here:
-            await asyncio.to_thread(jobs.renew, self._workspace.store, self._process, here)
+            await asyncio.to_thread(self._workspace.jobs.renew, self._process, here)
 
     async def _let_go(self) -> None:
         """Stop the jobs here that were cancelled, or that another process has taken up."""
         here = {job: work for job, work in self._works.items() if work.adding is not None and not work.stop.is_set()}
-        store = self._workspace.store
-        lost = here.keys() - await asyncio.to_thread(jobs.held, store, self._process) if here else set[str]()
-        going = await asyncio.to_thread(jobs.going, store) if lost else set[str]()
+        jobs = self._workspace.jobs
+        lost = here.keys() - await asyncio.to_thread(jobs.held, self._process) if here else set[str]()
+        going = await asyncio.to_thread(jobs.going) if lost else set[str]()
         for job in lost:
             here[job].cancelled = job not in going
             here[job].stop.set()
 
     # Following
 
-    def _wake(self, job: str) -> None:
-        if self._serving is not None and job in self._watchers:
-            self._serving.call_soon_threadsafe(self._woken, job)
-
-    def _woken(self, job: str) -> None:
-        for each in self._watchers.get(job, ()):
-            each.set()
-
     async def follow(self, job: str, who: str) -> AsyncIterator[Job | None]:
         """The job on every change, until it ends or the server closes; None is a heartbeat."""
-        store, woken = self._workspace.store, asyncio.Event()
-        self._watchers.setdefault(job, set()).add(woken)
         last: Job | None = None
-        try:
+        with self.watchers.watching(job) as woken:
             while True:
                 woken.clear()
-                now = await asyncio.to_thread(jobs.get, store, job, who)
+                now = await asyncio.to_thread(self._workspace.jobs.get, job, who)
                 if now != last:
                     yield now
                     last = now
@@ -344,8 +325,3 @@ class UploadWorker:
                     await asyncio.wait_for(woken.wait(), POLL if self._shared and not self._hears() else HEARTBEAT)
                 except TimeoutError:
                     yield None
-        finally:
-            own = self._watchers.get(job, set())
-            own.discard(woken)
-            if not own:
-                self._watchers.pop(job, None)

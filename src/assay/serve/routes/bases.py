@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
@@ -17,26 +19,27 @@ from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
-from assay.serve.document_schemas import BaseReadinessResponse, BaseView, CreateBaseRequest, JobView, UpdateBaseRequest
-from assay.serve.document_views import base_view, document_summary, job_view
-from assay.serve.run_schemas import ErrorResponse, error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
-from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
-from assay.serve.upload_files import receive_files
-from assay.serve.upload_job import check_unlocked, writable_base
-from assay.store import document_list, jobs
-from assay.store.access import document_access, grants
-from assay.store.access.grants import NameTaken
-from assay.store.jobs import Job
-from assay.workspace.facade import DEFAULT_BASE, Workspace
-
-bases_router = APIRouter(
-    prefix="/api/bases",
-    tags=["knowledge bases"],
-    responses=error_responses(413),
+from assay.serve.document_schemas import (
+    BaseReadinessResponse,
+    BaseView,
+    CreateBaseRequest,
+    JobView,
+    UpdateBaseRequest,
+    base_view,
+    document_summary,
+    job_view,
 )
+from assay.serve.run_schemas import ErrorResponse, error_responses
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
+from assay.serve.upload_files import Admit, receive_files
+from assay.serve.upload_job import change_base, writable_base
+from assay.workspace.facade import DEFAULT_BASE, Workspace
+from assay.workspace.stored import Counted, Job, JobFile, NameTaken, check_grantee
 
-BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
+bases_router = APIRouter(prefix="/api/bases", tags=["knowledge bases"], responses=error_responses(413))
+
+BaseName = Annotated[str, PathParameter(max_length=100, description="The name of a knowledge base.")]
 OnlyFor = Annotated[
     tuple[Annotated[str, Field(max_length=200)], ...],
     Query(max_length=100, description="Nobody else but the owner may read the files: `user:NAME` or `group:NAME`."),
@@ -65,19 +68,19 @@ FORM = {
 }
 
 
-@bases_router.get("", response_model=list[BaseView])
+@bases_router.get("")
 def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     """Every knowledge base that you may read, with how much there is in it."""
     scope = workspace.scope()
-    counted = document_list.counts(workspace.store, scope)
+    counted = workspace.documents.counts(scope)
     return [base_view(base, counted.get(base.id), workspace.principal) for base in scope.bases]
 
 
-@bases_router.post("", response_model=BaseView, status_code=201, responses={409: {"model": ErrorResponse}})
+@bases_router.post("", status_code=201, responses={409: {"model": ErrorResponse}})
 def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     """A new knowledge base: yours, or that of a group you are in."""
     try:
-        base = grants.create_base(workspace.store, new.name, workspace.principal, new.description, new.group)
+        base = workspace.documents.create_base(new.name, workspace.principal, new.description, new.group)
     except NameTaken as taken:
         raise HTTPException(409, str(taken)) from taken
     return base_view(base, None, workspace.principal)
@@ -86,23 +89,19 @@ def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
 # A name may contain a slash, so these routes come before those that would match the suffix as part of the name.
 
 
-@bases_router.get("/{name:path}/readiness", response_model=BaseReadinessResponse)
+@bases_router.get("/{name:path}/readiness")
 def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessResponse:
     """What can be asked about, what cannot, and what to do about each."""
     base, scope = _named(workspace, name)
-    counted = document_list.counts(workspace.store, scope).get(base.id, document_list.Counted())
-    sums = document_list.sums(workspace.store, base, scope)
-    problems = document_list.page(workspace.store, scope, ("unreadable",), limit=SHOWN).entries
+    counted = workspace.documents.counts(scope).get(base.id, Counted())
+    sums = workspace.documents.sums(base, scope)
+    problems = workspace.documents.page(scope, ("unreadable",), limit=SHOWN).entries
     outdated = workspace.documents.outdated([base.id])
-    return BaseReadinessResponse(
+    return BaseReadinessResponse.made_from(
+        sums,
+        counted,
         base=base.name,
         readable=counted.ready,
-        unreadable=counted.unreadable,
-        pending=counted.pending,
-        pages=sums.pages,
-        characters=sums.characters,
-        passages=sums.passages,
-        languages=sums.languages,
         warnings=(
             *([outdated] if outdated else []),
             *language_warnings(sums.languages, embedder_languages(workspace.settings)),
@@ -113,7 +112,6 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
 
 @bases_router.post(
     "/{name:path}/documents",
-    response_model=JobView,
     status_code=202,
     openapi_extra=FORM,
     responses={
@@ -132,52 +130,57 @@ async def send_files(
     same name as an earlier one takes its place, and keeps its access list."""
     base = await asyncio.to_thread(target_base, workspace, name)
     for reader in only_for:
-        grants.check_grantee(reader)
-    job = "j" + workspace.store.new_id()
+        check_grantee(reader)
+
+    async def arrive(folder: Path, most: int, admit: Admit) -> list[JobFile]:
+        files = await receive_files(request, folder, most, admit)
+        if only_for:
+            uris, by = [UPLOAD + file.name for file in files], workspace.principal.id
+            await asyncio.to_thread(workspace.documents.restrict, base, uris, only_for, by)
+        return files
+
+    return await begin_job(server, workspace, who, base, arrive)
+
+
+async def begin_job(
+    server: Server,
+    workspace: Workspace,
+    who: Person,
+    base: Base,
+    arrive: Callable[[Path, int, Admit], Awaitable[list[JobFile]]],
+) -> JobView:
+    """Take the files of an upload as they arrive, within what the person may still keep, and begin to read them."""
+    job, most = "j" + workspace.store.new_id(), file_limits(workspace.settings).bytes
     with (
         await asyncio.to_thread(server.reserve_upload, who),
         await asyncio.to_thread(server.upload_room, base, who) as room,
     ):
         async with server.worker.arrival(job) as folder:
-            files = await receive_files(request, folder, file_limits(workspace.settings).bytes, room.take)
-            if only_for:
-                uris = [UPLOAD + file.name for file in files]
-                await asyncio.to_thread(
-                    document_access.restrict, workspace.store, base, uris, only_for, workspace.principal.id
-                )
+            files = await arrive(folder, most, room.take)
             await server.worker.begin(job, workspace.principal, base.name, files)
     await server.worker.wake()
     return await asyncio.to_thread(job_of, workspace, job)
 
 
-@bases_router.get("/{name:path}", response_model=BaseView)
+@bases_router.get("/{name:path}")
 def one_base(name: BaseName, workspace: CurrentWorkspace) -> BaseView:
     base, scope = _named(workspace, name)
-    return base_view(base, document_list.counts(workspace.store, scope).get(base.id), workspace.principal)
+    return base_view(base, workspace.documents.counts(scope).get(base.id), workspace.principal)
 
 
-@bases_router.patch("/{name:path}", response_model=BaseView)
+@bases_router.patch("/{name:path}")
 def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
-    base = grants.describe(workspace.store, writable_base(workspace, name), changed.description)
-    return base_view(
-        base, document_list.counts(workspace.store, workspace.scope([name])).get(base.id), workspace.principal
-    )
+    base = workspace.documents.describe_base(writable_base(workspace, name), changed.description)
+    return base_view(base, workspace.documents.counts(workspace.scope([name])).get(base.id), workspace.principal)
 
 
-@bases_router.delete("/{name:path}", status_code=204, response_model=None)
+@bases_router.delete("/{name:path}", status_code=204)
 async def delete_base(name: BaseName, workspace: CurrentWorkspace, server: CurrentServer) -> None:
     """The knowledge base with everything in it; what is being read into it is stopped."""
     base = await asyncio.to_thread(writable_base, workspace, name)
     await server.worker.cancel_all(base)
-    await asyncio.to_thread(
-        asyncio.run, _deleted(workspace, base)
-    )  # not in the background loop: removing vectors is CPU-intensive
+    await change_base(workspace, base, lambda: workspace.records.erase_base(base.name))
     await server.pages.forget()
-
-
-async def _deleted(workspace: Workspace, base: Base) -> None:
-    await check_unlocked(workspace, base)
-    await workspace.records.erase_base(base.name)
 
 
 def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
@@ -188,34 +191,30 @@ def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
 def target_base(workspace: Workspace, name: str) -> Base:
     """The target base of an upload: it must exist and be writable. Only the default base is created on demand."""
     if name == DEFAULT_BASE:
-        grants.get_or_create_base(workspace.store, name, workspace.principal)
+        workspace.documents.get_or_create_base(name, workspace.principal)
     return writable_base(workspace, name)
 
 
-jobs_router = APIRouter(
-    prefix="/api/jobs",
-    tags=["jobs"],
-    responses=error_responses(),
-)
+jobs_router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=error_responses())
 
-JobId = Annotated[str, Path(max_length=100)]
+JobId = Annotated[str, PathParameter(max_length=100)]
 REPORTS = 200  # files of a job in a response
 LISTED = 20  # jobs in the list
 
 
 def job_of(workspace: Workspace, job: str) -> JobView:
     """The current state of a job of this user."""
-    return job_view(jobs.get(workspace.store, job, workspace.principal.id), jobs.files(workspace.store, job, REPORTS))
+    return job_view(workspace.jobs.get(job, workspace.principal.id), workspace.jobs.files(job, REPORTS))
 
 
-@jobs_router.get("", response_model=list[JobView])
+@jobs_router.get("")
 def list_jobs(workspace: CurrentWorkspace) -> list[JobView]:
     """Your latest jobs, the newest first."""
-    found = jobs.listing(workspace.store, workspace.principal.id, LISTED)
-    return [job_view(job, jobs.files(workspace.store, job.id, REPORTS)) for job in found]
+    found = workspace.jobs.listing(workspace.principal.id, LISTED)
+    return [job_view(job, workspace.jobs.files(job.id, REPORTS)) for job in found]
 
 
-@jobs_router.get("/{job}", response_model=JobView)
+@jobs_router.get("/{job}")
 def one_job(job: JobId, workspace: CurrentWorkspace) -> JobView:
     return job_of(workspace, job)
 
@@ -240,7 +239,7 @@ async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterat
         if now is None:
             yield HEARTBEAT
         else:
-            files = await asyncio.to_thread(jobs.files, workspace.store, job, REPORTS)
+            files = await asyncio.to_thread(workspace.jobs.files, job, REPORTS)
             yield sse("job", job_view(now, files).model_dump_json())
             last = now
     if last is not None and not last.going:
@@ -249,9 +248,9 @@ async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterat
         yield sse("parked", "{}")
 
 
-@jobs_router.post("/{job}/cancel", response_model=JobView)
+@jobs_router.post("/{job}/cancel")
 async def cancel_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
     """Stop reading. What has been read stays, the other files are left out."""
-    found = await asyncio.to_thread(jobs.get, workspace.store, job, workspace.principal.id)
+    found = await asyncio.to_thread(workspace.jobs.get, job, workspace.principal.id)
     await server.worker.cancel(found)
     return await asyncio.to_thread(job_of, workspace, job)

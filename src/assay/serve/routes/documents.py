@@ -20,7 +20,6 @@ from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.serve.document_schemas import (
     BlocksResponse,
     BoxesResponse,
-    BoxView,
     CitingRunsResponse,
     CitingRunView,
     DocumentListResponse,
@@ -31,28 +30,20 @@ from assay.serve.document_schemas import (
     SearchResponse,
     TextResponse,
     UpdateDocumentRequest,
+    blocks_view,
+    document_summary,
+    hit_view,
 )
-from assay.serve.document_views import blocks_view, document_summary, hit_view, left_out_view, table_view
-from assay.serve.run_schemas import ErrorResponse, PageSize, TableView, error_responses, search_filters
+from assay.serve.run_schemas import ErrorResponse, PageSize, TablePart, error_responses, search_filters
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.upload_job import check_unlocked
-from assay.store import document_list
-from assay.store.document_list import SHOWN, Head
-from assay.store.documents import REPLACED, Entry
+from assay.serve.upload_job import change_base
 from assay.tables.parts import MOST_ROWS, Span, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import REPLACED, SHOWN, Entry, Head
 
-documents_router = APIRouter(
-    prefix="/api/documents",
-    tags=["documents"],
-    responses=error_responses(),
-)
+documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=error_responses())
 
-search_router = APIRouter(
-    prefix="/api",
-    tags=["search"],
-    responses=error_responses(502),
-)
+search_router = APIRouter(prefix="/api", tags=["search"], responses=error_responses(502))
 
 DocumentId = Annotated[str, Path(max_length=100)]
 
@@ -78,7 +69,7 @@ class DocumentState(StrEnum):
     unreadable = "unreadable"
 
 
-@documents_router.get("", response_model=DocumentListResponse)
+@documents_router.get("")
 def list_documents(
     workspace: CurrentWorkspace,
     base: Annotated[str, Query(max_length=100, description="The name of a knowledge base; empty: all.")] = "",
@@ -89,35 +80,33 @@ def list_documents(
 ) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first."""
     scope = workspace.scope([base] if base else [])
-    page = document_list.page(workspace.store, scope, (state,) if state else SHOWN, q, after, limit)
+    page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit)
     names = {each.id: each.name for each in scope.bases}
     lines = tuple(document_summary(entry, names) for entry in page.entries)
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
 
 
-@documents_router.get("/{document}", response_model=DocumentView)
+@documents_router.get("/{document}")
 def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
-    head = document_list.head(workspace.store, document, scope)
+    head = workspace.documents.head(document, scope)
     if head is None:
         raise document_missing(document)
-    line = document_summary(head.entry, {base.id: base.name for base in scope.bases})
     found = workspace.documents.get(document)
-    return DocumentView(
+    return DocumentView.made_from(
+        document_summary(head.entry, {base.id: base.name for base in scope.bases}),
+        head,
         tables=tuple(
-            DocumentTableView(caption=each.caption, columns=each.columns, rows=len(row_spans(each)), start=each.start)
-            for each in (found.tables if found else ())
+            DocumentTableView.made_from(each, rows=len(row_spans(each))) for each in (found.tables if found else ())
         ),
-        **line.model_dump(),
-        abstract=head.abstract,
         sections=tuple({"title": each.title, "level": each.level, "start": each.start} for each in head.sections),
         page_starts=head.pages if head.entry.pages else (),
         pictures=format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest),
     )
 
 
-@documents_router.patch("/{document}", response_model=DocumentView, responses={409: {"model": ErrorResponse}})
+@documents_router.patch("/{document}", responses={409: {"model": ErrorResponse}})
 async def edit_document(
     document: DocumentId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> DocumentView:
@@ -127,31 +116,26 @@ async def edit_document(
     if changed.title is not None or changed.date is not None:
         if await server.worker.fills(base):
             raise HTTPException(409, f"Files are being read into {base.name!r} now. Correct it when they are done.")
-        await asyncio.to_thread(asyncio.run, _edited(workspace, base, document, changed))
+        await change_base(workspace, base, lambda: workspace.documents.edit(document, changed.title, changed.date))
     if changed.off is not None or changed.tags is not None:
         await asyncio.to_thread(workspace.documents.mark, document, changed.off, changed.tags)
     return await asyncio.to_thread(one_document, document, workspace)
 
 
-async def _edited(workspace: Workspace, base: Base, document: str, changed: UpdateDocumentRequest) -> None:
-    await check_unlocked(workspace, base)
-    await workspace.documents.edit(document, changed.title, changed.date)
-
-
-@documents_router.get("/{document}/citations", response_model=CitingRunsResponse)
+@documents_router.get("/{document}/citations")
 def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
-    if document_list.entry(workspace.store, document, workspace.scope()) is None:
+    if workspace.documents.entry(document, workspace.scope()) is None:
         raise document_missing(document)
     return CitingRunsResponse(
         runs=tuple(
-            CitingRunView(run=run.id, thread=run.asked.thread, question=run.asked.question, asked_on=run.asked.today)
+            CitingRunView.made_from(run.asked, run=run.id, asked_on=run.asked.today)
             for run in workspace.questions.citing(document)
         )
     )
 
 
-@documents_router.delete("/{document}", response_model=RemovedResponse, responses={409: {"model": ErrorResponse}})
+@documents_router.delete("/{document}", responses={409: {"model": ErrorResponse}})
 async def remove_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
     entry, base = await asyncio.to_thread(_to_remove, workspace, document)
@@ -159,33 +143,27 @@ async def remove_document(document: DocumentId, workspace: CurrentWorkspace, ser
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Remove it when they are done, or stop them."
         )
-    # Not in the background loop: to remove a book's vectors it is split again, which would block other work.
-    removed = await asyncio.to_thread(asyncio.run, _removed(workspace, entry, base))
+    removed = await change_base(workspace, base, lambda: workspace.documents.remove([entry.id], base.name))
     await server.pages.forget()
     return RemovedResponse(removed=tuple(each.id for each in removed))
-
-
-async def _removed(workspace: Workspace, entry: Entry, base: Base) -> list[Entry]:
-    await check_unlocked(workspace, base)
-    return await workspace.documents.remove([entry.id], base.name)
 
 
 def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     """Look up by id only: a name could match several."""
     scope = workspace.scope()
-    entry = document_list.entry(workspace.store, document, scope)
+    entry = workspace.documents.entry(document, scope)
     if entry is None or entry.state == REPLACED:
         raise document_missing(document)
     return entry, next(base for base in scope.bases if base.id == entry.base)
 
 
-@documents_router.get("/{document}/text", response_model=TextResponse)
+@documents_router.get("/{document}/text")
 def text_of(
     document: DocumentId, workspace: CurrentWorkspace, start: Offset = 0, end: Offset | None = None
 ) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
     last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
-    found = document_list.stretch(workspace.store, document, workspace.scope(), start, last)
+    found = workspace.documents.stretch(document, workspace.scope(), start, last)
     if found is None:
         raise document_missing(document)
     text, whole = found
@@ -197,7 +175,7 @@ QuoteStart = Annotated[int, _counted("Where the quotation begins whose cells are
 QuoteEnd = Annotated[int, _counted("Where it ends.")]
 
 
-@documents_router.get("/{document}/blocks", response_model=BlocksResponse)
+@documents_router.get("/{document}/blocks")
 def blocks_of(
     document: DocumentId,
     workspace: CurrentWorkspace,
@@ -219,7 +197,7 @@ def blocks_of(
     return blocks_view(found, blocks_around(found, at or 0, quote), 0)
 
 
-@documents_router.get("/{document}/tables/{n}", response_model=TableView)
+@documents_router.get("/{document}/tables/{n}", response_model=TablePart)
 def rows_of(
     document: DocumentId,
     n: Annotated[int, Path(ge=1, le=1_000_000)],
@@ -232,13 +210,13 @@ def rows_of(
     column: Annotated[int | None, _counted("The first column beside that of the labels, which is 0.")] = None,
     quote_start: QuoteStart = 0,
     quote_end: QuoteEnd = 0,
-) -> TableView | None:
+) -> TablePart | None:
     """Rows of a table of a document."""
     found = _readable(workspace, document)
     if n > len(found.tables):
         raise Missing(f"Document {document!r} has no table {n}.")
     quote = _quotation(quote_start, quote_end)
-    return table_view(table_part(found.tables[n - 1], found.text, quote, at=at, first=first, most=rows, column=column))
+    return table_part(found.tables[n - 1], found.text, quote, at=at, first=first, most=rows, column=column)
 
 
 def _readable(workspace: Workspace, document: str) -> Document:
@@ -263,7 +241,7 @@ def _quotation(start: int, end: int) -> Span | None:
     },
 )
 def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileResponse:
-    entry = document_list.entry(workspace.store, document, workspace.scope())
+    entry = workspace.documents.entry(document, workspace.scope())
     blobs = workspace.context.blobs
     if entry is None or not entry.digest or not blobs.has(entry.digest):
         raise Missing(f"There are no original bytes of a document called {document!r}.")
@@ -291,7 +269,7 @@ MAX_SPAN = 20_000  # maximum characters of a span
     "/{document}/pages/{n}",
     response_class=Response,
     responses={
-        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}, "description": "The page."},
+        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}}}, "description": "The page."}
     },
 )
 async def page_of(
@@ -309,7 +287,7 @@ async def page_of(
     return Response(picture, media_type="image/png")  # not stored: it must not outlive the right to see it
 
 
-@documents_router.get("/{document}/boxes", response_model=BoxesResponse)
+@documents_router.get("/{document}/boxes")
 async def boxes_of(
     document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer, start: Offset, end: Offset
 ) -> BoxesResponse:
@@ -325,19 +303,16 @@ async def boxes_of(
         found = await server.pages.boxes(
             head.entry.base, head.entry.digest, workspace.context.blobs, start, end, words, head.pages
         )
-    return BoxesResponse(
-        document=document,
-        boxes=tuple(BoxView(page=box.page, x0=box.x0, y0=box.y0, x1=box.x1, y1=box.y1) for box in found),
-    )
+    return BoxesResponse(document=document, boxes=tuple(found))
 
 
 def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
-    return (document_list.stretch(workspace.store, document, workspace.scope(), start, end) or ("", 0))[0]
+    return (workspace.documents.stretch(document, workspace.scope(), start, end) or ("", 0))[0]
 
 
 def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
     """The document, if the user may read it, and whether its original is there and has pages."""
-    head = document_list.head(workspace.store, document, workspace.scope())
+    head = workspace.documents.head(document, workspace.scope())
     if head is None:
         raise document_missing(document)
     return head, format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest)
@@ -346,13 +321,11 @@ def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
 # --- search -------------------------------------------------------------------------------------------------------
 
 
-@search_router.post("/search", response_model=SearchResponse)
+@search_router.post("/search")
 async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: CurrentServer) -> SearchResponse:
     """Find passages by words and by meaning."""
     where = search_filters(wanted)
     hits = await server.background.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
     left_out = await asyncio.to_thread(workspace.documents.left_out, where)
-    return SearchResponse(
-        query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out_view(left_out)
-    )
+    return SearchResponse(query=wanted.query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out)

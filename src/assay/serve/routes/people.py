@@ -12,7 +12,6 @@ from pydantic import Field, StringConstraints
 from starlette.requests import cookie_parser
 
 from assay import __version__
-from assay.core.access import Base
 from assay.core.errors import Missing, UserError
 from assay.core.events import KINDS, Checkpoint, Mode
 from assay.models.factory import has_model, reached
@@ -29,13 +28,7 @@ from assay.serve.run_schemas import (
     error_responses,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve.upload_job import check_unlocked
-from assay.store import facts
-from assay.store.access import members, tokens
-from assay.store.access.members import Member
-from assay.store.documents import Entry
-from assay.workspace.facade import Workspace
-from assay.workspace.types import Access, ErasureReport
+from assay.serve.upload_job import change_base
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
@@ -135,11 +128,7 @@ class AnswerOfferRequest(RequestModel):
     accept: StrictFlag  # false: decline it, or leave it
 
 
-people_router = APIRouter(
-    prefix="/api",
-    tags=["people"],
-    responses=error_responses(413),
-)
+people_router = APIRouter(prefix="/api", tags=["people"], responses=error_responses(413))
 
 PersonName = Annotated[str, Path(max_length=100)]
 KeyId = Annotated[str, Path(max_length=100)]
@@ -150,43 +139,39 @@ def require_administrator(who: Person) -> None:
         raise HTTPException(404, "Not Found")
 
 
-def _person_view(member: Member) -> PersonView:
-    return PersonView(name=member.name, groups=member.groups, admin=member.admin, created=member.created)
-
-
-@people_router.get("/people", response_model=PeopleResponse)
+@people_router.get("/people")
 def list_people(server: CurrentServer, who: CurrentPerson) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
     require_administrator(who)
-    return PeopleResponse(people=tuple(map(_person_view, members.listing(server.workspace.store))))
+    return PeopleResponse.made_from(people=tuple(server.workspace.people.listing()))
 
 
-@people_router.post("/people", status_code=201, response_model=PersonView)
+@people_router.post("/people", status_code=201)
 def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPerson) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
     require_administrator(who)
-    store, by = server.workspace.store, who.principal.id
-    return _person_view(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
+    people, by = server.workspace.people, who.principal.id
+    return PersonView.made_from(people.add(new.name, new.groups, admin=new.admin, password=new.password, by=by))
 
 
-@people_router.patch("/people/{name}", response_model=PersonView)
+@people_router.patch("/people/{name}")
 def change_person(
     name: PersonName, changed: UpdatePersonRequest, server: CurrentServer, who: CurrentPerson
 ) -> PersonView:
     """Change somebody's groups, rights or password. It holds from their next request on; a new password ends all their
     sessions and API keys. Every change is recorded."""
     require_administrator(who)
-    store, by = server.workspace.store, who.principal.id
-    member = members.known(store, name)
+    people, by = server.workspace.people, who.principal.id
+    member = people.known(name)
     if changed.admin is False and member.name == who.principal.id:
         raise UserError("Nobody takes their own rights away: another administrator has to.")
     if changed.groups is not None:
-        members.set_groups(store, member.name, changed.groups, by)
+        people.set_groups(member.name, changed.groups, by)
     if changed.password is not None:
-        members.set_password(store, member.name, changed.password, by)
+        people.set_password(member.name, changed.password, by)
     if changed.admin is not None:
-        members.set_admin(store, member.name, changed.admin, by)
-    return _person_view(members.known(store, name))
+        people.set_admin(member.name, changed.admin, by)
+    return PersonView.made_from(people.known(name))
 
 
 @people_router.delete("/people/{name}", status_code=204)
@@ -196,87 +181,61 @@ def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -
     require_administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
-    members.remove_member(server.workspace.store, server.workspace.context.cache, name, by=who.principal.id)
+    server.workspace.people.remove(name, by=who.principal.id)
     return Response(status_code=204)
 
 
-@people_router.get("/keys", response_model=KeysResponse)
+@people_router.get("/keys")
 def list_keys(server: CurrentServer, who: CurrentPerson) -> KeysResponse:
     """Your own API keys, without what makes them keys."""
-    own = tokens.listing(server.workspace.store, who.principal.id)
-    return KeysResponse(
-        keys=tuple(KeyView(id=key.id, label=key.label, created=key.created, used=key.used) for key in own)
-    )
+    own = server.workspace.people.keys(who.principal.id)
+    return KeysResponse.made_from(keys=tuple(own))
 
 
-@people_router.post("/keys", status_code=201, response_model=CreatedKeyResponse)
+@people_router.post("/keys", status_code=201)
 def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -> CreatedKeyResponse:
     """A new API key of your own."""
-    store = server.workspace.store
-    before = {key.id for key in tokens.listing(store, who.principal.id)}
-    secret = tokens.new_key(store, who.principal.id, new.label, who.principal.id)
-    made = next(key for key in tokens.listing(store, who.principal.id) if key.id not in before)
+    people = server.workspace.people
+    before = {key.id for key in people.keys(who.principal.id)}
+    secret = people.new_key(who.principal.id, new.label, who.principal.id)
+    made = next(key for key in people.keys(who.principal.id) if key.id not in before)
     return CreatedKeyResponse(id=made.id, key=secret)
 
 
 @people_router.delete("/keys/{key}", status_code=204)
 def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Response:
     """Take one of your own API keys back."""
-    store = server.workspace.store
-    if key not in {each.id for each in tokens.listing(store, who.principal.id)}:
+    people = server.workspace.people
+    if key not in {each.id for each in people.keys(who.principal.id)}:
         raise Missing(f"There is no API key {key!r} of yours.")
-    tokens.revoke(store, key, who.principal.id)
+    people.revoke_key(key, who.principal.id)
     return Response(status_code=204)
 
 
 T = TypeVar("T")
 
-access_router = APIRouter(
-    prefix="/api",
-    tags=["access"],
-    responses=error_responses(413),
-)
+access_router = APIRouter(prefix="/api", tags=["access"], responses=error_responses(413))
 
 BaseId = Annotated[str, Path(max_length=100, description="The id of a knowledge base.")]
 BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
 
 
-def access_view(access: Access) -> AccessView:
-    return AccessView(
-        what=access.what,
-        id=access.id,
-        owner=access.owner,
-        own=access.own,
-        readers=access.readers,
-        mine=access.mine,
-    )
-
-
-@access_router.get("/bases/{name:path}/access", response_model=AccessView)
+@access_router.get("/bases/{name:path}/access")
 def base_access(name: BaseName, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a knowledge base; for its owner."""
-    return access_view(workspace.people.base_access(name))
+    return AccessView.made_from(workspace.people.base_access(name))
 
 
-@access_router.post("/bases/{name:path}/access", response_model=AccessView)
+@access_router.post("/bases/{name:path}/access")
 async def change_base_access(name: BaseName, changed: ChangeAccessRequest, workspace: CurrentWorkspace) -> AccessView:
     """Let a person or a group read a knowledge base, or not any more. It holds from their next request on."""
-    return access_view(await asyncio.to_thread(workspace.people.share_base, name, changed.name, changed.may))
+    return AccessView.made_from(await asyncio.to_thread(workspace.people.share_base, name, changed.name, changed.may))
 
 
-@access_router.get("/offers", response_model=list[OfferView])
+@access_router.get("/offers")
 def list_offers(workspace: CurrentWorkspace) -> list[OfferView]:
     """Knowledge bases that others share with you, and that you have not accepted: nothing of them is searched."""
-    return [
-        OfferView(
-            id=offer.base.id,
-            name=offer.base.name,
-            description=offer.base.description,
-            owner=offer.base.owner,
-            declined=offer.declined,
-        )
-        for offer in workspace.people.offers()
-    ]
+    return [OfferView.made_from(offer, offer.base) for offer in workspace.people.offers()]
 
 
 @access_router.post("/offers/{base}", status_code=204)
@@ -286,26 +245,26 @@ def answer_offer(base: BaseId, answer: AnswerOfferRequest, workspace: CurrentWor
     return Response(status_code=204)
 
 
-@access_router.get("/documents/{document}/access", response_model=AccessView)
+@access_router.get("/documents/{document}/access")
 def document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
-    return access_view(workspace.people.document_access(document))
+    return AccessView.made_from(workspace.people.document_access(document))
 
 
-@access_router.post("/documents/{document}/access", response_model=AccessView)
+@access_router.post("/documents/{document}/access")
 async def change_document_access(
     document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
-    return access_view(
+    return AccessView.made_from(
         await asyncio.to_thread(_run, workspace.people.share_document(document, changed.name, changed.may))
     )
 
 
-@access_router.delete("/documents/{document}/access", response_model=AccessView)
+@access_router.delete("/documents/{document}/access")
 async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
-    return access_view(await asyncio.to_thread(_run, workspace.people.reset_document_access(document)))
+    return AccessView.made_from(await asyncio.to_thread(_run, workspace.people.reset_document_access(document)))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -313,9 +272,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-@access_router.post(
-    "/documents/{document}/erase", response_model=ErasedResponse, responses={409: {"model": ErrorResponse}}
-)
+@access_router.post("/documents/{document}/erase", responses={409: {"model": ErrorResponse}})
 async def erase_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> ErasedResponse:
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
@@ -324,15 +281,9 @@ async def erase_document(document: DocumentId, workspace: CurrentWorkspace, serv
         raise HTTPException(
             409, f"Files are being read into {base.name!r} now. Erase it when they are done, or stop them."
         )
-    gone = await asyncio.to_thread(_run, _erased(workspace, entry, base))
+    gone = await change_base(workspace, base, lambda: workspace.records.erase([entry], workspace.scope([base.name])))
     await server.pages.forget()
-    backups = tuple(BackupView(path=each.path, at=each.at) for each in gone.backups)
-    return ErasedResponse(records=gone.records, backups=backups)
-
-
-async def _erased(workspace: Workspace, entry: Entry, base: Base) -> ErasureReport:
-    await check_unlocked(workspace, base)
-    return await workspace.records.erase([entry], workspace.scope([base.name]))
+    return ErasedResponse.made_from(gone)
 
 
 auth_router = APIRouter(
@@ -340,14 +291,14 @@ auth_router = APIRouter(
 )
 
 
-@auth_router.get("/api/me", response_model=MeResponse)
+@auth_router.get("/api/me")
 def me(server: CurrentServer, who: CurrentPerson) -> MeResponse:
     """The person who asks, and what they can choose from."""
     return _me(server, who)
 
 
 def _me(server: Server, person: Person) -> MeResponse:
-    settings, store = server.workspace.settings, server.workspace.store
+    settings, setup = server.workspace.settings, server.workspace.setup
     return MeResponse(
         name=person.principal.id,
         groups=tuple(sorted(person.principal.groups)),
@@ -356,7 +307,7 @@ def _me(server: Server, person: Person) -> MeResponse:
         csrf=person.csrf,
         model=settings.llm_model if has_model(settings) else "",
         judge=server.workspace.models.judge_summary(),
-        leaves=tuple(host for host in reached(settings) if not facts.agreed(store, host)),
+        leaves=tuple(host for host in reached(settings) if not setup.agreed(host)),
         modes=tuple(Mode),
         checkpoints=tuple(Checkpoint),
         event_kinds=tuple(KINDS),
@@ -366,20 +317,20 @@ def _me(server: Server, person: Person) -> MeResponse:
     )
 
 
-@auth_router.post("/api/session", response_model=MeResponse)
+@auth_router.post("/api/session")
 async def sign_in(given: LoginRequest, request: Request, response: Response, server: CurrentServer) -> MeResponse:
     """Sign in with a name and a password. The reply sets a cookie; `csrf` has to come back with every change."""
     if server.serving.auth != "keys":
         raise UserError("Nobody signs in here with a password: this server knows people in another way.")
-    store, address = server.workspace.store, client_address(server, request.scope, request.headers)
+    people, address = server.workspace.people, client_address(server, request.scope, request.headers)
     server.limits.tries.begin(given.name, address)
     async with server.limits.signing_in:
-        member = await asyncio.to_thread(members.check_password, store, given.name, given.password)
+        member = await asyncio.to_thread(people.check_password, given.name, given.password)
     if member is None:
         raise HTTPException(401, "That name and password do not go together.")
     server.limits.tries.right(given.name, address)
     seconds = server.workspace.settings.serve_session_hours * 3600
-    token, csrf = await asyncio.to_thread(tokens.begin_session, store, member.name, seconds)
+    token, csrf = await asyncio.to_thread(people.begin_session, member.name, seconds)
     response.set_cookie(
         COOKIE, token, max_age=int(seconds), path="/", secure=server.serving.secure, httponly=True, samesite="lax"
     )
@@ -390,7 +341,7 @@ async def sign_in(given: LoginRequest, request: Request, response: Response, ser
 def sign_out(request: Request, server: CurrentServer, who: CurrentPerson) -> Response:
     """Sign out: the session ends here and in the browser."""
     if token := cookie_parser(request.headers.get("cookie", "")).get(COOKIE):
-        tokens.end_session(server.workspace.store, token)
+        server.workspace.people.end_session(token)
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, path="/", secure=server.serving.secure, httponly=True, samesite="lax")
     return response

@@ -33,11 +33,7 @@ from assay.serve.routes.people import require_administrator
 from assay.serve.run_schemas import Date, Id, ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 
-reports_router = APIRouter(
-    prefix="/api/reports",
-    tags=["reports"],
-    responses=error_responses(),
-)
+reports_router = APIRouter(prefix="/api/reports", tags=["reports"], responses=error_responses())
 
 
 class ReportFormat(StrEnum):
@@ -45,33 +41,7 @@ class ReportFormat(StrEnum):
     csv = "csv"
 
 
-class ColumnView(ResponseModel):
-    name: str
-    about: str
-
-
-class SeriesView(ResponseModel):
-    name: str
-    y: tuple[float | None, ...]
-
-
-class ChartView(ResponseModel):
-    title: str
-    kind: str  # bar, line
-    x: tuple[str, ...]
-    series: tuple[SeriesView, ...]
-    threshold: float | None  # the alarm threshold
-
-
-class ReportResponse(ResponseModel):
-    title: str
-    about: str
-    columns: tuple[ColumnView, ...]
-    rows: tuple[tuple[str | int | float | None, ...], ...]
-    charts: tuple[ChartView, ...]
-
-
-@reports_router.get("/{kind}", response_model=ReportResponse, responses={200: {"content": {"text/csv": {}}}})
+@reports_router.get("/{kind}", response_model=Report, responses={200: {"content": {"text/csv": {}}}})
 def report(
     kind: ReportKind,
     workspace: CurrentWorkspace,
@@ -92,26 +62,7 @@ def report(
     if format is ReportFormat.csv:
         name = {"Content-Disposition": f'attachment; filename="assay-{kind.value}.csv"'}
         return PlainTextResponse(to_csv(made), media_type="text/csv", headers=name)
-    return report_view(made)
-
-
-def report_view(made: Report) -> ReportResponse:
-    return ReportResponse(
-        title=made.title,
-        about=made.about,
-        columns=tuple(ColumnView(name=each.name, about=each.about) for each in made.columns),
-        rows=made.rows,
-        charts=tuple(
-            ChartView(
-                title=each.title,
-                kind=each.kind,
-                x=each.x,
-                series=tuple(SeriesView(name=own.name, y=own.y) for own in each.series),
-                threshold=each.threshold,
-            )
-            for each in made.charts
-        ),
-    )
+    return made
 
 
 evaluations_router = APIRouter(prefix="/api/evaluations", tags=["evaluations"], responses=error_responses())
@@ -179,7 +130,7 @@ class EvaluationResponse(ResponseModel):
     worst: tuple[WorstCaseView, ...]
 
 
-@evaluations_router.get("", response_model=EvaluationsResponse)
+@evaluations_router.get("")
 def evaluations(workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationsResponse:
     """What `assay evaluate run` measured in this workspace, newest first."""
     require_administrator(who)
@@ -188,7 +139,7 @@ def evaluations(workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationsR
     )
 
 
-@evaluations_router.get("/{name}", response_model=EvaluationResponse)
+@evaluations_router.get("/{name}")
 def evaluation(name: Id, workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationResponse:
     """One evaluation: figures with intervals, the verdict, figures by tag, and the worst cases with their runs."""
     require_administrator(who)
@@ -222,7 +173,7 @@ def _evaluation_view(kept: KeptEvaluation) -> EvaluationResponse:
         title=kept.title,
         day=kept.day,
         questions=len(last),
-        sides=tuple(SideView(name=each.name, description=each.description) for each in kept.sides),
+        sides=tuple(SideView.made_from(each) for each in kept.sides),
         verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),
         grading=grading_words(sides),
         metrics=tuple(
@@ -239,10 +190,7 @@ def _evaluation_view(kept: KeptEvaluation) -> EvaluationResponse:
         tags=tuple(
             TagView(tag=row["tag"], questions=row["count"], cells=tuple(row["cells"])) for row in tag_rows(sides)
         ),
-        worst=tuple(
-            WorstCaseView(question=each.question, expected=each.expected, outcome=each.outcome, run=each.run)
-            for each in worst_cases(last)
-        ),
+        worst=tuple(WorstCaseView.made_from(each) for each in worst_cases(last)),
     )
 
 
@@ -251,14 +199,10 @@ def _estimate(
 ) -> EstimateView | None:
     if found is None or not found.n:
         return None
-    return EstimateView(mean=found.mean, low=found.low, high=found.high, n=found.n, words=words(name, found))
+    return EstimateView.made_from(found, words=words(name, found))
 
 
-audit_router = APIRouter(
-    prefix="/api",
-    tags=["audit"],
-    responses=error_responses(),
-)
+audit_router = APIRouter(prefix="/api", tags=["audit"], responses=error_responses())
 
 
 class FaultView(ResponseModel):
@@ -296,19 +240,12 @@ def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWork
     return Response(made, media_type="application/zip", headers=headers)
 
 
-@audit_router.get("/verify", response_model=VerificationResponse)
+@audit_router.get("/verify")
 def verify_all(who: CurrentPerson, server: CurrentServer) -> VerificationResponse:
     """Check every record, as `assay verify` does. For administrators."""
     if not who.admin:
         raise HTTPException(404, "Not Found")
     opened = server.workspace
     found = verify(opened.store, witness.witness_file(opened.settings.audit_copy, opened.path))
-    sealed = found.sealed
-    return VerificationResponse(
-        whole=found.whole,
-        records=found.records,
-        seconds=found.seconds,
-        faults=tuple(FaultView(record=each.record, what=each.words) for each in found.faults),
-        sealed=SealView(n=sealed.n, at=sealed.at, where=sealed.where) if sealed else None,
-        since=found.since,
-    )
+    faults = tuple(FaultView(record=each.record, what=each.words) for each in found.faults)
+    return VerificationResponse.made_from(found, faults=faults)

@@ -4,18 +4,17 @@ continues automatically."""
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import Field, StringConstraints
 
 from assay.answer import claim_details, render
 from assay.core.access import Principal
-from assay.core.events import Decision, Edit
+from assay.core.events import Decision, Edit, Reviewed
 from assay.core.types import Verdict
 from assay.serve import run_views
-from assay.serve.frames import build_frame
-from assay.serve.routes.runs import chain_entry
+from assay.serve.routes.runs import RunId, trace_of
 from assay.serve.run_schemas import (
     AnswerView,
     CheckedClaim,
@@ -28,9 +27,9 @@ from assay.serve.run_schemas import (
     error_responses,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.store.runs import budgets, records, underway
+from assay.serve.stream import build_frame
 from assay.workspace.facade import Workspace
-from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet
+from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewSheet
 
 if TYPE_CHECKING:
     from assay.workspace.facade import Reviews
@@ -80,19 +79,6 @@ class DraftClaimView(CheckedClaim):
     editable: bool
 
 
-class EditView(ResponseModel):
-    place: int
-    text: str
-
-
-class DecisionView(ResponseModel):
-    decision: Decision
-    by: str
-    note: str
-    seal: str
-    edits: tuple[EditView, ...]
-
-
 class ReviewView(ReviewSummary):
     """All that is needed to decide. `seal` stands for exactly this answer, and has to come back with the decision. With four
     eyes there is no `answer` for whoever asked."""
@@ -101,7 +87,7 @@ class ReviewView(ReviewSummary):
     answer: AnswerView | None
     claims: tuple[DraftClaimView, ...]
     evidence: tuple[EvidenceView, ...]
-    history: tuple[DecisionView, ...]
+    history: tuple[Reviewed, ...]
 
 
 class EditRequest(RequestModel):
@@ -118,26 +104,20 @@ class DecisionRequest(RequestModel):
     edits: Annotated[tuple[EditRequest, ...], Field(max_length=200)] = ()
 
 
-review_router = APIRouter(
-    prefix="/api/reviews",
-    tags=["reviews"],
-    responses=error_responses(413),
-)
-
-RunId = Annotated[str, Path(max_length=100)]
+review_router = APIRouter(prefix="/api/reviews", tags=["reviews"], responses=error_responses(413))
 
 
 def reviews_of(server: Server, workspace: Workspace, who: Person) -> Reviews:
     """The review service for this user. The asker is resolved with their current groups."""
 
     def present(run: str, asker: str) -> Principal:
-        known = underway.asker(server.workspace.store, run) or Principal(asker)
+        known = server.workspace.underway.asker(run) or Principal(asker)
         return server.present(known) or Principal("")  # a removed user may read nothing
 
     return workspace.reviews.acting(admin=who.admin, principal_of=present)
 
 
-@review_router.get("", response_model=ReviewListResponse)
+@review_router.get("")
 def reviews(
     workspace: CurrentWorkspace,
     who: CurrentPerson,
@@ -149,32 +129,26 @@ def reviews(
     """Answers that wait for you as a reviewer, the longest first; or those that were decided on, the newest first."""
     service = reviews_of(server, workspace, who)
     lines, more = service.queue(waiting=state is ReviewFilter.waiting, after=after, limit=limit)
-    return ReviewListResponse(reviews=tuple(map(_line, lines)), next=more)
+    return ReviewListResponse(reviews=tuple(ReviewSummary.made_from(each, each.review) for each in lines), next=more)
 
 
-@review_router.get("/{run}", response_model=ReviewView)
+@review_router.get("/{run}")
 def review(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> ReviewView:
     """An answer that waits, or waited, with its claims, their verdicts, and the evidence that you may read."""
     return _whole(workspace, reviews_of(server, workspace, who).sheet(run))
 
 
-@review_router.get("/{run}/trace", response_model=TraceResponse)
+@review_router.get("/{run}/trace")
 def trace(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> TraceResponse:
     """The record of a run under review, as far as you may see it."""
     found = reviews_of(server, workspace, who).trace(run)
     titles: dict[str, str] = {}
     frames = [build_frame(workspace, record.seq, record.at, event, titles) for record, event in found]
-    return TraceResponse(
-        run=run,
-        events=tuple(EventView.model_validate_json(frame.body) for frame in frames),
-        chain=tuple(chain_entry(record) for record, _ in found),
-        faults=tuple(records.faults(workspace.store, run)),
-        usage=run_views.usage_view(budgets.spent_by_run(workspace.store, run)),
-        seconds=records.active_seconds(workspace.store, run),
-    )
+    events = tuple(EventView.model_validate_json(frame.body) for frame in frames)
+    return trace_of(workspace, run, events, [record for record, _ in found])
 
 
-@review_router.post("/{run}/decision", response_model=ReviewView)
+@review_router.post("/{run}/decision")
 async def decide(
     run: RunId, given: DecisionRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> ReviewView:
@@ -189,57 +163,25 @@ async def _decided(server: Server, workspace: Workspace, who: Person, run: str, 
     made = service.decide(run, given.decision, given.seal, given.note, edits)
     detail = _whole(workspace, service.sheet(run))
     if made.decision is Decision.reject:
-        underway.end(workspace.store, run)
+        workspace.underway.end(run)
     else:
         asker = detail.who
         await server.live.go_on(server.for_principal(service.asker(run, asker)), run)
     return detail
 
 
-def _line(line: ReviewItem) -> ReviewSummary:
-    return ReviewSummary(**_summary_fields(line))
-
-
-def _summary_fields(line: ReviewItem) -> dict[str, Any]:
-    of = line.review
-    return {
-        "run": of.run,
-        "question": line.question,
-        "who": of.who,
-        "reasons": of.reasons,
-        "state": of.state.value,
-        "created": of.created,
-        "decided": of.decided,
-        "by": of.by,
-        "note": of.note,
-        "four_eyes": of.four_eyes,
-        "may_decide": line.may_decide,
-        "why_not": line.why_not,
-    }
-
-
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:
-    fields = _summary_fields(sheet.line)
     judges = {each.claim.words: each.by for each in sheet.claims}
     cited = render.citations(sheet.answer, sheet.evidence, workspace.documents.get)
-    return ReviewView(
-        **fields,
-        seal=sheet.seal,
+    return ReviewView.made_from(
+        sheet.line,
+        sheet.line.review,
         answer=run_views.answer_view(sheet.answer, sheet.evidence, workspace.documents.get, judges)
         if sheet.open
         else None,
         claims=tuple(_claim(each, sheet, workspace.documents.get, cited) for each in sheet.claims),
         evidence=run_views.evidence_view(sheet.evidence, sheet.answer.cited_keys, workspace.documents.get),
-        history=tuple(
-            DecisionView(
-                decision=each.decision,
-                by=each.by,
-                note=each.note,
-                seal=each.seal,
-                edits=tuple(EditView(place=edit.place, text=edit.text) for edit in each.edits),
-            )
-            for each in sheet.history
-        ),
+        history=sheet.history,
     )
 
 
@@ -248,18 +190,12 @@ def _claim(
 ) -> DraftClaimView:
     claim = drafted.claim
     working = claim_details.show_working(claim, sheet.evidence, document)
-    return DraftClaimView(
-        basis=drafted.basis,
-        by=drafted.by,
+    return DraftClaimView.made_from(
+        drafted,
+        claim,
         dispute=claim_details.dispute(claim),
         working=run_views.working_view(working, claim, cited),
         citations=tuple(each.number for each in render.cited_by(claim, cited)) if drafted.delivered else (),
-        place=drafted.place,
         text=claim.words,
-        verdict=claim.verdict,
-        why=claim.why,
-        cites=claim.cites,
-        edited=claim.edited,
         rests_on_flagged=drafted.flagged,
-        editable=drafted.editable,
     )

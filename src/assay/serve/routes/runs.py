@@ -3,9 +3,11 @@ difference of two runs."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any
@@ -19,10 +21,8 @@ from assay.answer.claim_details import show_workings
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.run import Run
-from assay.governance.difference import difference
+from assay.governance.difference import Change, difference
 from assay.serve import run_views, stream
-from assay.serve.document_views import suggested
-from assay.serve.frames import stored_frames
 from assay.serve.routes.people import require_administrator
 from assay.serve.run_schemas import (
     AskAndWaitRequest,
@@ -46,17 +46,12 @@ from assay.serve.run_schemas import (
     error_responses,
 )
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.store import documents
-from assay.store.runs import budgets, history, records, underway, visibility
-from assay.store.runs.records import Record
+from assay.serve.stream import stored_frames
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import WITHHELD_ANSWER, Record
 from assay.workspace.types import FeedbackItem
 
-runs_router = APIRouter(
-    prefix="/api",
-    tags=["runs"],
-    responses=error_responses(413, 502),
-)
+runs_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413, 502))
 
 RunId = Annotated[str, Path(max_length=100)]
 
@@ -98,7 +93,7 @@ class EventFormat(StrEnum):
 # --- asking ---------------------------------------------------------------------------------------------------------
 
 
-@runs_router.post("/runs", status_code=201, response_model=RunStartedResponse)
+@runs_router.post("/runs", status_code=201)
 async def begin_run(
     request: AskRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
@@ -116,9 +111,9 @@ async def ask(
     """Ask and wait: for the run, once it has ended or waits for a choice, or (`stream`) for its events as they come."""
     run = await _start_run(server, who, workspace, request)
     if request.stream:
-        return stream.stream_response(server.live, workspace, run.id)
-    await stream.wait_until_ended(server.live, workspace, run.id)
-    return await server.background.run(_load_view(server, workspace, run.id))
+        return server.follower.response(workspace, run.id)
+    await server.follower.wait_until_ended(workspace, run.id)
+    return await asyncio.to_thread(one_run, run.id, workspace, server)
 
 
 async def _start_run(server: Server, who: Person, workspace: Workspace, request: AskRequest) -> Run:
@@ -129,14 +124,14 @@ async def _start_run(server: Server, who: Person, workspace: Workspace, request:
         return await server.live.begin(workspace, steps)
 
 
-def run_started(run: str, thread: str) -> RunStartedResponse:
+def run_started(run: str, thread: str = "") -> RunStartedResponse:
     return RunStartedResponse(run=run, thread=thread, events=f"/api/runs/{run}/events")
 
 
 # --- looking --------------------------------------------------------------------------------------------------------
 
 
-@runs_router.get("/runs", response_model=RunListResponse)
+@runs_router.get("/runs")
 def list_runs(
     workspace: CurrentWorkspace,
     server: CurrentServer,
@@ -146,22 +141,18 @@ def list_runs(
 ) -> RunListResponse:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
     only = None if kind is None else kind is RunKind.synthesis
-    found, more = history.page(workspace.store, workspace.principal.id, workspace.scope(), after, limit, only)
-    listed = {each.run for each in underway.listing(workspace.store)}
-    summaries = (run_views.run_summary(each, each.id in listed or server.live.under_way(each.id)) for each in found)
+    found, more = workspace.questions.page(workspace.principal.id, workspace.scope(), after, limit, only)
+    listed = {each.run for each in workspace.underway.listing()}
+    summaries = (run_views.run_summary(each, each.id in listed or server.runs.under_way(each.id)) for each in found)
     return RunListResponse(runs=tuple(summaries), next=more)
 
 
-@runs_router.get("/runs/{run}", response_model=RunView)
+@runs_router.get("/runs/{run}")
 def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunView:
     """A run as it stands."""
-    return _whole(server, workspace, run)
-
-
-def _whole(server: Server, workspace: Workspace, run_id: str) -> RunView:
     # Checked before reading: a run that has ended by then is recorded.
-    under_way = server.live.under_way_anywhere(workspace.store, run_id)
-    return run_views.run_view(workspace, workspace.questions.run(run_id), under_way)
+    under_way = server.runs.under_way_anywhere(workspace, run)
+    return run_views.run_view(workspace, workspace.questions.run(run), under_way)
 
 
 @runs_router.get(
@@ -180,11 +171,11 @@ def run_events(
     """Everything that happens in a run, each event once: from the first on, or from after the one that `Last-Event-ID` or
     `after` names. The stream ends with `event: end` and the run's state, or with `event: parked` when the server closes."""
     # Raises if there is no such run, while a status code can still be sent.
-    history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope())
+    workspace.questions.progress(run, workspace.principal.id, workspace.scope())
     seen = after if last_event_id is None or not re.fullmatch(r"\d{1,9}", last_event_id) else int(last_event_id)
     if format is EventFormat.json:
         return EventListResponse(events=_events(workspace, run, seen))
-    return stream.stream_response(server.live, workspace, run, seen)
+    return server.follower.response(workspace, run, seen)
 
 
 def _events(workspace: Workspace, run: str, after: int = -1) -> tuple[EventView, ...]:
@@ -200,20 +191,24 @@ def chain_entry(record: Record) -> dict[str, Any]:
     return {name: value for name, value in to_json(record).items() if name not in HIDDEN_FIELDS}
 
 
-@runs_router.get("/runs/{run}/trace", response_model=TraceResponse)
+@runs_router.get("/runs/{run}/trace")
 def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
-    chain = records.chain(workspace.store, run, workspace.principal.id)
+    chain = workspace.questions.chain(run, workspace.principal.id)
     events = _events(workspace, run)
     if download:
         response.headers["Content-Disposition"] = f'attachment; filename="assay-{re.sub("[^a-z0-9]", "", run)}.json"'
+    return trace_of(workspace, run, events, chain)
+
+
+def trace_of(workspace: Workspace, run: str, events: tuple[EventView, ...], chain: Sequence[Record]) -> TraceResponse:
     return TraceResponse(
         run=run,
         events=events,
         chain=tuple(map(chain_entry, chain)),
-        faults=tuple(records.faults(workspace.store, run)),
-        usage=run_views.usage_view(budgets.spent_by_run(workspace.store, run)),
-        seconds=records.active_seconds(workspace.store, run),
+        faults=tuple(workspace.questions.faults(run)),
+        usage=workspace.questions.spent(run),
+        seconds=workspace.questions.active_seconds(run),
     )
 
 
@@ -231,7 +226,7 @@ def run_answer(run: RunId, workspace: CurrentWorkspace, format: AnswerFormat = A
     """A delivered answer as a text, a page, data, or a list of what it cites."""
     found = workspace.questions.run(run)
     if found.withheld:
-        raise UserError(visibility.WITHHELD_ANSWER)
+        raise UserError(WITHHELD_ANSWER)
     if found.answer is None:
         raise UserError(f"Run {run} has no answer yet.")
     cited = render.citations(found.answer, found.evidence, workspace.documents.get)
@@ -264,22 +259,20 @@ def _answer_policy() -> str:
 # --- what comes after an answer -------------------------------------------------------------------------------------
 
 
-@runs_router.get("/runs/{run}/follow-ups", response_model=SuggestionsResponse)
+@runs_router.get("/runs/{run}/follow-ups")
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
-    return SuggestionsResponse(
-        questions=tuple(map(suggested, workspace.questions.suggest_follow_ups(workspace.questions.run(run))))
-    )
+    return SuggestionsResponse.made_from(questions=workspace.questions.suggest_follow_ups(workspace.questions.run(run)))
 
 
-@runs_router.post("/runs/{run}/feedback", status_code=201, response_model=FeedbackView)
+@runs_router.post("/runs/{run}/feedback", status_code=201)
 def give_feedback(run: RunId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
     """Say what you make of an answer of yours, or of one statement in it. It is recorded."""
     workspace.questions.give_feedback(workspace.questions.run(run), given.kind, given.claim, given.words)
     return _feedback_view(workspace.questions.feedback(limit=1)[0])
 
 
-@runs_router.get("/feedback", response_model=FeedbackListResponse)
+@runs_router.get("/feedback")
 def list_feedback(
     workspace: CurrentWorkspace,
     who: CurrentPerson,
@@ -296,51 +289,40 @@ def list_feedback(
 
 
 def _feedback_view(item: FeedbackItem) -> FeedbackView:
-    entry, given = item.entry, item.entry.given
-    return FeedbackView(
-        run=given.run,
-        at=entry.at,
-        by=given.by,
-        kind=given.kind,
-        claim=given.claim,
-        words=given.words,
-        question=item.question,
-        statement=item.statement,
-        withheld=entry.withheld,
-    )
+    return FeedbackView.made_from(item, item.entry, item.entry.given)
 
 
 # --- resuming and stopping ------------------------------------------------------------------------------------------
 
 
-@runs_router.post("/runs/{run}/choice", status_code=202, response_model=RunStartedResponse)
+@runs_router.post("/runs/{run}/choice", status_code=202)
 async def choose(
     run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Answer what a run asks at a checkpoint; it goes on from there."""
     with server.reserve_run(who):
         await server.live.resume(workspace, run, given.choice, given.words)
-    return run_started(run, await _thread(server, workspace, run))
+    return run_started(run, (await asyncio.to_thread(server.follower.summary, workspace, run)).thread)
 
 
-@runs_router.post("/runs/{run}/resume", status_code=202, response_model=RunStartedResponse)
+@runs_router.post("/runs/{run}/resume", status_code=202)
 async def resume_run(
     run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Carry on a run that has failed, was stopped or was cut off."""
     with server.reserve_run(who):
         await server.live.resume(workspace, run)
-    return run_started(run, await _thread(server, workspace, run))
+    return run_started(run, (await asyncio.to_thread(server.follower.summary, workspace, run)).thread)
 
 
-@runs_router.post("/runs/{run}/cancel", response_model=RunSummary)
+@runs_router.post("/runs/{run}/cancel")
 async def cancel_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunSummary:
     """Stop a run now. What it did is kept, and it can be carried on."""
     await server.live.cancel(workspace, run)
-    return await server.background.run(_line(server, workspace, run))
+    return await asyncio.to_thread(server.follower.summary, workspace, run)
 
 
-@runs_router.post("/runs/{run}/replay", response_model=ReplayResponse)
+@runs_router.post("/runs/{run}/replay")
 async def replay_run(
     run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> ReplayResponse:
@@ -354,26 +336,7 @@ async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
     return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 
-async def _load_view(server: Server, workspace: Workspace, run: str) -> RunView:
-    return _whole(server, workspace, run)
-
-
-async def _line(server: Server, workspace: Workspace, run: str) -> RunSummary:
-    return run_views.run_summary(
-        history.run_progress(workspace.store, run, workspace.principal.id, workspace.scope()),
-        server.live.under_way_anywhere(workspace.store, run),
-    )
-
-
-async def _thread(server: Server, workspace: Workspace, run: str) -> str:
-    return (await server.background.run(_line(server, workspace, run))).thread
-
-
-reruns_router = APIRouter(
-    prefix="/api/runs",
-    tags=["runs"],
-    responses=error_responses(502),
-)
+reruns_router = APIRouter(prefix="/api/runs", tags=["runs"], responses=error_responses(502))
 
 Model = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 
@@ -386,18 +349,12 @@ class RerunRequest(RequestModel):
     model: Model = ""
 
 
-class ChangeView(ResponseModel):
-    what: str
-    a: str
-    b: str
-
-
 class DifferencePartView(ResponseModel):
     name: str  # question, route, plan, searches, evidence, claims, answer, cost
     same: bool
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
-    changed: tuple[ChangeView, ...]
+    changed: tuple[Change, ...]
 
 
 class DifferenceResponse(ResponseModel):
@@ -409,37 +366,23 @@ class DifferenceResponse(ResponseModel):
     parts: tuple[DifferencePartView, ...]
 
 
-@reruns_router.post("/{run}/rerun", status_code=201, response_model=RunStartedResponse)
+@reruns_router.post("/{run}/rerun", status_code=201)
 async def rerun(
     run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
     model = workspace.models.check_name(wanted.model)
-    origin = await server.background.run(_read(workspace, run))
+    origin = await asyncio.to_thread(workspace.questions.run, run)
     workspace.questions.check_branch(origin, wanted.begin)
     with server.reserve_run(who):
         new = await server.live.begin(workspace, workspace.questions.branch(origin, wanted.begin, model))
-    return RunStartedResponse(run=new.id, thread="", events=f"/api/runs/{new.id}/events")
+    return run_started(new.id)
 
 
-async def _read(workspace: Workspace, run: str) -> Run:
-    return workspace.questions.run(run)
-
-
-@reruns_router.get("/{a}/diff/{b}", response_model=DifferenceResponse)
+@reruns_router.get("/{a}/diff/{b}")
 def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
     one, other = map(workspace.questions.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-    compared = difference(one, other, documents.titles(workspace.store, found, workspace.scope()))
-    parts = tuple(
-        DifferencePartView(
-            name=part.name,
-            same=part.same,
-            only_a=part.only_a,
-            only_b=part.only_b,
-            changed=tuple(ChangeView(what=each.what, a=each.a, b=each.b) for each in part.changed),
-        )
-        for part in compared.parts
-    )
-    return DifferenceResponse(a=a, b=b, same=compared.same, parts=parts)
+    compared = difference(one, other, workspace.documents.titles(found, workspace.scope()))
+    return DifferenceResponse.made_from(compared, a=a, b=b)

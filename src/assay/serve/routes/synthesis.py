@@ -4,55 +4,44 @@ model."""
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from assay.core.codec import to_json
 from assay.core.errors import Missing
-from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, RangeView, SynthesisForecastResponse
+from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, SynthesisForecastResponse
+from assay.serve.routes.runs import RunId, run_started
 from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedResponse, ask_options, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
-from assay.store import documents
-from assay.store.runs.forecasts import EstimateRange, WorkEstimate
 from assay.synthesis import render
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast import forecast_lines
 from assay.workspace.synthesis_forecast import in_words, is_large
 from assay.workspace.types import SynthesisRequest
 
-synthesis_router = APIRouter(
-    prefix="/api/synthesis",
-    tags=["synthesis"],
-    responses=error_responses(502),
-)
-
-RunId = Annotated[str, Path(max_length=100)]
+synthesis_router = APIRouter(prefix="/api/synthesis", tags=["synthesis"], responses=error_responses(502))
 
 
-@synthesis_router.post("/forecast", response_model=SynthesisForecastResponse, name="forecast")
+@synthesis_router.post("/forecast", name="forecast")
 async def forecast_synthesis(
     wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> SynthesisForecastResponse:
     """What a synthesis will take, as far as that can be told before it begins. Nothing is begun."""
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
     expected = await server.background.run(workspace.syntheses.plan(ids, _synthesis_options(wanted)))
-    return SynthesisForecastResponse(
-        documents=expected.documents,
-        questions=expected.questions,
-        calls=expected.calls,
+    return SynthesisForecastResponse.made_from(
+        expected,
         tokens=expected.tokens_in + expected.tokens_out,
-        money=expected.money,
-        seconds=expected.seconds,
         large=is_large(expected),
         lines=(in_words(expected), *expected.notes),
-        ranges=ranges(expected.foreseen) if expected.foreseen else None,
+        ranges=expected.foreseen,
         from_runs=expected.foreseen.from_runs if expected.foreseen else 0,
     )
 
 
-@synthesis_router.post("", response_model=RunStartedResponse, status_code=201)
+@synthesis_router.post("", status_code=201)
 async def begin(
     wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
@@ -60,7 +49,7 @@ async def begin(
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
     with server.reserve_run(who):
         run = await server.live.begin(workspace, workspace.syntheses.begin(ids, _synthesis_options(wanted)))
-    return RunStartedResponse(run=run.id, thread="", events=f"/api/runs/{run.id}/events")
+    return run_started(run.id)
 
 
 @synthesis_router.get("/{run}", response_model=dict[str, Any])
@@ -91,15 +80,7 @@ def markdown_of(run: RunId, workspace: CurrentWorkspace) -> PlainTextResponse:
 
 
 def _synthesis_options(wanted: CreateSynthesisRequest) -> SynthesisRequest:
-    return SynthesisRequest(
-        pipeline=wanted.pipeline,
-        focus=wanted.focus,
-        questions=wanted.questions,
-        audiences=wanted.audiences,
-        approach=wanted.approach,
-        model=wanted.model,
-        stakes=wanted.stakes,
-    )
+    return SynthesisRequest(**wanted.model_dump(exclude={"documents", "bases"}))
 
 
 def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> list[str]:
@@ -107,20 +88,16 @@ def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> 
     within = wanted.bases if wanted.bases or wanted.documents else ()
     named = list(dict.fromkeys(wanted.documents))
     if named:
-        known = documents.titles(workspace.store, named, workspace.scope())
+        known = workspace.documents.titles(named, workspace.scope())
         if strange := [each for each in named if each not in known]:
             raise Missing(f"There is no document with the id {strange[0]!r} that can be read.")
     if named and not within:
         return named
-    listed = [entry.id for entry in documents.listing(workspace.store, workspace.scope(within))]
+    listed = [entry.id for entry in workspace.documents.in_state(workspace.scope(within))]
     return list(dict.fromkeys([*named, *listed]))
 
 
-forecast_router = APIRouter(
-    prefix="/api",
-    tags=["runs"],
-    responses=error_responses(413),
-)
+forecast_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413))
 
 
 class CeilingView(ResponseModel):
@@ -152,41 +129,18 @@ class ForecastResponse(RangesView):
     lines: tuple[str, ...]  # the same as text
 
 
-@forecast_router.post("/forecast", response_model=ForecastResponse, name="forecast")
+@forecast_router.post("/forecast", name="forecast")
 async def forecast_question(request: AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
     found = await asyncio.to_thread(workspace.questions.forecast, ask_options(request))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
-    return ForecastResponse(
+    return ForecastResponse.made_from(
+        expected,
         kind=found.kind,
-        **dict(ranges(expected)),
-        from_runs=expected.from_runs,
         documents=expected.counts["documents"],
         passages=expected.counts["passages"],
-        ceiling=CeilingView(
-            setting=met.ceiling.setting,
-            what=met.ceiling.what,
-            of=met.ceiling.whose,
-            most=met.ceiling.most,
-            probably=met.probably,
-        )
-        if met
-        else None,
-        error={name: ForecastErrorView(inside=each.inside, ratio=each.ratio) for name, each in found.errors.items()}
-        or None,
+        ceiling=CeilingView.made_from(met, met.ceiling, of=met.ceiling.whose) if met else None,
+        error=found.errors or None,
         lines=tuple(forecast_lines(found)),
     )
-
-
-def ranges(expected: WorkEstimate) -> RangesView:
-    return RangesView(
-        calls=_range(expected.calls),
-        tokens=_range(expected.tokens),
-        money=None if expected.money is None else _range(expected.money),
-        seconds=_range(expected.seconds),
-    )
-
-
-def _range(found: EstimateRange) -> RangeView:
-    return RangeView(low=round(found.low, 6), likely=round(found.likely, 6), high=round(found.high, 6))
