@@ -44,7 +44,6 @@ SECTIONS = {
     "workspace/services/people": "People and access",
     "workspace/services/syntheses": "Synthesising",
     "workspace/services/records": "Audit, reports and backups",
-    "workspace/services/setup": "Models, embedders and rerankers",
     "evaluate": "Evaluating",
     "serve": "Serving",
     "cli": "Everything else",

@@ -49,8 +49,31 @@ from assay.ingest.parsed import Parsed
 from assay.run import Run
 from assay.store import people
 from assay.synthesising import Wish
-from assay.testing import ChatServer, Http, Script, calls, complete, direct, drops, enough, gap, keeps, lookup, missing, one_step, research, rests, reviewer, rewrites, role_of, says, steps, supported, writes
-from assay.evaluate.plain_text import WordEmbedder
+from assay.testing import (
+    ChatServer,
+    Http,
+    Script,
+    WordEmbedder,
+    calls,
+    complete,
+    direct,
+    drops,
+    enough,
+    gap,
+    keeps,
+    lookup,
+    missing,
+    one_step,
+    research,
+    rests,
+    reviewer,
+    rewrites,
+    role_of,
+    says,
+    steps,
+    supported,
+    writes,
+)
 from assay.testing.protocol import reply_of
 from assay.trust import Decision, Edit
 from assay.workspace import Workspace, open_workspace
@@ -237,7 +260,7 @@ async def fill(folder: Path, texts: Mapping[str, str]) -> None:
     with open_workspace(folder / WORKSPACE, create=True) as whole:
         whole.embedder = WordEmbedder()
         files = [Source(uri=f"{PLACE}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
-        await whole.documents.add_sources(files, reader=Plain())
+        await whole.add_sources(files, reader=Plain())
 
 
 async def last(given: AsyncIterator[tuple[Run, Any]]) -> Run:
@@ -294,9 +317,9 @@ async def dies(folder: Path, label: str, address: str) -> None:
 
 
 def _synthesis(workspace: Workspace, **other: Any) -> AsyncIterator[tuple[Run, Any]]:
-    chosen = [entry.id for entry in sorted(workspace.documents.listing(), key=lambda entry: entry.title)]
+    chosen = [entry.id for entry in sorted(workspace.sources(), key=lambda entry: entry.title)]
     wish = {"reranker": "none", "questions": 2, "today": TODAY, "audiences": ("expert", "plain")} | other
-    return workspace.syntheses.begin(chosen, Wish(**wish))
+    return workspace.synthesise(chosen, Wish(**wish))
 
 
 def killed(folder: Path, label: str) -> str:
@@ -363,7 +386,7 @@ async def questions(folder: Path) -> dict[str, str]:
         made["follow-up"] = (await last(workspace.chat("Does it lean?", first.asked.thread, How(today=TODAY)))).id
     other = looks_up("The lighthouse's tower at Carrow Point is 31 metres tall [{31 metres}].")
     with ChatServer(other.answer, window=WINDOW) as server, opened(folder, server) as workspace:
-        origin = workspace.questions.run(made["look-up"])
+        origin = workspace.run(made["look-up"])
         made["branch with another model"] = (
             await last(branch(workspace, origin, origin.kinds.index("Drafted"), "another"))
         ).id
@@ -446,9 +469,9 @@ async def erased(folder: Path) -> dict[str, str]:
     label = "killed, and then its document was erased"
     made[label] = await asyncio.to_thread(killed, folder, label)
     with opened(folder) as workspace:
-        gone = [each for each in workspace.documents.listing() if each.name == "survey.txt"]
+        gone = [each for each in workspace.sources() if each.name == "survey.txt"]
         await erasing.erase(workspace, gone, workspace.scope())
-        (works,) = (each.id for each in workspace.documents.listing() if each.name == "works.txt")
+        (works,) = (each.id for each in workspace.sources() if each.name == "works.txt")
         await reaching.change_document(workspace, works, "user:reader", False)
         await last(workspace.resume(made["narrowed"]))
         bench = reviewing.at_terminal(workspace)
