@@ -226,13 +226,13 @@ def _check_length(password: str) -> str:
     return password
 
 
-def _derive_key(password: str, salt: bytes, cost: int = COST, block: int = BLOCK, lanes: int = LANES) -> bytes:
+def _derive_key(password: str, salt: bytes, cost: int, block: int, lanes: int) -> bytes:
     return hashlib.scrypt(password.encode(errors="replace"), salt=salt, n=cost, r=block, p=lanes, maxmem=MEMORY)
 
 
 def _hash_password(password: str) -> str:
     salt = secrets.token_bytes(16)
-    return f"scrypt${COST}${BLOCK}${LANES}${salt.hex()}${_derive_key(password, salt).hex()}"
+    return f"scrypt${COST}${BLOCK}${LANES}${salt.hex()}${_derive_key(password, salt, COST, BLOCK, LANES).hex()}"
 
 
 _DUMMY = f"scrypt${COST}${BLOCK}${LANES}${'00' * 16}${'00' * 64}"  # matches no password
