@@ -50,5 +50,5 @@ def test_doctor_and_the_start_of_a_server_say_it(typed: Typed, outdated: Workspa
     assert line["ok"] is None and SENTENCE in line["found"]
     lines = describe_server(outdated, ServeOptions(), "http://127.0.0.1:1/")
     assert sum(SENTENCE in each for each in lines) == 1
-    asyncio.run(outdated.reindex())
+    asyncio.run(outdated.documents.reindex())
     assert not any(SENTENCE in each for each in describe_server(outdated, ServeOptions(), "http://127.0.0.1:1/"))

@@ -75,7 +75,7 @@ class State:
     def __init__(self, file: Path) -> None:
         self.pristine = sqlite3.connect(":memory:")
         with sqlite3.connect(file) as kept:
-            kept.records.backup(self.pristine)
+            kept.backup(self.pristine)
         engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
         self.store = Store(engine)
         with engine.connect() as connection:

@@ -47,7 +47,7 @@ HINTS = {
 
 
 SHOWN = 600  # tokens of the conversation shown to a model
-SHOWN, SHOWN_SMALL = 8, 4  # documents near the question that a model is shown
+NEAREST, NEAREST_SMALL = 8, 4  # documents near the question that a model is shown
 
 
 class Routing(BaseModel):
@@ -81,7 +81,7 @@ async def route(run: Run, context: RunContext) -> AsyncIterator[Event]:
         yield Routed(asked.route, "as the person asked")
         return
     small = context.small(Role.route)
-    near = await documents_near(run, context, SHOWN_SMALL if small else SHOWN)
+    near = await documents_near(run, context, NEAREST_SMALL if small else NEAREST)
     reply = await context.ask(
         Role.route,
         "route",

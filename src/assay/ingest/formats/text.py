@@ -120,7 +120,7 @@ _MARKS = (
 # Guessing is slow, so it uses a sample and not the whole file.
 _SAMPLE = 64_000
 # EBCDIC and DOS pages fit almost any bytes; guessing one of them is nearly always wrong.
-_NEVER_GUESSED: list[str] = (
+_NEVER_GUESSED = (
     "cp037 cp273 cp424 cp500 cp875 cp1026 cp1140 utf_7 hz johab ptcp154 kz1048 cp437 cp720 cp737 cp775 cp850 cp852 "
     "cp855 cp857 cp858 cp860 cp861 cp862 cp863 cp864 cp865 cp869 cp1006 cp1125 cp1258 mac_greek mac_iceland mac_latin2 "
     "mac_turkish mac_cyrillic tis_620 hp_roman8 iso8859_10 iso8859_14 iso8859_16 iso2022_kr"
