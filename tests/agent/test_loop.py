@@ -182,4 +182,4 @@ def test_what_came_near_is_checked_like_any_claim(filled: Workspace):
     lie = Claim("", (key,), quote=Quote("d", 0, 3, "lie"))
     forged = replace(run.draft or pytest.fail("there is no draft"), blocks=(), conflicts=(), near=(lie,))
     events = tuple(forged if isinstance(event, Drafted) else event for event in run.events[:-1])
-    assert answer(Run("r1", events), filled.document, {}).near == ()
+    assert answer(Run("r1", events), filled.documents.get, {}).near == ()

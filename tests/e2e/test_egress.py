@@ -163,7 +163,7 @@ def test_adding_searching_and_asking_reach_for_nothing(guarded: Guarded, corpus:
 
 @pytest.mark.long
 def test_a_synthesis_reaches_for_nothing(stocked: Guarded, tmp_path: Path):
-    done = stocked.questions.run(*ASSAY, "synthesise", "--no-model", "--yes", "--out", tmp_path / "account")
+    done = stocked.run(*ASSAY, "synthesise", "--no-model", "--yes", "--out", tmp_path / "account")
     assert done.returncode in {0, 3} and (tmp_path / "account" / "account.html").is_file(), done.stderr
     assert stocked.contacted() == []
 
@@ -238,7 +238,7 @@ def test_with_a_model_its_endpoint_is_contacted_and_nothing_else(stocked: Guarde
             (writer, ("synthesise", "--yes", "--questions", "2", "--out", tmp_path / "account")),
         ):
             at = urlsplit(server.url).netloc
-            done = stocked.questions.run(*ASSAY, *command, EGRESS_ALLOWED=at, **endpoint(server))
+            done = stocked.run(*ASSAY, *command, EGRESS_ALLOWED=at, **endpoint(server))
             assert done.returncode in {0, 3, 4}, done.stderr
             assert set(stocked.contacted()) == {f"connect {at}"}
         at = urlsplit(model.url).netloc

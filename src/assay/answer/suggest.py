@@ -21,7 +21,7 @@ from assay.tables.lookup import Grid, is_total, look_up
 PLAIN = re.compile(r"[^\W_][\w ,.’'()&/-]*")  # a name, and nothing that could be more
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*|[IVXLC]+|[A-Z])[.):]?\s+(?=\S)")
 WORDS = 7  # of a heading or a row
-UNIT = re.compile(r"\s+(?:in|per)\s|\s*[(\[,/]")  # begins what a column is measured in
+UNIT = re.compile(r"\s(?:in|per)\s|[(\[,/]")  # begins what a column is measured in
 TITLE = 80  # characters of a title in a question
 ROWS = 12  # rows of a table that are tried
 STATEMENTS = 2  # of a section
@@ -69,7 +69,7 @@ def _of_row(document: Document, grid: Grid, row: TableRow) -> Iterator[AnsweredQ
             or len(value) > TITLE
             or not _plain(column)
             or len(words) < 2
-            or UNIT.split(column)[0].endswith("s")
+            or UNIT.split(column)[0].rstrip().endswith("s")
         ):
             continue  # one word alone is seldom clear, and a plural would need another verb
         question = f"What is the {words[0].lower()} {' '.join(words[1:])} of {label}?"
