@@ -192,7 +192,7 @@ def _wide(sample: bytes) -> str | None:
 def _guess(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    found = from_bytes(data[:_SAMPLE], cp_exclusion=_NEVER_GUESSED).best()
+    found = from_bytes(data[:_SAMPLE], cp_exclusion=[*_NEVER_GUESSED]).best()
     guessed = found.encoding if found else "cp1252"
     if east_asian := _east_asian(data[:_SAMPLE]):
         return east_asian
