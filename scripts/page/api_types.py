@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from pydantic import TypeAdapter
 
 Schema = Mapping[str, Any]
+TAKEN = {"Report": "ReportTable"}  # names that a browser has types for
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 
@@ -100,4 +101,5 @@ def _reply(operation: Schema) -> str:
 
 
 def _name(name: str) -> str:
-    return name.replace("-", "_")  # NAME-Input and NAME-Output, where the two differ
+    name = name.replace("-", "_")  # NAME-Input and NAME-Output, where the two differ
+    return TAKEN.get(name, name)

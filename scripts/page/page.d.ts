@@ -103,7 +103,7 @@ interface ParentNode {
 type Opened = { document: string; title?: string; name?: string; start?: number | string | null; end?: number | string | null; page?: number | null };
 type Spot = { start: number | null; end: number | null; page: number | null };
 /** What a citation shows: words, and where they stand. */
-type Source = Opened & { number?: number; quote: string; date?: string | null; flagged?: boolean; table?: TableView | null };
+type Source = Opened & { number?: number; quote: string; date?: string | null; flagged?: boolean; table?: TablePart | null };
 type Piece = EvidenceView & { order?: number };
 type Claim = ClaimView & { place?: number };
 /** A claim and what is said of it, in an answer or in a draft. */
@@ -157,7 +157,7 @@ interface Item {
 }
 type Standing = ReturnType<typeof import("../../src/assay/serve/web/documents/uploads.js").standing>;
 /** A stretch of a document's text that is on the page. */
-type Stretch = { start: number; end: number; nodes: HTMLElement[]; tables: (DocumentTable & { start: number; end: number })[] };
+type TextStretch = { start: number; end: number; nodes: HTMLElement[]; tables: (DocumentTable & { start: number; end: number })[] };
 type DocumentTable = ReturnType<typeof import("../../src/assay/serve/web/documents/data_table.js").documentTable>;
 type Erasure = { gone: string[]; failed: string[]; records: number; backups: Map<string, string> };
 

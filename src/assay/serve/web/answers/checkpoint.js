@@ -14,7 +14,7 @@ const SAID = {
 const WANTS_WORDS = "other words";
 
 /** `choose(choice, words)` sends the choice and is awaited; `extra` is shown between question and buttons. */
-export function checkpointView(/** @type {CheckpointView} */ waiting, /** @type {(choice: string, words: string) => Promise<boolean>} */ choose, /** @type {Child} */ extra = null) {
+export function checkpointView(/** @type {Paused} */ waiting, /** @type {(choice: string, words: string) => Promise<boolean>} */ choose, /** @type {Child} */ extra = null) {
   const box = el("section", { class: "checkpoint card", role: "group", "aria-label": "The run waits for you" });
   const busy = (/** @type {boolean} */ on) => box.querySelectorAll("button, textarea, input").forEach((each) => each.toggleAttribute("disabled", on));
   const answer = async (/** @type {string} */ choice, words = "") => {

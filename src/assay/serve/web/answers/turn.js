@@ -149,7 +149,7 @@ export function turnView(/** @type {RunView} */ run, /** @type {TurnContext} */ 
   }
 
   function waitingView(/** @type {RunView} */ now) {
-    const waits = /** @type {CheckpointView} */ (now.waiting);
+    const waits = /** @type {Paused} */ (now.waiting);
     const extra = waits.at === "sources" && now.evidence.length ? sourcesSoFar(now) : null;
     return checkpointView(waits, (choice, words) => carryOn("choice", { choice, words }), extra);
   }

@@ -6,7 +6,7 @@ import { atTheEnd, button } from "../lib/ui.js";
 const MOST = 3; // parts of a table that are on the page at once
 
 /** The rows of a part as a table in a box of its own, in which it scrolls. `said`: the words above it say its caption. */
-export function tableBox(/** @type {TableView} */ part, { said = "" } = {}) {
+export function tableBox(/** @type {TablePart} */ part, { said = "" } = {}) {
   const partial = part.rows.length < part.total;
   const caption = [part.caption, part.units, part.period].filter(Boolean).join(" — ");
   const repeated = [part.caption, part.units, part.period].every((words) => !words || said.includes(words));
@@ -29,7 +29,7 @@ export function tableBox(/** @type {TableView} */ part, { said = "" } = {}) {
 }
 
 /** A table of a document. `load({first, rows, at, column})` fetches another part of it. */
-export function documentTable(/** @type {TableView} */ part, /** @type {(wanted: Record<string, unknown>) => Promise<TableView>} */ load, /** @type {string} */ said) {
+export function documentTable(/** @type {TablePart} */ part, /** @type {(wanted: Record<string, unknown>) => Promise<TablePart>} */ load, /** @type {string} */ said) {
   const { box, table } = tableBox(part, { said });
   const foot = el("div", { class: "table-foot small muted figures" });
   const node = el("div", { class: "table-block" }, box, foot);
@@ -161,15 +161,15 @@ export function steady(/** @type {HTMLElement} */ box, /** @type {Element} */ ke
 }
 
 /** How many rows of the table a part has; what is between rows is none of them. */
-function linesOf(/** @type {TableView} */ part) {
+function linesOf(/** @type {TablePart} */ part) {
   return part.rows.filter((row) => row.cells.length === part.columns.length).length;
 }
 
-function endOf(/** @type {TableView} */ part) {
+function endOf(/** @type {TablePart} */ part) {
   return part.first + linesOf(part);
 }
 
-function head(/** @type {TableView} */ part) {
+function head(/** @type {TablePart} */ part) {
   const name = (/** @type {string} */ words, /** @type {number} */ place) => el(
     "th",
     { scope: "col", dir: "auto", class: classes(part, place, part.cited), "aria-colindex": columnOf(part, place) },
@@ -179,7 +179,7 @@ function head(/** @type {TableView} */ part) {
   return el("thead", {}, named ? el("tr", { "aria-rowindex": "1" }, ...part.columns.map(name)) : null);
 }
 
-function body(/** @type {TableView} */ part) {
+function body(/** @type {TablePart} */ part) {
   const rows = el("tbody");
   let line = part.first;
   for (const row of part.rows) {
@@ -196,7 +196,7 @@ function body(/** @type {TableView} */ part) {
   return rows;
 }
 
-function cell(/** @type {TableView} */ part, /** @type {TableRowView} */ row, /** @type {string} */ words, /** @type {number} */ place) {
+function cell(/** @type {TablePart} */ part, /** @type {PartRow} */ row, /** @type {string} */ words, /** @type {number} */ place) {
   return el(
     place ? "td" : "th",
     {
@@ -210,7 +210,7 @@ function cell(/** @type {TableView} */ part, /** @type {TableRowView} */ row, /*
   );
 }
 
-function classes(/** @type {TableView} */ part, /** @type {number} */ place, /** @type {number[]} */ cited) {
+function classes(/** @type {TablePart} */ part, /** @type {number} */ place, /** @type {number[]} */ cited) {
   return [part.numeric.includes(place) && "figure", cited.includes(place) && "cited"];
 }
 
@@ -218,7 +218,7 @@ function content(/** @type {string} */ words, /** @type {boolean} */ cited) {
   return cited ? el("mark", {}, words) : words;
 }
 
-function columnOf(/** @type {TableView} */ part, /** @type {number} */ place) {
+function columnOf(/** @type {TablePart} */ part, /** @type {number} */ place) {
   if (part.columns.length === part.width) return null;
   return String(place ? part.column + place : 1);
 }

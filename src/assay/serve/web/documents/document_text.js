@@ -14,7 +14,7 @@ export function textView(/** @type {DocumentView} */ document_, /** @type {`/api
   const box = el("div", { class: "reading", tabindex: "0", role: "region", "aria-label": "Text of the document" });
   const controls = el("div", { class: "reading-controls" }, el("p", { class: "small muted clip viewer-name" }, document_.name), sectionMenu());
   const quote = place.start !== null && place.end !== null ? { quote_start: place.start, quote_end: place.end } : {};
-  let stretches = /** @type {Stretch[]} */ ([]); // {start, end, nodes, tables}: one after the other
+  let stretches = /** @type {TextStretch[]} */ ([]); // {start, end, nodes, tables}: one after the other
   let busy = false;
   let closed = false;
   let before = /** @type {EndMark | null} */ (null);
@@ -42,7 +42,7 @@ export function textView(/** @type {DocumentView} */ document_, /** @type {`/api
 
   async function stretch(/** @type {Record<string, unknown>} */ wanted) {
     const reply = await get(query(`${path}/blocks`, { ...wanted, ...quote }));
-    /** @type {Stretch} */
+    /** @type {TextStretch} */
     const made = { start: reply.start, end: reply.end, nodes: [], tables: [] };
     let page = reply.start ? pageAt(document_, reply.start - 1) : 0;
     let said = "";
@@ -76,7 +76,7 @@ export function textView(/** @type {DocumentView} */ document_, /** @type {`/api
     }
   }
 
-  async function more(/** @type {Record<string, unknown>} */ wanted, /** @type {(found: Stretch) => void} */ put) {
+  async function more(/** @type {Record<string, unknown>} */ wanted, /** @type {(found: TextStretch) => void} */ put) {
     if (busy || closed) return;
     busy = true;
     const found = await stretch(wanted).catch(() => null);
@@ -107,20 +107,20 @@ export function textView(/** @type {DocumentView} */ document_, /** @type {`/api
     });
   }
 
-  function drop(/** @type {Stretch[]} */ [gone]) {
+  function drop(/** @type {TextStretch[]} */ [gone]) {
     gone.tables.forEach((each) => each.close());
     gone.nodes.forEach((node) => node.remove());
   }
 
-  function table(/** @type {ReadingBlock} */ block, /** @type {string} */ said, /** @type {Stretch} */ made) {
-    const shown = documentTable(/** @type {TableView} */ (block.table), (wanted) => get(query(`${path}/tables/${block.number}`, { ...wanted, ...quote })), said);
+  function table(/** @type {Block} */ block, /** @type {string} */ said, /** @type {TextStretch} */ made) {
+    const shown = documentTable(/** @type {TablePart} */ (block.table), (wanted) => get(query(`${path}/tables/${block.number}`, { ...wanted, ...quote })), said);
     shown.node.dataset.at = String(block.start);
     made.tables.push({ ...shown, start: block.start, end: block.end });
     return { start: block.start, node: shown.node };
   }
 
   /** The paragraphs of a block: where each begins, and its element. */
-  function paragraphs(/** @type {ReadingBlock} */ block) {
+  function paragraphs(/** @type {Block} */ block) {
     const made = [];
     const letters = /[\ud800-\udfff]/.test(block.text) ? Array.from(block.text) : block.text; // characters, not halves of them
     const cut = (/** @type {number} */ a, /** @type {number} */ b) => (typeof letters === "string" ? letters.slice(a, b) : letters.slice(a, b).join(""));

@@ -25,7 +25,7 @@ export function pagesView(/** @type {DocumentView} */ document_, /** @type {`/ap
     place.start === null ? null : iconButton("target", "Back to the quotation", () => toWords(true)),
   );
   const leaves = /** @type {HTMLElement[]} */ ([]);
-  let boxes = /** @type {Map<number, BoxView[]>} */ (new Map()); // by page
+  let boxes = /** @type {Map<number, PageBox[]>} */ (new Map()); // by page
   let current = first;
   let closed = false;
   let settled = false; // whether the reader has been brought to the words
@@ -161,7 +161,7 @@ export function pagesView(/** @type {DocumentView} */ document_, /** @type {`/ap
   };
 }
 
-function grouped(/** @type {BoxView[]} */ boxes) {
+function grouped(/** @type {PageBox[]} */ boxes) {
   const by = new Map();
   for (const each of boxes) by.set(each.page, [...(by.get(each.page) ?? []), each]);
   return by;

@@ -11,7 +11,7 @@ const LETTER = 6.6; // pixels that a letter of a label takes, about
 const GAP = 4; // between the bars of two places, at least
 
 /** A drawing with its title, its legend, and its figures on demand. `{title, kind, x, series, threshold}`. */
-export function plot(/** @type {ChartView} */ chart) {
+export function plot(/** @type {Chart} */ chart) {
   const holder = el("div", { class: "plot-drawing" });
   const node = el(
     "figure",
@@ -31,7 +31,7 @@ export function plot(/** @type {ChartView} */ chart) {
   return node;
 }
 
-function legend(/** @type {ChartView} */ { series, threshold }) {
+function legend(/** @type {Chart} */ { series, threshold }) {
   if (series.length < 2 && threshold === null) return null;
   return el(
     "ul",
@@ -41,7 +41,7 @@ function legend(/** @type {ChartView} */ { series, threshold }) {
   );
 }
 
-function drawing(/** @type {ChartView} */ chart, /** @type {number} */ width) {
+function drawing(/** @type {Chart} */ chart, /** @type {number} */ width) {
   const { title, kind, x, series, threshold } = chart;
   const all = series.flatMap((each) => each.y).filter(Number.isFinite);
   const most = Math.max(0, ...all, Number.isFinite(threshold) ? threshold : 0);
@@ -67,7 +67,7 @@ function drawing(/** @type {ChartView} */ chart, /** @type {number} */ width) {
   );
 }
 
-function bars(/** @type {SeriesView[]} */ series, /** @type {number} */ room, /** @type {(place: number) => number} */ middle, /** @type {(value: number) => number} */ up, /** @type {string[]} */ x) {
+function bars(/** @type {Series[]} */ series, /** @type {number} */ room, /** @type {(place: number) => number} */ middle, /** @type {(value: number) => number} */ up, /** @type {string[]} */ x) {
   const width = Math.min(48, Math.max(2, (room - GAP) / series.length));
   return series.flatMap((each, number) => each.y.map((value, place) => {
     if (!Number.isFinite(value)) return null;
@@ -88,7 +88,7 @@ function bars(/** @type {SeriesView[]} */ series, /** @type {number} */ room, /*
 }
 
 /** A line with a gap where there is no figure. */
-function line(/** @type {SeriesView} */ each, /** @type {number} */ number, /** @type {(place: number) => number} */ middle, /** @type {(value: number) => number} */ up) {
+function line(/** @type {Series} */ each, /** @type {number} */ number, /** @type {(place: number) => number} */ middle, /** @type {(value: number) => number} */ up) {
   let path = "";
   let broken = true;
   const dots = /** @type {Element[]} */ ([]);
@@ -125,14 +125,14 @@ function ticksOf(/** @type {number} */ least, /** @type {number} */ most, /** @t
   return Array.from({ length: last - first + 1 }, (_, place) => Number(((first + place) * step).toPrecision(12)));
 }
 
-function chartLabel(/** @type {ChartView} */ { title, kind, x, series, threshold }) {
+function chartLabel(/** @type {Chart} */ { title, kind, x, series, threshold }) {
   const drawn = kind === "line" ? "Line chart" : "Bar chart";
   const over = x.length ? `, ${x[0]}${x.length > 1 ? ` to ${x.at(-1)}` : ""}` : "";
   const limit = Number.isFinite(threshold) ? `; threshold ${shortly(threshold)}` : "";
   return `${drawn}: ${title}. ${series.map((each) => each.name).join(", ")}${over}${limit}. Its figures are in the table below.`;
 }
 
-function figures(/** @type {ChartView} */ { title, x, series }) {
+function figures(/** @type {Chart} */ { title, x, series }) {
   const box = el("details", { class: "fold" }, el("summary", {}, "Its figures"));
   box.addEventListener("toggle", () => {
     if (!box.open || box.childElementCount > 1) return;

@@ -241,6 +241,8 @@ function evidenceOf(/** @type {Recorded["Evidence"]} */ each, /** @type {Story} 
     quote: each.quote.text,
     passage: each.passage.text,
     passage_start: each.passage.start,
+    context: "",
+    table: null,
     cited: false,
     order: seen,
   };

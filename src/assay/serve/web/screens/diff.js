@@ -102,17 +102,17 @@ function partView(/** @type {DifferencePartView} */ part) {
   );
 }
 
-function isShort(/** @type {ChangeView} */ { what, a, b }) {
+function isShort(/** @type {Change} */ { what, a, b }) {
   return Boolean(what) && String(a ?? "").length < SHORT && String(b ?? "").length < SHORT;
 }
 
-function figureTable(/** @type {ChangeView[]} */ rows, /** @type {string} */ name) {
+function figureTable(/** @type {Change[]} */ rows, /** @type {string} */ name) {
   const values = rows.map(({ what, a, b }) => [el("th", { scope: "row" }, what), ...[a, b].map((each) => el("td", { dir: "auto" }, String(each ?? "–")))]);
   return grid(`${name}, side by side`, [el("td", {}), "First", "Second"], values, "diff-figures");
 }
 
 /** Both versions, with what differs marked. */
-function changedWords(/** @type {ChangeView} */ { a, b }) {
+function changedWords(/** @type {Change} */ { a, b }) {
   const [left, right] = [String(a ?? ""), String(b ?? "")];
   const [head, tail] = shared(left, right);
   return [["a", left], ["b", right]].map(([which, words]) => el(

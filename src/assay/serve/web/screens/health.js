@@ -71,7 +71,7 @@ function server(/** @type {ReadyResponse} */ ready, /** @type {MeResponse} */ me
   );
 }
 
-function figures(/** @type {ReportResponse} */ { title, about, columns, rows }) {
+function figures(/** @type {ReportTable} */ { title, about, columns, rows }) {
   const place = Object.fromEntries(columns.map((column, at) => [column.name, at]));
   const alarms = rows.filter((row) => row[place.state] === "alarm").length;
   return el(

@@ -109,12 +109,12 @@ function verified(/** @type {VerificationResponse} */ found) {
   );
 }
 
-function drawn(/** @type {ReportResponse} */ report) {
+function drawn(/** @type {ReportTable} */ report) {
   return [
     el("div", { class: "report-lead" }, el("h2", {}, report.title), report.about ? el("p", { class: "muted" }, report.about) : null),
     ...(report.rows.length
       ? [
-        report.charts.length ? el("div", { class: "plots" }, ...report.charts.map(plot)) : null,
+        report.charts?.length ? el("div", { class: "plots" }, ...report.charts.map(plot)) : null,
         table(report),
         meanings(report.columns),
       ]
@@ -122,7 +122,7 @@ function drawn(/** @type {ReportResponse} */ report) {
   ];
 }
 
-function table(/** @type {ReportResponse} */ { title, columns, rows }) {
+function table(/** @type {ReportTable} */ { title, columns, rows }) {
   const numeric = columns.map((_, place) => rows.some((row) => typeof row[place] === "number") && rows.every((row) => row[place] === null || typeof row[place] === "number"));
   const body = el("tbody", {}, ...rows.slice(0, SOME).map(line));
   const more = rows.length > SOME ? el("button", { type: "button", class: "link small" }, `Show all ${count(rows.length)} rows`) : null;
@@ -161,7 +161,7 @@ function figure(/** @type {number} */ value, /** @type {string} */ name) {
   return Math.abs(value) >= 100 ? count(Math.round(value)) : String(Number(value.toPrecision(4)));
 }
 
-function meanings(/** @type {ReportResponse["columns"]} */ columns) {
+function meanings(/** @type {ReportTable["columns"]} */ columns) {
   const explained = columns.filter((column) => column.about);
   if (!explained.length) return null;
   return el(

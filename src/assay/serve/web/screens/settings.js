@@ -80,7 +80,7 @@ export async function show(/** @type {HTMLElement} */ root, /** @type {Params} *
 }
 
 /** One setting as `{node, read}`. */
-function control(/** @type {SettingView} */ setting) {
+function control(/** @type {ShownSetting} */ setting) {
   const disabled = Boolean(setting.fixed);
   const hint = [sentence(setting.about), setting.fixed || standard(setting)].join(" ");
   if (setting.kind === "switch") {
@@ -138,7 +138,7 @@ function sentence(/** @type {string} */ words) {
   return `${plain.charAt(0).toUpperCase()}${plain.slice(1)}.`;
 }
 
-function standard(/** @type {SettingView} */ { kind, value, default: usual }) {
+function standard(/** @type {ShownSetting} */ { kind, value, default: usual }) {
   if (value === usual) return "";
   if (kind === "switch") return `Usually ${usual ? "on" : "off"}.`;
   return usual === "" ? "Usually empty." : `Usually ${usual}.`;

@@ -18,13 +18,14 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
     }
   }
 
-  function draw(/** @type {ModelConnectionView} */ now) {
+  function draw(/** @type {ModelConnection} */ now) {
     const address = el("input", { type: "url", value: now.address, placeholder: "http://127.0.0.1:11434/v1", autocomplete: "off", required: true });
     const model = el("input", { type: "text", value: now.model, placeholder: "the name that the endpoint gives it", autocomplete: "off", required: true });
     const key = el("input", { type: "password", autocomplete: "off", placeholder: now.has_key ? "kept as it is" : "none" });
     const leaves = el("div", { class: "recipients", role: "status" });
     const said = el("div", { role: "status" });
-    const fixed = now.fixed.length > 0;
+    const { fixed: named = [] } = now;
+    const fixed = named.length > 0;
     const agreed = new Set();
     let asked = "";
     for (const each of [address, model, key]) each.disabled = fixed;
@@ -90,7 +91,7 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
     afterTyping(address, preview, 500);
     fill(
       holder,
-      fixed ? note("", "info", `The environment of the server sets ${now.fixed.join(", ")}: that is changed there.`) : null,
+      fixed ? note("", "info", `The environment of the server sets ${named.join(", ")}: that is changed there.`) : null,
       el(
         "div",
         { class: "fields" },
@@ -114,7 +115,7 @@ export function modelForm(/** @type {App} */ app, changed = () => {}) {
 }
 
 /** Each machine that text would be sent to, with what that is, and a box to agree to it. */
-function recipients(/** @type {ModelConnectionView} */ would, /** @type {Set<string>} */ agreed) {
+function recipients(/** @type {ModelConnection} */ would, /** @type {Set<string>} */ agreed) {
   if (!would.recipients.length) return [note("good", "lock", "This is an address of this computer: nothing leaves it.")];
   return would.recipients.map((each) => {
     const box = el("input", { type: "checkbox", checked: each.agreed, disabled: each.agreed });
