@@ -145,7 +145,8 @@ def held(store: Store, process: str) -> set[str]:
 def renew(store: Store, process: str, ids: Collection[str]) -> None:
     """Renew the leases of a process, as far as it still has them."""
     own = (jobs.c.id.in_(sorted(ids)), jobs.c.process == process, jobs.c.state.in_(GOING))
-    store.execute(update(jobs).where(*own).values(lease(process, store.now())))
+    with store.write() as connection:  # the lease begins once it may write
+        connection.execute(update(jobs).where(*own).values(lease(process, store.now())))
 
 
 def release(store: Store, job: str, process: str) -> None:

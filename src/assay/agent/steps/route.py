@@ -45,7 +45,6 @@ HINTS = {
     Eagerness.eager: "The person wants everything that can be found: prefer research.",
 }
 
-
 SHOWN = 600  # tokens of the conversation shown to a model
 NEAREST, NEAREST_SMALL = 8, 4  # documents near the question that a model is shown
 
