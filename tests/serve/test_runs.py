@@ -21,7 +21,7 @@ from assay.core.access import LOCAL
 from assay.core.errors import UserError
 from assay.core.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, SearchFilters
 from assay.serve.routes.system import WEB
-from assay.serve.run_schemas import AskRequest, ask_options
+from assay.serve.schemas import AskRequest, ask_options
 from assay.serve.state import ServeOptions
 from assay.store import threads
 from assay.store.database import Store

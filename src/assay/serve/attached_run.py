@@ -23,7 +23,7 @@ from assay.core.types import Outcome
 from assay.governance.reviewing import DRAFT, progress_line
 from assay.serve import run_views
 from assay.serve.run_registry import EventFrame
-from assay.serve.run_schemas import CitationView
+from assay.serve.run_views import CitationView
 from assay.serve.state import Person, Server
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, WITHHELD_REASON

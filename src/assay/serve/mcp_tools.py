@@ -28,8 +28,9 @@ from assay.core.types import Hit, LeftOut, Outcome
 from assay.language.dates import first_day, last_day
 from assay.prompts import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
-from assay.serve.document_schemas import SearchResponse, hit_view
-from assay.serve.run_schemas import MAX_QUESTION, CitationView, ResponseModel
+from assay.serve.routes.documents import SearchResponse, hit_view
+from assay.serve.run_views import CitationView
+from assay.serve.schemas import MAX_QUESTION, ResponseModel
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import Entry
 from assay.workspace.types import AskOptions

@@ -31,7 +31,8 @@ from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserE
 from assay.core.events import Mode, SearchFilters
 from assay.core.types import Exchange, Outcome
 from assay.serve.attached_run import AttachedRun, RunReply, begin, citation_marks, reply_of, strip_notes
-from assay.serve.run_schemas import MAX_QUESTION, CitationView, ResponseModel
+from assay.serve.run_views import CitationView
+from assay.serve.schemas import MAX_QUESTION, ResponseModel
 from assay.serve.state import INTERNAL_ERROR, CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.workspace import chat_history

@@ -3,36 +3,224 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import StrEnum
 from functools import cache
 
 from assay.answer import claim_details, render
-from assay.core.events import Mode
+from assay.answer.extracts import Stretch
+from assay.core.events import Failed, Mode, Paused
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
-from assay.core.types import Answer, Claim, Document, Evidence, file_name
-from assay.governance.reviewing import progress_line
-from assay.serve.run_schemas import (
-    AnswerView,
-    BlockView,
-    CitationView,
-    ClaimView,
-    ConflictView,
-    EvidenceView,
-    ExtractView,
-    OperandView,
-    PendingReviewView,
-    RunState,
-    RunSummary,
-    RunView,
-    WorkingView,
+from assay.core.types import (
+    Answer,
+    Basis,
+    Claim,
+    Document,
+    Evidence,
+    Examined,
+    LeftOut,
+    Outcome,
+    Searched,
+    Shape,
+    Usage,
+    Verdict,
+    file_name,
 )
-from assay.tables.parts import quoted_part
+from assay.governance.reviewing import progress_line
+from assay.serve.schemas import ResponseModel
+from assay.tables.parts import TablePart, quoted_part
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, RunProgress, budgets, records
 
 CANCELLED = "cancelled"  # the error of a run stopped by its asker
 
 Library = Callable[[str], Document | None]
+
+
+class RunState(StrEnum):
+    running = "running"  # active now
+    waiting = "waiting"  # for the user's choice
+    failed = "failed"
+    cancelled = "cancelled"
+    held = "held"  # the answer waits for review
+    rejected = "rejected"  # by a reviewer: there will be no answer
+    parked = "parked"  # interrupted with the server or a terminal; can be resumed
+    delivered = "delivered"
+
+
+class RunSummary(ResponseModel):
+    id: str
+    kind: str  # question, synthesis
+    question: str
+    started: str
+    state: RunState
+    outcome: Outcome | None
+    mode: Mode
+    thread: str
+
+
+class PendingReviewView(ResponseModel):
+    """Why the answer waits for a reviewer, since when, and what was done for it; whoever asked sees it when it is
+    approved."""
+
+    progress: str  # in numbers alone
+    reasons: tuple[str, ...]
+    since: str
+
+
+class ReviewNote(ResponseModel):
+    """Which reviewer let the answer through, or rejected it, and what they said of it."""
+
+    by: str
+    note: str
+
+
+class CitationView(ResponseModel):
+    """Where a claim's words stand: the quotation is `text[start:end]` of the document."""
+
+    number: int
+    key: str
+    document: str
+    title: str
+    authors: tuple[str, ...]
+    date: str | None
+    name: str
+    page: int | None
+    start: int
+    end: int
+    quote: str
+    flagged: bool  # the passage looks like an instruction to a model
+    table: TablePart | None = None
+
+
+class OperandView(ResponseModel):
+    """A figure or item of a working, and the line that it stands in; empty if the document cannot be read."""
+
+    words: str
+    line: str
+    citation: int | None  # number of a citation
+
+
+class WorkingView(ResponseModel):
+    """What code computed: `(480 − 340) / 340 × 100 = 41.18`, and where each operand stands."""
+
+    expression: str
+    operands: tuple[OperandView, ...]
+
+
+class CheckedClaim(ResponseModel):
+    """What is told of every claim: what it rests on, and who gave the verdict."""
+
+    basis: Basis
+    by: str  # who gave the verdict: code, or the name of a model; empty: not checked
+    dispute: str  # what another judgement says, where two differ
+    working: WorkingView | None
+
+
+class ClaimView(CheckedClaim):
+    text: str
+    quotation: bool  # the claim is only a quotation
+    verdict: Verdict | None
+    why: str
+    citations: tuple[int, ...]  # numbers of citations
+    edited: str | None  # the reviewer who rewrote it
+    rests_on_flagged: bool  # all its evidence looks like an instruction to a model
+
+
+class BlockView(ResponseModel):
+    heading: str
+    opinion: bool
+    claims: tuple[ClaimView, ...]
+
+
+class ExtractView(ResponseModel):
+    """Words of a document in their place: text with its own lines, or rows of a table. `text[start:end]` of the document are
+    the words that answer, or else all."""
+
+    citations: tuple[int, ...]  # numbers of citations
+    place: str  # `Title › Heading › Subject, page 3`
+    words: tuple[Stretch, ...]
+    table: TablePart | None
+    start: int
+    end: int
+
+
+class ConflictView(ResponseModel):
+    about: str
+    left: int  # numbers of citations
+    right: int
+
+
+class AnswerView(ResponseModel):
+    """An answer as a person reads it. `label` says what kind of answer it is, where that has to be said. One that no model
+    wrote is its `extracts`, and `judged` is false; so is what came nearest. `remarks` are what no other field says."""
+
+    question: str
+    outcome: Outcome
+    label: str
+    shape: Shape
+    said: str
+    blocks: tuple[BlockView, ...]
+    near: tuple[ClaimView, ...]
+    extracts: tuple[ExtractView, ...]
+    judged: bool
+    citations: tuple[CitationView, ...]
+    conflicts: tuple[ConflictView, ...]
+    gaps: tuple[str, ...]
+    searched: tuple[Searched, ...]
+    stopped: str  # why the search ended, as text
+    unread: tuple[str, ...]
+    readings: tuple[str, ...]
+    examined: Examined | None
+    since: str | None
+    until: str | None
+    left_out: LeftOut | None
+    remarks: tuple[str, ...]
+
+
+class EvidenceView(ResponseModel):
+    """A piece of the evidence library: what was found to bear on the question, with its score from 0 to 10."""
+
+    key: str
+    document: str
+    title: str
+    date: str | None
+    name: str
+    page: int | None
+    heading: str
+    score: float
+    note: str
+    question: str
+    flagged: bool
+    start: int
+    end: int
+    quote: str
+    passage: str
+    passage_start: int
+    context: str = ""  # caption, units and header of the passage's table, as far as they are outside it
+    cited: bool
+    table: TablePart | None = None
+
+
+class RunView(RunSummary):
+    """A run as it stands. `asked` is the question as it was typed, `question` as it stands alone in its conversation."""
+
+    asked: str
+    understood: str  # what a turn of a conversation was understood as; empty: as it was asked
+    bases: tuple[str, ...]
+    models: tuple[str, ...]
+    events: int
+    rounds: int
+    usage: Usage
+    seconds: float  # active time
+    waiting: Paused | None
+    failure: Failed | None
+    held: PendingReviewView | None
+    rejected: ReviewNote | None
+    reviewed: ReviewNote | None  # set if the answer was delivered after a review
+    answer: AnswerView | None
+    evidence: tuple[EvidenceView, ...]
+    withheld: str = ""  # why a delivered answer is not shown
 
 
 def run_summary(progress: RunProgress, under_way: bool) -> RunSummary:

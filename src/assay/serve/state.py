@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 
 from assay.core.access import LOCAL, Base, Principal
 from assay.core.errors import AssayError, Missing
@@ -208,10 +208,18 @@ async def person_of(request: Request) -> Person:
     return request.state.person
 
 
+async def administrator_of(request: Request) -> Person:
+    """The same of what only administrators may do. To others there is nothing."""
+    if not request.state.person.admin:
+        raise HTTPException(404, "Not Found")
+    return request.state.person
+
+
 async def workspace_of(request: Request) -> Workspace:
     return request.app.state.server.for_principal(request.state.person.principal)
 
 
 CurrentServer = Annotated[Server, Depends(server_of)]
 CurrentPerson = Annotated[Person, Depends(person_of)]
+Administrator = Annotated[Person, Depends(administrator_of)]
 CurrentWorkspace = Annotated[Workspace, Depends(workspace_of)]  # the workspace scoped to the user of the request

@@ -3,43 +3,195 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import FileResponse
+from pydantic import BeforeValidator, Field, StringConstraints
 from starlette.background import BackgroundTask
 
 from assay.core.access import Base
 from assay.core.errors import Missing
 from assay.core.formats import format_named
 from assay.core.tables import row_spans
-from assay.core.types import Document
+from assay.core.types import UPLOAD, Document, Hit, LeftOut
+from assay.ingest.parsed import PageBox
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
-from assay.serve.document_schemas import (
-    BlocksResponse,
-    BoxesResponse,
-    CitingRunsResponse,
-    CitingRunView,
-    DocumentListResponse,
-    DocumentTableView,
-    DocumentView,
-    RemovedResponse,
-    SearchRequest,
-    SearchResponse,
-    TextResponse,
-    UpdateDocumentRequest,
-    blocks_view,
-    document_summary,
-    hit_view,
+from assay.serve.schemas import (
+    ErrorResponse,
+    Name,
+    PageSize,
+    QuestionText,
+    RequestModel,
+    ResponseModel,
+    SearchLimits,
+    StrictFlag,
+    error_responses,
+    require_number,
+    search_filters,
 )
-from assay.serve.run_schemas import ErrorResponse, PageSize, TablePart, error_responses, search_filters
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_job import change_base
-from assay.tables.parts import MOST_ROWS, Span, blocks_after, blocks_around, blocks_before, table_part
+from assay.tables.parts import MOST_ROWS, Block, Span, TablePart, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import REPLACED, SHOWN, Entry, Head, document_list
+
+
+class DocumentSummary(ResponseModel):
+    """A document, or a file that could not be read (`state` unreadable, and `why`)."""
+
+    id: str
+    base: str  # the base's name
+    name: str
+    uri: str
+    title: str
+    organisation: str = ""
+    kind_of_document: str = ""  # annual report, minutes, invoice, …
+    period: str = ""  # that it covers
+    authors: tuple[str, ...]
+    date: str | None
+    kind: str  # the format
+    language: str | None
+    state: str  # ready, pending, unreadable; off: switched off
+    why: str
+    warnings: tuple[str, ...]
+    bytes: int
+    pages: int
+    characters: int
+    passages: int
+    added: str
+    tags: tuple[str, ...]
+
+
+class DocumentListResponse(ResponseModel):
+    """A page of a listing; `next` goes on from here, and is empty at the end."""
+
+    documents: tuple[DocumentSummary, ...]
+    total: int
+    next: str
+
+
+class DocumentTableView(ResponseModel):
+    caption: str
+    columns: tuple[str, ...]
+    rows: int
+    start: int
+
+
+class DocumentView(DocumentSummary):
+    abstract: str
+    sections: tuple[dict[str, Any], ...]  # title, level, start
+    page_starts: tuple[int, ...]  # the offset at which each page begins; empty without pages
+    pictures: bool  # whether pages can be shown as images
+    tables: tuple[DocumentTableView, ...]
+
+
+class UpdateDocumentRequest(RequestModel):
+    """What to correct, switch or tag. An empty date takes it away; what is left out stays."""
+
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)] | None = None
+    date: Annotated[str, StringConstraints(pattern=r"^([0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?)?$")] | None = None
+    off: StrictFlag | None = None
+    tags: Annotated[tuple[Name, ...], Field(max_length=50)] | None = None
+
+
+class CitingRunView(ResponseModel):
+    """An answer of yours that cites the document."""
+
+    run: str
+    thread: str
+    question: str
+    asked_on: str
+
+
+class CitingRunsResponse(ResponseModel):
+    runs: tuple[CitingRunView, ...]
+
+
+class TextResponse(ResponseModel):
+    """A stretch of a document's text: `start` and `end` are offsets into the whole, which has `characters`."""
+
+    document: str
+    start: int
+    end: int
+    characters: int
+    text: str
+
+
+class BlocksResponse(ResponseModel):
+    """Text and tables in turn: a stretch of the document, which has `characters`."""
+
+    document: str
+    start: int
+    end: int
+    characters: int
+    blocks: tuple[Block, ...]
+
+
+class BoxesResponse(ResponseModel):
+    document: str
+    boxes: tuple[PageBox, ...]
+
+
+class RemovedResponse(ResponseModel):
+    removed: tuple[str, ...]
+
+
+class SearchRequest(SearchLimits):
+    query: QuestionText
+    k: Annotated[int, Field(ge=1, le=100), BeforeValidator(require_number)] = 10
+
+
+class HitView(ResponseModel):
+    rank: int
+    document: str
+    title: str
+    base: str
+    page: int | None
+    heading: str
+    start: int
+    end: int
+    text: str
+    context: str = ""  # caption, units and header of the passage's table, as far as they are outside it
+
+
+class SearchResponse(ResponseModel):
+    query: str
+    hits: tuple[HitView, ...]
+    left_out: LeftOut | None = None  # by the limits; null without any
+
+
+def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
+    """`bases` maps ids to names."""
+    return DocumentSummary.made_from(
+        entry,
+        base=bases.get(entry.base, ""),
+        uri=entry.uri if entry.uri.startswith(UPLOAD) else entry.name,  # the location on this machine is not exposed
+        title=entry.title or entry.name,
+        state=entry.standing,
+        **entry.identity,
+    )
+
+
+def hit_view(hit: Hit, bases: Mapping[str, str]) -> HitView:
+    """`bases` maps ids to names."""
+    name = bases.get(str(hit.fields.get("base", "")), "")
+    return HitView.made_from(hit, hit.passage, document=hit.passage.doc_id, base=name)
+
+
+def blocks_view(document: Document, blocks: Sequence[Block], at: int) -> BlocksResponse:
+    """`at` is where the blocks would be if there are none."""
+    return BlocksResponse(
+        document=document.id,
+        start=blocks[0].start if blocks else at,
+        end=blocks[-1].end if blocks else at,
+        characters=len(document.text),
+        blocks=tuple(blocks),
+    )
+
 
 documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=error_responses())
 

@@ -29,9 +29,8 @@ from assay.governance.audit.verify import verify
 from assay.governance.reports import ReportKind
 from assay.governance.reports.definitions import build_report, build_run_account
 from assay.governance.reports.report import Report, to_csv
-from assay.serve.routes.people import require_administrator
-from assay.serve.run_schemas import Date, Id, ResponseModel, error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.serve.schemas import Date, Id, ResponseModel, error_responses
+from assay.serve.state import Administrator, CurrentPerson, CurrentServer, CurrentWorkspace
 
 reports_router = APIRouter(prefix="/api/reports", tags=["reports"], responses=error_responses())
 
@@ -131,18 +130,16 @@ class EvaluationResponse(ResponseModel):
 
 
 @evaluations_router.get("")
-def evaluations(workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationsResponse:
+def evaluations(workspace: CurrentWorkspace, who: Administrator) -> EvaluationsResponse:
     """What `assay evaluate run` measured in this workspace, newest first."""
-    require_administrator(who)
     return EvaluationsResponse(
         evaluations=tuple(_entry(name, each) for name, each in kept_evaluations(workspace.path).items())
     )
 
 
 @evaluations_router.get("/{name}")
-def evaluation(name: Id, workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationResponse:
+def evaluation(name: Id, workspace: CurrentWorkspace, who: Administrator) -> EvaluationResponse:
     """One evaluation: figures with intervals, the verdict, figures by tag, and the worst cases with their runs."""
-    require_administrator(who)
     found = kept_evaluations(workspace.path).get(name)
     if found is None:
         raise HTTPException(404, "Not Found")
@@ -241,10 +238,8 @@ def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWork
 
 
 @audit_router.get("/verify")
-def verify_all(who: CurrentPerson, server: CurrentServer) -> VerificationResponse:
+def verify_all(who: Administrator, server: CurrentServer) -> VerificationResponse:
     """Check every record, as `assay verify` does. For administrators."""
-    if not who.admin:
-        raise HTTPException(404, "Not Found")
     opened = server.workspace
     found = verify(opened.store, witness.witness_file(opened.settings.audit_copy, opened.path))
     faults = tuple(FaultView(record=each.record, what=each.words) for each in found.faults)

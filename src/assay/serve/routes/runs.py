@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Path, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import Field, StringConstraints
 
@@ -20,28 +20,21 @@ from assay.answer import render
 from assay.answer.claim_details import show_workings
 from assay.core.codec import to_json
 from assay.core.errors import UserError
+from assay.core.events import FeedbackKind
+from assay.core.events.describe import Family
 from assay.core.run import Run
+from assay.core.types import Usage
 from assay.governance.difference import Change, difference
 from assay.serve import run_views, stream
-from assay.serve.routes.people import require_administrator
-from assay.serve.run_schemas import (
-    AskAndWaitRequest,
+from assay.serve.run_views import RunSummary, RunView
+from assay.serve.schemas import (
+    MAX_QUESTION,
     AskRequest,
-    ChoiceRequest,
-    EventView,
-    FeedbackListResponse,
-    FeedbackRequest,
-    FeedbackView,
+    Id,
     PageSize,
-    ReplayResponse,
     RequestModel,
     ResponseModel,
-    RunListResponse,
-    RunStartedResponse,
-    RunSummary,
-    RunView,
-    SuggestionsResponse,
-    TraceResponse,
+    StrictFlag,
     ask_options,
     error_responses,
 )
@@ -54,6 +47,99 @@ from assay.workspace.types import FeedbackItem
 runs_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413, 502))
 
 RunId = Annotated[str, Path(max_length=100)]
+
+
+class AskAndWaitRequest(AskRequest):
+    stream: StrictFlag = False
+
+
+class ChoiceRequest(RequestModel):
+    choice: Annotated[str, StringConstraints(max_length=1000)] = ""
+    words: Annotated[str, StringConstraints(max_length=MAX_QUESTION)] = ""
+
+
+class RunStartedResponse(ResponseModel):
+    run: str
+    thread: str
+    events: str  # the URL of the event stream
+
+
+class RunListResponse(ResponseModel):
+    runs: tuple[RunSummary, ...]
+    next: str
+
+
+class EventView(ResponseModel):
+    """One event of a run. `title`, `family` and `line` describe it in words; `event` is the event itself, see
+    `docs/reference/events.md`; `documents` are the titles of the documents it names, by id; `pages` are the pages on which
+    its quotations begin, by the keys of the evidence."""
+
+    seq: int
+    kind: str
+    title: str
+    family: Family
+    at: str
+    line: str
+    event: dict[str, Any]
+    documents: dict[str, str]
+    pages: dict[str, int]
+
+
+class TraceResponse(ResponseModel):
+    """A run's whole record: the events, and the chain of digests that shows that none was changed."""
+
+    run: str
+    events: tuple[EventView, ...]
+    chain: tuple[dict[str, Any], ...]
+    faults: tuple[str, ...]  # faults of the chain; empty if it is intact
+    usage: Usage
+    seconds: float
+
+
+class ReplayResponse(ResponseModel):
+    """The run done again from its record, without a model: `same` if it comes to the same answer."""
+
+    run: str
+    same: bool
+    differences: tuple[str, ...]
+
+
+class FeedbackRequest(RequestModel):
+    kind: FeedbackKind
+    claim: Annotated[int, Field(ge=0, le=10_000, strict=True)] | None = (
+        None  # its position in the answer; None: all of it
+    )
+    words: Annotated[str, StringConstraints(max_length=2000)] = ""
+
+
+class FeedbackView(ResponseModel):
+    """What somebody said of an answer. Question and statement are there for one's own feedback alone."""
+
+    run: str
+    at: str
+    by: str
+    kind: FeedbackKind
+    claim: int | None
+    words: str
+    question: str
+    statement: str
+    withheld: bool  # it was about a document that was erased, or that the reader may not read
+
+
+class FeedbackListResponse(ResponseModel):
+    feedback: tuple[FeedbackView, ...]
+
+
+class SuggestedQuestion(ResponseModel):
+    """A question that the documents answer, and the document it is drawn from."""
+
+    question: str
+    document: Id
+    title: str
+
+
+class SuggestionsResponse(ResponseModel):
+    questions: tuple[SuggestedQuestion, ...]
 
 
 class EventListResponse(ResponseModel):
@@ -281,8 +367,8 @@ def list_feedback(
 ) -> FeedbackListResponse:
     """What you said of answers, newest first; for administrators, what everybody did. Words about documents that you may not
     read are withheld."""
-    if everyone:
-        require_administrator(who)
+    if everyone and not who.admin:
+        raise HTTPException(404, "Not Found")
     return FeedbackListResponse(
         feedback=tuple(map(_feedback_view, workspace.questions.feedback(everyone=everyone, limit=limit)))
     )

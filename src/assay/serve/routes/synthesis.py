@@ -4,16 +4,29 @@ model."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from assay.core.codec import to_json
 from assay.core.errors import Missing
-from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, SynthesisForecastResponse
-from assay.serve.routes.runs import RunId, run_started
-from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedResponse, ask_options, error_responses
+from assay.core.events import Stakes
+from assay.core.synthesis import Approach, Pipeline
+from assay.serve.routes.runs import RunId, RunStartedResponse, run_started
+from assay.serve.schemas import (
+    AskRequest,
+    Id,
+    Name,
+    Names,
+    RequestModel,
+    ResponseModel,
+    StrictFlag,
+    ask_options,
+    error_responses,
+    require_number,
+)
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.synthesis import render
 from assay.workspace.facade import Workspace
@@ -21,6 +34,54 @@ from assay.workspace.forecast import forecast_lines
 from assay.workspace.stored import documents
 from assay.workspace.synthesis_forecast import in_words, is_large
 from assay.workspace.types import SynthesisRequest
+
+
+class CreateSynthesisRequest(RequestModel):
+    """Which documents, by id, or every one of these bases; and what is to be made of them."""
+
+    documents: Annotated[tuple[Id, ...], Field(max_length=2000)] = ()
+    bases: Names = ()
+    pipeline: Pipeline = Pipeline.synthesis
+    focus: Annotated[str, StringConstraints(max_length=2000)] = ""
+    questions: Annotated[int, Field(ge=1, le=20), BeforeValidator(require_number)] = 3
+    audiences: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
+    approach: Approach = Approach.search
+    model: StrictFlag = True
+    stakes: Stakes = Stakes.normal  # high: a person reviews the account before delivery
+
+
+Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6))]
+
+
+class RangeView(ResponseModel):
+    """Four of five should come to something between `low` and `high`."""
+
+    low: Rounded
+    likely: Rounded
+    high: Rounded
+
+
+class RangesView(ResponseModel):
+    calls: RangeView
+    tokens: RangeView
+    money: RangeView | None  # USD; None if the price is unknown
+    seconds: RangeView
+
+
+class SynthesisForecastResponse(ResponseModel):
+    """What a synthesis will take, as far as that can be told before it begins."""
+
+    documents: int
+    questions: int
+    calls: int
+    tokens: int
+    money: float | None  # USD; None if the price is unknown
+    seconds: float
+    large: bool
+    lines: tuple[str, ...]  # the same as text
+    ranges: RangesView | None  # low, likely, high
+    from_runs: int  # earlier runs that the ranges are based on
+
 
 synthesis_router = APIRouter(prefix="/api/synthesis", tags=["synthesis"], responses=error_responses(502))
 
