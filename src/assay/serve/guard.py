@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
 from assay.core.private_files import write_private
-from assay.serve.limits import reserve_request, too_many_requests
+from assay.serve.limits import too_many_requests
 from assay.serve.openai_chat import error_response, is_openai_path
 from assay.serve.state import INTERNAL_ERROR, LOCAL_PERSON, Person, Server
 from assay.workspace.stored import Store, is_valid_group_name, is_valid_name, members, tokens
@@ -112,7 +112,7 @@ class RequestGuard:
                 await self.app(scope, body.receive, reply.send)
                 return
             reply.look_again()
-            with reserve_request(self.server.limits, person.principal.id):
+            with self.server.limits.reserve_request(person.principal.id):
                 await self.app(scope, body.receive, reply.send)
         except AccessRevoked:
             log.info("%s ended: the person may not watch any more", scope["path"])

@@ -23,6 +23,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import to_jsonable_python
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
@@ -145,16 +146,6 @@ class ChatCompletion(ResponseModel):
     usage: CompletionUsage
 
 
-class Delta(ResponseModel):
-    """What is new. `reasoning_content` tells what is being done, in lines; it is no part of the answer."""
-
-    role: Literal["assistant"] | None = None
-    content: str | None = None
-    reasoning_content: str | None = None
-    annotations: tuple[Annotation, ...] | None = None
-    assay: AssayExtension | None = None
-
-
 class OpenAIError(ResponseModel):
     message: str
     type: str
@@ -184,10 +175,6 @@ NO_RETRY = {"X-Should-Retry": "false"}  # a client retry would repeat the whole 
 def is_openai_path(path: str) -> bool:
     """Whether clients of OpenAI's interface call this path, so that every error there has their format."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
-
-
-class RunWithoutAnswer(Exception):
-    """A run that ended without an answer."""
 
 
 class OpenAIErrorRoute(APIRoute):
@@ -226,8 +213,6 @@ def error_response(error: Exception) -> Response:
             return openai_error(404, INVALID, str(error), "model_not_found")
         case UserError():
             return openai_error(400, INVALID, str(error))
-        case RunWithoutAnswer():
-            return openai_error(502, SERVER, str(error), headers=NO_RETRY)
         case ModelError():
             log.warning("a question could not begin: %s", error)
             return openai_error(
@@ -322,7 +307,7 @@ async def completions(
     if reply is None:
         return Response(status_code=GONE)
     if reply.error:
-        raise RunWithoutAnswer(reply.error)
+        return openai_error(502, SERVER, reply.error, headers=NO_RETRY)
     return JSONResponse(_completion(reply, chat.model, page).model_dump(mode="json"))
 
 
@@ -377,13 +362,13 @@ def _completion(reply: RunReply, model: str, page: str) -> ChatCompletion:
 
 
 async def _streamed(asked: AttachedRun, model: str, page: str, with_usage: bool) -> AsyncIterator[str]:
-    """Stream the role, then progress as reasoning, and after delivery the answer, one paragraph at a time."""
+    """Stream the role, then progress as reasoning, which is no part of the answer, and after delivery the answer, one
+    paragraph at a time."""
     created = int(time.time())
     empty = {"usage": None} if with_usage else {}
 
     def piece(finish: str | None = None, **new: Any) -> str:
-        delta = {name: value for name, value in Delta(**new).model_dump(mode="json").items() if value is not None}
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        choice = {"index": 0, "delta": to_jsonable_python(new), "logprobs": None, "finish_reason": finish}
         return _event(chunk(asked.run, created, model, choices=[choice], **empty))
 
     yield piece(role="assistant", content="")

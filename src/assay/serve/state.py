@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from assay.core.errors import AssayError, Missing
 from assay.core.settings import Settings, load_settings
 from assay.ingest.parsed import file_limits
 from assay.serve.background import BackgroundLoop, enlarge_thread_pool
-from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits, UploadRoom
+from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
 from assay.serve.metrics import ServerMetrics
 from assay.serve.page_images import PageImageCache
@@ -128,46 +129,35 @@ class Server:
             raise Missing(f"There is no user called {principal.id!r} any more.")
         return self.for_principal(now)
 
-    def reserve_run(self, person: Person) -> Reservation:
+    def reserve_run(self, person: Person) -> AbstractContextManager[None]:
         """Reserve a slot for one more run of this user; 429 if there is none. Use it as a context manager around the
         start of the run, so that concurrent starts count too."""
         who, most = person.principal.id, self.workspace.settings.serve_runs_per_person
         full = f"{most} of your runs are in progress, which is the limit. Wait for one to end, or stop one."
-        reservation = Reservation(self.limits, f"run:{who}", most, lambda: self.runs.count_for(who), full, RETRY_RUN)
-        reservation.check()
-        return reservation
+        return self.limits.reserve(f"run:{who}", most, lambda: self.runs.count_for(who), full, RETRY_RUN)
 
-    def reserve_upload(self, person: Person) -> Reservation:
+    def reserve_upload(self, person: Person) -> AbstractContextManager[None]:
         """The same for uploads. Reads the store, so call it in a thread."""
         who, most = person.principal.id, self.workspace.settings.serve_uploads_per_person
         open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
         full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
-        reservation = Reservation(self.limits, f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
-        reservation.check()
-        return reservation
+        return self.limits.reserve(f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
 
     def upload_room(self, base: Base, person: Person) -> UploadRoom:
         """How much more the owner of this base may keep here. Reads the store, so call it in a thread."""
-        opened, most = self.workspace, self.workspace.settings.serve_megabytes_per_person * 1_000_000
-        used = (
-            documents.bytes_owned(opened.store, base.owner) + jobs.waiting_bytes(opened.store, person.principal.id)
-            if most
-            else 0
-        )
+        store, most = self.workspace.store, self.workspace.settings.serve_megabytes_per_person * 1_000_000
+        used = documents.bytes_owned(store, base.owner) + jobs.waiting_bytes(store, person.principal.id) if most else 0
         return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:
         self.background.start()
-        enlarge_thread_pool(asyncio.get_running_loop())
         loop = asyncio.get_running_loop()
+        enlarge_thread_pool(loop)
         self.runs.watchers.loop = self.worker.watchers.loop = loop
         await asyncio.to_thread(self.takeover.expect, self.workspace, alone=not self.shared)
         if self.shared:
-            self.listener = ChangeListener(self.workspace.store, lambda: self._hear(loop))
+            self.listener = ChangeListener(self.workspace.store, lambda: loop.call_soon_threadsafe(self.changed.set))
             self.listener.start()
-
-    def _hear(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.call_soon_threadsafe(self.changed.set)
 
     async def load(self) -> None:
         """Load the heavy components. A failure is listed as a problem until it is fixed."""
