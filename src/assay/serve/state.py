@@ -22,7 +22,6 @@ from assay.serve.metrics import ServerMetrics
 from assay.serve.page_images import PageImageCache
 from assay.serve.run_registry import RunRegistry
 from assay.serve.stream import RunFollower
-from assay.serve.takeover import RunTakeover
 from assay.serve.upload_worker import UploadWorker
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import ChangeListener, documents, jobs, members
@@ -68,7 +67,6 @@ class Server:
     background: BackgroundLoop = field(default_factory=BackgroundLoop)
     live: LiveRuns = field(init=False)
     runs: RunRegistry = field(init=False)
-    takeover: RunTakeover = field(init=False)
     follower: RunFollower = field(init=False)
     worker: UploadWorker = field(init=False)
     pages: PageImageCache = field(init=False)
@@ -88,9 +86,15 @@ class Server:
     def __post_init__(self) -> None:
         self.shared = self.shared or bool(self.workspace.settings.state)
         self.stored = load_settings(self.workspace.path)
-        self.live = LiveRuns(self.background, self.present, self.process, works=self.works, has_room=self.changed.set)
+        self.live = LiveRuns(
+            self.background,
+            self.present,
+            self.process,
+            works=self.works,
+            most=self.most_runs,
+            has_room=self.changed.set,
+        )
         self.runs = self.live.runs
-        self.takeover = RunTakeover(self.live, self.most_runs)
         self.follower = RunFollower(self.runs, self.present, self.hears)
         self.worker = UploadWorker(self.background, self.workspace, self.process, shared=self.shared, hears=self.hears)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
@@ -154,7 +158,7 @@ class Server:
         loop = asyncio.get_running_loop()
         enlarge_thread_pool(loop)
         self.runs.watchers.loop = self.worker.watchers.loop = loop
-        await asyncio.to_thread(self.takeover.expect, self.workspace, alone=not self.shared)
+        await asyncio.to_thread(self.live.expect, self.workspace, alone=not self.shared)
         if self.shared:
             self.listener = ChangeListener(self.workspace.store, lambda: loop.call_soon_threadsafe(self.changed.set))
             self.listener.start()
