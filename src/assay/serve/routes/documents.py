@@ -20,19 +20,7 @@ from assay.core.tables import row_spans
 from assay.core.types import UPLOAD, Document, Hit, LeftOut
 from assay.ingest.parsed import PageBox
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
-from assay.serve.schemas import (
-    ErrorResponse,
-    Name,
-    PageSize,
-    QuestionText,
-    RequestModel,
-    ResponseModel,
-    SearchLimits,
-    StrictFlag,
-    error_responses,
-    require_number,
-    search_filters,
-)
+from assay.serve import schemas
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_job import change_base
 from assay.tables.parts import MOST_ROWS, Block, Span, TablePart, blocks_after, blocks_around, blocks_before, table_part
@@ -40,7 +28,7 @@ from assay.workspace.facade import Workspace
 from assay.workspace.stored import REPLACED, SHOWN, Entry, Head, document_list
 
 
-class DocumentSummary(ResponseModel):
+class DocumentSummary(schemas.ResponseModel):
     """A document, or a file that could not be read (`state` unreadable, and `why`)."""
 
     id: str
@@ -66,7 +54,7 @@ class DocumentSummary(ResponseModel):
     tags: tuple[str, ...]
 
 
-class DocumentListResponse(ResponseModel):
+class DocumentListResponse(schemas.ResponseModel):
     """A page of a listing; `next` goes on from here, and is empty at the end."""
 
     documents: tuple[DocumentSummary, ...]
@@ -74,7 +62,7 @@ class DocumentListResponse(ResponseModel):
     next: str
 
 
-class DocumentTableView(ResponseModel):
+class DocumentTableView(schemas.ResponseModel):
     caption: str
     columns: tuple[str, ...]
     rows: int
@@ -89,16 +77,16 @@ class DocumentView(DocumentSummary):
     tables: tuple[DocumentTableView, ...]
 
 
-class UpdateDocumentRequest(RequestModel):
+class UpdateDocumentRequest(schemas.RequestModel):
     """What to correct, switch or tag. An empty date takes it away; what is left out stays."""
 
     title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)] | None = None
     date: Annotated[str, StringConstraints(pattern=r"^([0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?)?$")] | None = None
-    off: StrictFlag | None = None
-    tags: Annotated[tuple[Name, ...], Field(max_length=50)] | None = None
+    off: schemas.StrictFlag | None = None
+    tags: Annotated[tuple[schemas.Name, ...], Field(max_length=50)] | None = None
 
 
-class CitingRunView(ResponseModel):
+class CitingRunView(schemas.ResponseModel):
     """An answer of yours that cites the document."""
 
     run: str
@@ -107,11 +95,11 @@ class CitingRunView(ResponseModel):
     asked_on: str
 
 
-class CitingRunsResponse(ResponseModel):
+class CitingRunsResponse(schemas.ResponseModel):
     runs: tuple[CitingRunView, ...]
 
 
-class TextResponse(ResponseModel):
+class TextResponse(schemas.ResponseModel):
     """A stretch of a document's text: `start` and `end` are offsets into the whole, which has `characters`."""
 
     document: str
@@ -121,7 +109,7 @@ class TextResponse(ResponseModel):
     text: str
 
 
-class BlocksResponse(ResponseModel):
+class BlocksResponse(schemas.ResponseModel):
     """Text and tables in turn: a stretch of the document, which has `characters`."""
 
     document: str
@@ -131,21 +119,21 @@ class BlocksResponse(ResponseModel):
     blocks: tuple[Block, ...]
 
 
-class BoxesResponse(ResponseModel):
+class BoxesResponse(schemas.ResponseModel):
     document: str
     boxes: tuple[PageBox, ...]
 
 
-class RemovedResponse(ResponseModel):
+class RemovedResponse(schemas.ResponseModel):
     removed: tuple[str, ...]
 
 
-class SearchRequest(SearchLimits):
-    query: QuestionText
-    k: Annotated[int, Field(ge=1, le=100), BeforeValidator(require_number)] = 10
+class SearchRequest(schemas.SearchLimits):
+    query: schemas.QuestionText
+    k: Annotated[int, Field(ge=1, le=100), BeforeValidator(schemas.require_number)] = 10
 
 
-class HitView(ResponseModel):
+class HitView(schemas.ResponseModel):
     rank: int
     document: str
     title: str
@@ -158,7 +146,7 @@ class HitView(ResponseModel):
     context: str = ""  # caption, units and header of the passage's table, as far as they are outside it
 
 
-class SearchResponse(ResponseModel):
+class SearchResponse(schemas.ResponseModel):
     query: str
     hits: tuple[HitView, ...]
     left_out: LeftOut | None = None  # by the limits; null without any
@@ -193,9 +181,9 @@ def blocks_view(document: Document, blocks: Sequence[Block], at: int) -> BlocksR
     )
 
 
-documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=error_responses())
+documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=schemas.error_responses())
 
-search_router = APIRouter(prefix="/api", tags=["search"], responses=error_responses(502))
+search_router = APIRouter(prefix="/api", tags=["search"], responses=schemas.error_responses(502))
 
 DocumentId = Annotated[str, Path(max_length=100)]
 
@@ -228,7 +216,7 @@ def list_documents(
     q: Annotated[str, Query(max_length=200, description="Words in the title, the name, the authors or the tags.")] = "",
     state: DocumentState | None = None,
     after: Annotated[str, Query(max_length=200, description="`next` of the page before.")] = "",
-    limit: PageSize = 50,
+    limit: schemas.PageSize = 50,
 ) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first."""
     scope = workspace.scope([base] if base else [])
@@ -258,7 +246,7 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
     )
 
 
-@documents_router.patch("/{document}", responses={409: {"model": ErrorResponse}})
+@documents_router.patch("/{document}", responses={409: {"model": schemas.ErrorResponse}})
 async def edit_document(
     document: DocumentId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> DocumentView:
@@ -287,7 +275,7 @@ def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRuns
     )
 
 
-@documents_router.delete("/{document}", responses={409: {"model": ErrorResponse}})
+@documents_router.delete("/{document}", responses={409: {"model": schemas.ErrorResponse}})
 async def remove_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
     entry, base = await asyncio.to_thread(_to_remove, workspace, document)
@@ -476,7 +464,7 @@ def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
 @search_router.post("/search")
 async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: CurrentServer) -> SearchResponse:
     """Find passages by words and by meaning."""
-    where = search_filters(wanted)
+    where = schemas.search_filters(wanted)
     hits = await server.background.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
     left_out = await asyncio.to_thread(workspace.documents.left_out, where)

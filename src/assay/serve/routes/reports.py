@@ -11,17 +11,8 @@ from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from assay.core.errors import UserError
+from assay.evaluate import html_report
 from assay.evaluate.grading import COST, Estimate, Graded, compare, estimate_metric, result_words, summarise, verdict
-from assay.evaluate.html_report import (
-    WORDS,
-    format_difference,
-    format_estimate,
-    grading_words,
-    meaning,
-    shown_metrics,
-    tag_rows,
-    worst_cases,
-)
 from assay.evaluate.kept_evaluations import KeptEvaluation, kept_evaluations
 from assay.governance.audit import witness
 from assay.governance.audit.export import export_bundle
@@ -155,7 +146,7 @@ def _entry(name: str, kept: KeptEvaluation) -> EvaluationEntry:
         day=kept.day,
         questions=len(last),
         sides=tuple(each.name for each in kept.sides),
-        right=format_estimate("right", right) if right.n else "",
+        right=html_report.format_estimate("right", right) if right.n else "",
     )
 
 
@@ -172,27 +163,30 @@ def _evaluation_view(kept: KeptEvaluation) -> EvaluationResponse:
         questions=len(last),
         sides=tuple(SideView.made_from(each) for each in kept.sides),
         verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),
-        grading=grading_words(sides),
+        grading=html_report.grading_words(sides),
         metrics=tuple(
             MetricView(
                 name=name,
-                label=WORDS[name],
-                meaning=meaning(name),
+                label=html_report.WORDS[name],
+                meaning=html_report.meaning(name),
                 share=name not in COST,
                 cells=tuple(_estimate(name, each.get(name)) for each in figures),
-                difference=_estimate(name, compared.differences.get(name), format_difference) if compared else None,
+                difference=_estimate(name, compared.differences.get(name), html_report.format_difference)
+                if compared
+                else None,
             )
-            for name in shown_metrics(figures)
+            for name in html_report.shown_metrics(figures)
         ),
         tags=tuple(
-            TagView(tag=row["tag"], questions=row["count"], cells=tuple(row["cells"])) for row in tag_rows(sides)
+            TagView(tag=row["tag"], questions=row["count"], cells=tuple(row["cells"]))
+            for row in html_report.tag_rows(sides)
         ),
-        worst=tuple(WorstCaseView.made_from(each) for each in worst_cases(last)),
+        worst=tuple(WorstCaseView.made_from(each) for each in html_report.worst_cases(last)),
     )
 
 
 def _estimate(
-    name: str, found: Estimate | None, words: Callable[[str, Estimate], str] = format_estimate
+    name: str, found: Estimate | None, words: Callable[[str, Estimate], str] = html_report.format_estimate
 ) -> EstimateView | None:
     if found is None or not found.n:
         return None

@@ -25,51 +25,40 @@ from assay.core.events.describe import Family
 from assay.core.run import Run
 from assay.core.types import Usage
 from assay.governance.difference import Change, difference
-from assay.serve import run_views, stream
+from assay.serve import run_views, schemas, stream
 from assay.serve.run_views import RunSummary, RunView
-from assay.serve.schemas import (
-    MAX_QUESTION,
-    AskRequest,
-    Id,
-    PageSize,
-    RequestModel,
-    ResponseModel,
-    StrictFlag,
-    ask_options,
-    error_responses,
-)
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.stream import stored_frames
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, Record, budgets, documents, history, records, underway
 from assay.workspace.types import FeedbackItem
 
-runs_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413, 502))
+runs_router = APIRouter(prefix="/api", tags=["runs"], responses=schemas.error_responses(413, 502))
 
 RunId = Annotated[str, Path(max_length=100)]
 
 
-class AskAndWaitRequest(AskRequest):
-    stream: StrictFlag = False
+class AskAndWaitRequest(schemas.AskRequest):
+    stream: schemas.StrictFlag = False
 
 
-class ChoiceRequest(RequestModel):
+class ChoiceRequest(schemas.RequestModel):
     choice: Annotated[str, StringConstraints(max_length=1000)] = ""
-    words: Annotated[str, StringConstraints(max_length=MAX_QUESTION)] = ""
+    words: Annotated[str, StringConstraints(max_length=schemas.MAX_QUESTION)] = ""
 
 
-class RunStartedResponse(ResponseModel):
+class RunStartedResponse(schemas.ResponseModel):
     run: str
     thread: str
     events: str  # the URL of the event stream
 
 
-class RunListResponse(ResponseModel):
+class RunListResponse(schemas.ResponseModel):
     runs: tuple[RunSummary, ...]
     next: str
 
 
-class EventView(ResponseModel):
+class EventView(schemas.ResponseModel):
     """One event of a run. `title`, `family` and `line` describe it in words; `event` is the event itself, see
     `docs/reference/events.md`; `documents` are the titles of the documents it names, by id; `pages` are the pages on which
     its quotations begin, by the keys of the evidence."""
@@ -85,7 +74,7 @@ class EventView(ResponseModel):
     pages: dict[str, int]
 
 
-class TraceResponse(ResponseModel):
+class TraceResponse(schemas.ResponseModel):
     """A run's whole record: the events, and the chain of digests that shows that none was changed."""
 
     run: str
@@ -96,7 +85,7 @@ class TraceResponse(ResponseModel):
     seconds: float
 
 
-class ReplayResponse(ResponseModel):
+class ReplayResponse(schemas.ResponseModel):
     """The run done again from its record, without a model: `same` if it comes to the same answer."""
 
     run: str
@@ -104,7 +93,7 @@ class ReplayResponse(ResponseModel):
     differences: tuple[str, ...]
 
 
-class FeedbackRequest(RequestModel):
+class FeedbackRequest(schemas.RequestModel):
     kind: FeedbackKind
     claim: Annotated[int, Field(ge=0, le=10_000, strict=True)] | None = (
         None  # its position in the answer; None: all of it
@@ -112,7 +101,7 @@ class FeedbackRequest(RequestModel):
     words: Annotated[str, StringConstraints(max_length=2000)] = ""
 
 
-class FeedbackView(ResponseModel):
+class FeedbackView(schemas.ResponseModel):
     """What somebody said of an answer. Question and statement are there for one's own feedback alone."""
 
     run: str
@@ -126,23 +115,23 @@ class FeedbackView(ResponseModel):
     withheld: bool  # it was about a document that was erased, or that the reader may not read
 
 
-class FeedbackListResponse(ResponseModel):
+class FeedbackListResponse(schemas.ResponseModel):
     feedback: tuple[FeedbackView, ...]
 
 
-class SuggestedQuestion(ResponseModel):
+class SuggestedQuestion(schemas.ResponseModel):
     """A question that the documents answer, and the document it is drawn from."""
 
     question: str
-    document: Id
+    document: schemas.Id
     title: str
 
 
-class SuggestionsResponse(ResponseModel):
+class SuggestionsResponse(schemas.ResponseModel):
     questions: tuple[SuggestedQuestion, ...]
 
 
-class EventListResponse(ResponseModel):
+class EventListResponse(schemas.ResponseModel):
     events: tuple[EventView, ...]
 
 
@@ -181,7 +170,7 @@ class EventFormat(StrEnum):
 
 @runs_router.post("/runs", status_code=201)
 async def begin_run(
-    request: AskRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    request: schemas.AskRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
 ) -> RunStartedResponse:
     """Ask. The run goes on whoever leaves, and after a restart; it is followed where `events` says."""
     run = await _start_run(server, who, workspace, request)
@@ -202,8 +191,8 @@ async def ask(
     return await asyncio.to_thread(one_run, run.id, workspace, server)
 
 
-async def _start_run(server: Server, who: Person, workspace: Workspace, request: AskRequest) -> Run:
-    how = ask_options(request)
+async def _start_run(server: Server, who: Person, workspace: Workspace, request: schemas.AskRequest) -> Run:
+    how = schemas.ask_options(request)
     talks = bool(request.thread or request.talk)
     steps = workspace.chat(request.question, request.thread, how) if talks else workspace.ask(request.question, how)
     with server.reserve_run(who):
@@ -222,7 +211,7 @@ def list_runs(
     workspace: CurrentWorkspace,
     server: CurrentServer,
     after: str = "",
-    limit: PageSize = 50,
+    limit: schemas.PageSize = 50,
     kind: RunKind | None = None,
 ) -> RunListResponse:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
@@ -363,7 +352,7 @@ def list_feedback(
     workspace: CurrentWorkspace,
     who: CurrentPerson,
     everyone: Annotated[bool, Query(description="Of everybody, for administrators.")] = False,
-    limit: PageSize = 50,
+    limit: schemas.PageSize = 50,
 ) -> FeedbackListResponse:
     """What you said of answers, newest first; for administrators, what everybody did. Words about documents that you may not
     read are withheld."""
@@ -422,12 +411,12 @@ async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
     return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
 
 
-reruns_router = APIRouter(prefix="/api/runs", tags=["runs"], responses=error_responses(502))
+reruns_router = APIRouter(prefix="/api/runs", tags=["runs"], responses=schemas.error_responses(502))
 
 Model = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 
 
-class RerunRequest(RequestModel):
+class RerunRequest(schemas.RequestModel):
     """Which record's step is done again, as the trace numbers them; and the model to go on with: empty for the one that is
     set, `none` for none."""
 
@@ -435,7 +424,7 @@ class RerunRequest(RequestModel):
     model: Model = ""
 
 
-class DifferencePartView(ResponseModel):
+class DifferencePartView(schemas.ResponseModel):
     name: str  # question, route, plan, searches, evidence, claims, answer, cost
     same: bool
     only_a: tuple[str, ...]
@@ -443,7 +432,7 @@ class DifferencePartView(ResponseModel):
     changed: tuple[Change, ...]
 
 
-class DifferenceResponse(ResponseModel):
+class DifferenceResponse(schemas.ResponseModel):
     """What differs between two runs. What they took is told, and does not count as a difference."""
 
     a: str

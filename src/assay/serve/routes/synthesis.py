@@ -14,19 +14,8 @@ from assay.core.codec import to_json
 from assay.core.errors import Missing
 from assay.core.events import Stakes
 from assay.core.synthesis import Approach, Pipeline
+from assay.serve import schemas
 from assay.serve.routes.runs import RunId, RunStartedResponse, run_started
-from assay.serve.schemas import (
-    AskRequest,
-    Id,
-    Name,
-    Names,
-    RequestModel,
-    ResponseModel,
-    StrictFlag,
-    ask_options,
-    error_responses,
-    require_number,
-)
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.synthesis import render
 from assay.workspace.facade import Workspace
@@ -36,24 +25,24 @@ from assay.workspace.synthesis_forecast import in_words, is_large
 from assay.workspace.types import SynthesisRequest
 
 
-class CreateSynthesisRequest(RequestModel):
+class CreateSynthesisRequest(schemas.RequestModel):
     """Which documents, by id, or every one of these bases; and what is to be made of them."""
 
-    documents: Annotated[tuple[Id, ...], Field(max_length=2000)] = ()
-    bases: Names = ()
+    documents: Annotated[tuple[schemas.Id, ...], Field(max_length=2000)] = ()
+    bases: schemas.Names = ()
     pipeline: Pipeline = Pipeline.synthesis
     focus: Annotated[str, StringConstraints(max_length=2000)] = ""
-    questions: Annotated[int, Field(ge=1, le=20), BeforeValidator(require_number)] = 3
-    audiences: Annotated[tuple[Name, ...], Field(max_length=8)] = ()
+    questions: Annotated[int, Field(ge=1, le=20), BeforeValidator(schemas.require_number)] = 3
+    audiences: Annotated[tuple[schemas.Name, ...], Field(max_length=8)] = ()
     approach: Approach = Approach.search
-    model: StrictFlag = True
+    model: schemas.StrictFlag = True
     stakes: Stakes = Stakes.normal  # high: a person reviews the account before delivery
 
 
 Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6))]
 
 
-class RangeView(ResponseModel):
+class RangeView(schemas.ResponseModel):
     """Four of five should come to something between `low` and `high`."""
 
     low: Rounded
@@ -61,14 +50,14 @@ class RangeView(ResponseModel):
     high: Rounded
 
 
-class RangesView(ResponseModel):
+class RangesView(schemas.ResponseModel):
     calls: RangeView
     tokens: RangeView
     money: RangeView | None  # USD; None if the price is unknown
     seconds: RangeView
 
 
-class SynthesisForecastResponse(ResponseModel):
+class SynthesisForecastResponse(schemas.ResponseModel):
     """What a synthesis will take, as far as that can be told before it begins."""
 
     documents: int
@@ -83,7 +72,7 @@ class SynthesisForecastResponse(ResponseModel):
     from_runs: int  # earlier runs that the ranges are based on
 
 
-synthesis_router = APIRouter(prefix="/api/synthesis", tags=["synthesis"], responses=error_responses(502))
+synthesis_router = APIRouter(prefix="/api/synthesis", tags=["synthesis"], responses=schemas.error_responses(502))
 
 
 @synthesis_router.post("/forecast", name="forecast")
@@ -159,10 +148,10 @@ def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> 
     return list(dict.fromkeys([*named, *listed]))
 
 
-forecast_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413))
+forecast_router = APIRouter(prefix="/api", tags=["runs"], responses=schemas.error_responses(413))
 
 
-class CeilingView(ResponseModel):
+class CeilingView(schemas.ResponseModel):
     """The ceiling that would cut it short: `probably`, or else only if it takes more than is likely."""
 
     setting: str
@@ -172,7 +161,7 @@ class CeilingView(ResponseModel):
     probably: bool
 
 
-class ForecastErrorView(ResponseModel):
+class ForecastErrorView(schemas.ResponseModel):
     """Of earlier forecasts: the share inside their range, and the middle of what it took by what was likely."""
 
     inside: float
@@ -192,9 +181,9 @@ class ForecastResponse(RangesView):
 
 
 @forecast_router.post("/forecast", name="forecast")
-async def forecast_question(request: AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
+async def forecast_question(request: schemas.AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
-    found = await asyncio.to_thread(workspace.questions.forecast, ask_options(request))
+    found = await asyncio.to_thread(workspace.questions.forecast, schemas.ask_options(request))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
     return ForecastResponse.made_from(
