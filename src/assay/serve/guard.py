@@ -21,7 +21,7 @@ from fastapi import HTTPException as FastAPIHTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, cookie_parser
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -71,6 +71,7 @@ ERRORS = {
     422: "invalid",
     429: "too-many",
     500: "broken",
+    502: "model",
     503: "store",
     507: "full",
 }
@@ -81,9 +82,7 @@ class RequestGuard:
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self.app, self.server = app, server
-        self._threads = CapacityLimiter(
-            CONCURRENT_LOOKUPS
-        )  # a separate pool, so that slow routes do not delay authentication
+        self._threads = CapacityLimiter(CONCURRENT_LOOKUPS)  # of its own: slow routes do not delay authentication
 
     @property
     def _token(self) -> str:
@@ -257,11 +256,15 @@ class GuardedReply:
         if scope["path"] == "/":
             await PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)(scope, receive, self.send)
             return
-        if is_openai_path(scope["path"]):
-            await error_response(error)(scope, receive, self.send)
-            return
-        body = {"error": ERRORS.get(error.status_code, "http"), "detail": str(error.detail)}
-        await JSONResponse(body, error.status_code, error.headers)(scope, receive, self.send)
+        await error_reply(scope["path"], error)(scope, receive, self.send)
+
+
+def error_reply(path: str, error: HTTPException) -> Response:
+    """An error in the uniform format, or in OpenAI's where its clients ask."""
+    if is_openai_path(path):
+        return error_response(error)
+    body = {"error": ERRORS.get(error.status_code, "http"), "detail": str(error.detail)}
+    return JSONResponse(body, error.status_code, error.headers)
 
 
 def _as_http_error(scope: Scope, error: Exception) -> HTTPException:

@@ -397,14 +397,14 @@ def annotations_for(reply: RunReply, page: str) -> tuple[Annotation, ...]:
     return tuple(
         Annotation(
             url_citation=UrlCitation(
-                start_index=mark.start,
-                end_index=mark.end,
+                start_index=mark.start(),
+                end_index=mark.end(),
                 title=found.title,
                 url=f"{page}#/document/{quote(found.document)}?start={found.start}&end={found.end}",
             )
         )
         for mark in citation_marks(reply.text)
-        if (found := cited.get(mark.number)) is not None
+        if (found := cited.get(int(mark[1]))) is not None
     )
 
 

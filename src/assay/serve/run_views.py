@@ -257,19 +257,16 @@ def _state(progress: RunProgress, under_way: bool) -> RunState:
 
 
 def run_state(run: Run, under_way: bool) -> RunState:
-    if run.delivered:
-        return RunState.delivered
-    if under_way:
-        return RunState.running
-    if run.waiting:
-        return RunState.waiting
-    if run.held:
-        return RunState.held
-    if run.rejected:
-        return RunState.rejected
-    if run.failed:
-        return RunState.cancelled if run.failed.error == CANCELLED else RunState.failed
-    return RunState.parked
+    failed = RunState.cancelled if run.failed and run.failed.error == CANCELLED else RunState.failed
+    states = {
+        RunState.delivered: run.delivered,
+        RunState.running: under_way,
+        RunState.waiting: run.waiting,
+        RunState.held: run.held,
+        RunState.rejected: run.rejected,
+        failed: run.failed,
+    }
+    return next((state for state, holds in states.items() if holds), RunState.parked)
 
 
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
@@ -280,12 +277,11 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     asked, answer = run.asked, run.answer
     return RunView.made_from(
         run,
+        asked,
         kind="synthesis" if asked.brief else "question",
         started=records.started(workspace.store, run.id),
         state=run_state(run, under_way),
         outcome=answer.outcome if answer else None,
-        mode=asked.mode,
-        thread=asked.thread,
         asked=asked.question,
         understood=understood_turn(asked.question, run.rephrased),
         bases=tuple(sorted({base.name for base in workspace.scope().bases} & asked.about.keys())),
@@ -309,8 +305,9 @@ def shared_answer(workspace: Workspace, run: Run) -> AnswerView | None:
     """The answer of somebody else's run, in the text of documents that the reader may read now."""
     if run.answer is None:
         return None
-    library: Library = cache(workspace.documents.get)
-    return answer_view(run.answer, run.evidence, library, claim_details.recorded_judges(run.events))
+    return answer_view(
+        run.answer, run.evidence, cache(workspace.documents.get), claim_details.recorded_judges(run.events)
+    )
 
 
 def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | None:
@@ -333,9 +330,7 @@ def answer_view(
         working = working_view(claim_details.show_working(claim, found, library), claim, cited)
         return _claim(claim, cited, working, claim_details.judged_by(claim, judges), opinion=opinion)
 
-    numbers = {
-        key: each.number for (key, _), each in reversed(cited.items())
-    }  # the first number of a key that has several
+    numbers = {key: each.number for (key, _), each in reversed(cited.items())}  # the first of a key that has several
     return AnswerView.made_from(
         given,
         label=render.label(given),
@@ -412,15 +407,14 @@ def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Li
             each,
             each.quote,
             source,
+            each.passage,
             document=source.id,
             name=file_name(source.uri),
             page=source.page_at(each.quote.start),
-            heading=each.passage.heading,
             score=round(each.score),  # finer steps would reveal index statistics over other users' documents
             quote=each.quote.text,
             passage=each.passage.text,
             passage_start=each.passage.start,
-            context=each.passage.context,
             cited=each.key in cited,
             table=quoted_part(source, each.quote.start, each.quote.end),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Path, Query, Response
@@ -185,6 +185,7 @@ documents_router = APIRouter(prefix="/api/documents", tags=["documents"], respon
 
 search_router = APIRouter(prefix="/api", tags=["search"], responses=schemas.error_responses(502))
 
+T = TypeVar("T")
 DocumentId = Annotated[str, Path(max_length=100)]
 
 
@@ -230,9 +231,7 @@ def list_documents(
 def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
-    head = document_list.head(workspace.store, document, scope)
-    if head is None:
-        raise document_missing(document)
+    head = known(document_list.head(workspace.store, document, scope), document)
     found = workspace.documents.get(document)
     return DocumentView.made_from(
         document_summary(head.entry, {base.id: base.name for base in scope.bases}),
@@ -265,8 +264,7 @@ async def edit_document(
 @documents_router.get("/{document}/citations")
 def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
-    if document_list.entry(workspace.store, document, workspace.scope()) is None:
-        raise document_missing(document)
+    known(document_list.entry(workspace.store, document, workspace.scope()), document)
     return CitingRunsResponse(
         runs=tuple(
             CitingRunView.made_from(run.asked, run=run.id, asked_on=run.asked.today)
@@ -292,8 +290,7 @@ def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     """Look up by id only: a name could match several."""
     scope = workspace.scope()
     entry = document_list.entry(workspace.store, document, scope)
-    if entry is None or entry.state == REPLACED:
-        raise document_missing(document)
+    entry = known(None if entry and entry.state == REPLACED else entry, document)
     return entry, next(base for base in scope.bases if base.id == entry.base)
 
 
@@ -303,10 +300,7 @@ def text_of(
 ) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
     last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
-    found = document_list.stretch(workspace.store, document, workspace.scope(), start, last)
-    if found is None:
-        raise document_missing(document)
-    text, whole = found
+    text, whole = known(document_list.stretch(workspace.store, document, workspace.scope(), start, last), document)
     start = min(start, whole)
     return TextResponse(document=document, start=start, end=start + len(text), characters=whole, text=text)
 
@@ -326,7 +320,7 @@ def blocks_of(
     quote_end: QuoteEnd = 0,
 ) -> BlocksResponse:
     """A chapter or two of a document, text and tables in turn; of a long table the first or the cited rows."""
-    found = _readable(workspace, document)
+    found = known(workspace.documents.get(document), document)
     quote = _quotation(quote_start, quote_end)
     if before is not None:
         end = min(before, len(found.text))
@@ -352,18 +346,11 @@ def rows_of(
     quote_end: QuoteEnd = 0,
 ) -> TablePart | None:
     """Rows of a table of a document."""
-    found = _readable(workspace, document)
+    found = known(workspace.documents.get(document), document)
     if n > len(found.tables):
         raise Missing(f"Document {document!r} has no table {n}.")
     quote = _quotation(quote_start, quote_end)
     return table_part(found.tables[n - 1], found.text, quote, at=at, first=first, most=rows, column=column)
-
-
-def _readable(workspace: Workspace, document: str) -> Document:
-    found = workspace.documents.get(document)
-    if found is None:
-        raise document_missing(document)
-    return found
 
 
 def _quotation(start: int, end: int) -> Span | None:
@@ -396,8 +383,11 @@ def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileRespon
     )
 
 
-def document_missing(document: str) -> Missing:
-    return Missing(f"There is no document with the id {document!r}.")
+def known(found: T | None, document: str) -> T:
+    """What was found of a document. It is missing for whoever may not read it, too."""
+    if found is None:
+        raise Missing(f"There is no document with the id {document!r}.")
+    return found
 
 
 # --- pages of PDFs -------------------------------------------------------------------------------------------------
@@ -439,22 +429,16 @@ async def boxes_of(
     if OCR_LANGUAGES in head.meta:
         found = await server.background.run(workspace.documents.boxes(document, start, end))
     else:
-        words = await asyncio.to_thread(_words, workspace, document, start, end)
+        words = (await asyncio.to_thread(text_of, document, workspace, start, end)).text
         found = await server.pages.boxes(
             head.entry.base, head.entry.digest, workspace.context.blobs, start, end, words, head.pages
         )
     return BoxesResponse(document=document, boxes=tuple(found))
 
 
-def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
-    return (document_list.stretch(workspace.store, document, workspace.scope(), start, end) or ("", 0))[0]
-
-
 def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
     """The document, if the user may read it, and whether its original is there and has pages."""
-    head = document_list.head(workspace.store, document, workspace.scope())
-    if head is None:
-        raise document_missing(document)
+    head = known(document_list.head(workspace.store, document, workspace.scope()), document)
     return head, format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest)
 
 

@@ -4,8 +4,7 @@ and who may read what. To whoever does not own an object it is missing."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Path, Request, Response
 from pydantic import Field, StringConstraints
@@ -220,8 +219,7 @@ def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Respons
     return Response(status_code=204)
 
 
-T = TypeVar("T")
-
+# Writing to the index must not block requests: it is done in a thread with its own loop.
 access_router = APIRouter(prefix="/api", tags=["access"], responses=error_responses(413))
 
 BaseId = Annotated[str, Path(max_length=100, description="The id of a knowledge base.")]
@@ -264,20 +262,15 @@ async def change_document_access(
     document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
-    return AccessView.made_from(
-        await asyncio.to_thread(_run, workspace.people.share_document(document, changed.name, changed.may))
-    )
+    change = workspace.people.share_document(document, changed.name, changed.may)
+    return AccessView.made_from(await asyncio.to_thread(asyncio.run, change))
 
 
 @access_router.delete("/documents/{document}/access")
 async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
-    return AccessView.made_from(await asyncio.to_thread(_run, workspace.people.reset_document_access(document)))
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run in a thread with its own loop: writing to the index must not block requests."""
-    return asyncio.run(work)
+    change = workspace.people.reset_document_access(document)
+    return AccessView.made_from(await asyncio.to_thread(asyncio.run, change))
 
 
 @access_router.post("/documents/{document}/erase", responses={409: {"model": ErrorResponse}})
