@@ -191,7 +191,7 @@ async def forecast_question(request: schemas.AskRequest, workspace: CurrentWorks
         kind=found.kind,
         documents=expected.counts["documents"],
         passages=expected.counts["passages"],
-        ceiling=CeilingView.made_from(met, met.ceiling, of=met.ceiling.whose) if met else None,
+        ceiling=CeilingView.made_from(met, of=met.whose) if met else None,
         error=found.errors or None,
         lines=tuple(forecast_lines(found)),
     )

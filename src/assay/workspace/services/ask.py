@@ -195,14 +195,11 @@ async def run_context_for(
 
     tool_context = ToolContext(search_context, lambda: scope().narrowed(bases))
     allowed = models.allowance(settings, synthesis=asked.brief is not None)
-    seconds_left = _clock(context, run, allowed.seconds)
+    seconds_left = _clock(context, run, allowed["seconds"])
     limits = Limits(
         rounds=min(settings.search_rounds or ROUNDS[asked.mode], ROUNDS[asked.mode]),
         set_rounds=min(settings.search_rounds or SET_ROUNDS[asked.mode], SET_ROUNDS[asked.mode]),
-        calls=allowed.calls,
-        tokens=allowed.tokens,
-        money=allowed.money,
-        seconds=allowed.seconds,
+        **allowed,
         seconds_left=seconds_left,
         room=min((role_model.window for role_model in asked.seats if role_model.role == Role.decide), default=8192),
     )
