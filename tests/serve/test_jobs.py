@@ -359,7 +359,7 @@ def test_a_job_is_done_with_the_rights_that_its_person_has_by_then(folder: Path,
         with tool_context.as_("editor") as editor:
             first = send(editor, [("slow.txt", b"words")]).json()["id"]
             second = send(editor, [("later.txt", b"words")]).json()["id"]
-            base = server.for_principal(Principal("editor")).scope().named("default")
+            base = server.workspace.for_principal(Principal("editor")).scope().named("default")
             with server.workspace.store.write() as connection:
                 connection.execute(update(bases).where(bases.c.id == base.id).values(owner="reader"))
             gate.shut = False

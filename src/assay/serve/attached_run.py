@@ -24,7 +24,7 @@ from assay.governance.reviewing import DRAFT, progress_line
 from assay.serve import run_views
 from assay.serve.run_registry import EventFrame
 from assay.serve.run_views import CitationView
-from assay.serve.state import Person, Server
+from assay.serve.state import Server
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, WITHHELD_REASON
 from assay.workspace.types import AskOptions
@@ -88,9 +88,9 @@ class AttachedRun:
         return await asyncio.to_thread(reply_of, self.workspace, self.run)
 
 
-async def begin(server: Server, person: Person, workspace: Workspace, question: str, how: AskOptions) -> AttachedRun:
+async def begin(server: Server, workspace: Workspace, question: str, how: AskOptions) -> AttachedRun:
     """Start a run if the user's limit allows it. A disconnect meanwhile takes effect once there is a run to stop."""
-    with server.reserve_run(person), anyio.CancelScope(shield=True):
+    with server.reserve_run(workspace.principal), anyio.CancelScope(shield=True):
         run = await server.live.begin(workspace, workspace.ask(question, how))
         return AttachedRun(server, workspace, run.id)
     raise AssertionError("a scope that nobody cancels swallows nothing")

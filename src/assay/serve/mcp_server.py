@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from assay.serve.attached_run import AttachedRun, RunReply, begin, line_of, reply_of
 from assay.serve.mcp_tools import DocumentTools
-from assay.serve.state import Person, Server
+from assay.serve.state import Server
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
 
@@ -29,17 +29,14 @@ PATH = "/mcp"
 def mount(app: FastAPI, server: Server) -> None:
     """Serve MCP at /mcp. Stateless: each request is one exchange, and nothing is kept between requests."""
 
-    def person(ctx: Context[Any, Any]) -> Person:
+    def seen(ctx: Context[Any, Any]) -> Workspace:
         request = ctx.request_context.request
         assert request is not None, "over HTTP there is a request to every call"
-        return request.state.person  # set by the guard for this request
-
-    def seen(ctx: Context[Any, Any]) -> Workspace:
-        return server.for_principal(person(ctx).principal)
+        return server.workspace.for_principal(request.state.person.principal)  # set by the guard for this request
 
     @asynccontextmanager
     async def ask(ctx: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[AttachedRun]:
-        asked = await begin(server, person(ctx), seen(ctx), question, how)
+        asked = await begin(server, seen(ctx), question, how)
         try:
             yield asked
         finally:

@@ -88,21 +88,11 @@ class AnswerResponse(ResponseModel):
 # --- as data ----------------------------------------------------------------------------------------------------------
 
 # Fields with words of documents, of models and of other people, and what a mark calls them.
-UNTRUSTED = {
-    "answer": "answer",
-    "authors": "authors",
-    "caption": "caption",
-    "columns": "columns",
+UNTRUSTED = {name: name for name in "answer authors caption columns heading period rows tags title units".split()} | {
     "context": "table",
-    "heading": "heading",
     "name": "file name",
-    "period": "period",
     "quote": "quotation",
-    "rows": "rows",
-    "tags": "tags",
     "text": "text of a document",
-    "title": "title",
-    "units": "units",
     "why": "reason",
 }
 

@@ -34,7 +34,7 @@ from assay.core.types import Exchange, Outcome
 from assay.serve.attached_run import AttachedRun, RunReply, begin, citation_marks, reply_of, strip_notes
 from assay.serve.run_views import CitationView
 from assay.serve.schemas import MAX_QUESTION, ResponseModel
-from assay.serve.state import INTERNAL_ERROR, CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.serve.state import INTERNAL_ERROR, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.workspace import chat_history
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
@@ -284,7 +284,7 @@ def parse_model_name(model: str, scope: Scope) -> tuple[Mode, str]:
     responses={200: {"content": SSE, "description": "The answer, or (`stream`) its pieces as they come."}},
 )
 async def completions(
-    chat: ChatRequest, request: Request, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    chat: ChatRequest, request: Request, workspace: CurrentWorkspace, server: CurrentServer
 ) -> Response:
     """Answer the last message from the documents. Who hangs up stops the run."""
     if chat.n not in (None, 1):
@@ -293,7 +293,7 @@ async def completions(
     question, history = split_messages(chat.messages)
     history = await asyncio.to_thread(_with_known_answer, workspace, chat.messages, history)
     how = AskOptions(mode=mode, where=SearchFilters(bases=(base,) if base else ()), checkpoints=(), history=history)
-    asked = await begin(server, who, workspace, question, how)
+    asked = await begin(server, workspace, question, how)
     page = str(request.base_url.replace(scheme="https") if server.serving.secure else request.base_url)
     if chat.stream:
         usage = bool(chat.stream_options and chat.stream_options.include_usage)

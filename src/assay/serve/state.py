@@ -123,34 +123,31 @@ class Server:
         """Whether this process is told of what others write."""
         return self.listener is not None and self.listener.hears
 
-    def for_principal(self, principal: Principal) -> Workspace:
-        return self.workspace.for_principal(principal)
-
     def current_workspace(self, principal: Principal) -> Workspace:
         """The workspace for an earlier asker with their current access: groups they have left no longer count."""
         now = self.present(principal)
         if now is None:
             raise Missing(f"There is no user called {principal.id!r} any more.")
-        return self.for_principal(now)
+        return self.workspace.for_principal(now)
 
-    def reserve_run(self, person: Person) -> AbstractContextManager[None]:
+    def reserve_run(self, principal: Principal) -> AbstractContextManager[None]:
         """Reserve a slot for one more run of this user; 429 if there is none. Use it as a context manager around the
         start of the run, so that concurrent starts count too."""
-        who, most = person.principal.id, self.workspace.settings.serve_runs_per_person
+        who, most = principal.id, self.workspace.settings.serve_runs_per_person
         full = f"{most} of your runs are in progress, which is the limit. Wait for one to end, or stop one."
         return self.limits.reserve(f"run:{who}", most, lambda: self.runs.count_for(who), full, RETRY_RUN)
 
-    def reserve_upload(self, person: Person) -> AbstractContextManager[None]:
+    def reserve_upload(self, principal: Principal) -> AbstractContextManager[None]:
         """The same for uploads. Reads the store, so call it in a thread."""
-        who, most = person.principal.id, self.workspace.settings.serve_uploads_per_person
+        who, most = principal.id, self.workspace.settings.serve_uploads_per_person
         open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
         full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
         return self.limits.reserve(f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
 
-    def upload_room(self, base: Base, person: Person) -> UploadRoom:
+    def upload_room(self, base: Base, principal: Principal) -> UploadRoom:
         """How much more the owner of this base may keep here. Reads the store, so call it in a thread."""
         store, most = self.workspace.store, self.workspace.settings.serve_megabytes_per_person * 1_000_000
-        used = documents.bytes_owned(store, base.owner) + jobs.waiting_bytes(store, person.principal.id) if most else 0
+        used = documents.bytes_owned(store, base.owner) + jobs.waiting_bytes(store, principal.id) if most else 0
         return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:
@@ -210,7 +207,7 @@ async def administrator_of(request: Request) -> Person:
 
 
 async def workspace_of(request: Request) -> Workspace:
-    return request.app.state.server.for_principal(request.state.person.principal)
+    return request.app.state.server.workspace.for_principal(request.state.person.principal)
 
 
 CurrentServer = Annotated[Server, Depends(server_of)]

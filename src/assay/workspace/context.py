@@ -129,19 +129,14 @@ class WorkspaceContext:
 
     def check_cluster_consent(self, host: str) -> None:
         """Refuse to send files to a cluster on other machines before the user has agreed to it."""
-        if not facts.agreed(self.store, host):
-            raise UserError(
-                f"Your files would be sent as a whole to the Ray cluster at {host}. "
-                f"If you agree to that, run `assay config agree {host}` once."
-            )
+        self._require_consent([host], "Your files would be sent as a whole to the Ray cluster at")
 
-    def _require_consent(self, hosts: Sequence[str]) -> None:
+    def _require_consent(
+        self, hosts: Sequence[str], what: str = "Questions and the text of your documents would be sent to"
+    ) -> None:
         for host in hosts:
             if not facts.agreed(self.store, host):
-                raise UserError(
-                    f"Questions and the text of your documents would be sent to {host}. "
-                    f"If you agree to that, run `assay config agree {host}` once."
-                )
+                raise UserError(f"{what} {host}. If you agree to that, run `assay config agree {host}` once.")
 
     # --- documents and runs -----------------------------------------------------------------------------------------
 

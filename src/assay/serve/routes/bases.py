@@ -22,7 +22,7 @@ from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
 from assay.serve.routes.documents import DocumentSummary, document_summary
 from assay.serve.schemas import ErrorResponse, Id, Name, RequestModel, ResponseModel, error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.state import CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
 from assay.serve.upload_files import Admit, receive_files
 from assay.serve.upload_job import change_base, writable_base
@@ -225,7 +225,6 @@ async def send_files(
     request: Request,
     workspace: CurrentWorkspace,
     server: CurrentServer,
-    who: CurrentPerson,
     only_for: OnlyFor = (),
 ) -> JobView:
     """Send files. Once this is answered they are safe: they are read whoever leaves, and after a restart. A file with the
@@ -241,21 +240,20 @@ async def send_files(
             await asyncio.to_thread(document_access.restrict, workspace.store, base, uris, only_for, by)
         return files
 
-    return await begin_job(server, workspace, who, base, arrive)
+    return await begin_job(server, workspace, base, arrive)
 
 
 async def begin_job(
     server: Server,
     workspace: Workspace,
-    who: Person,
     base: Base,
     arrive: Callable[[Path, int, Admit], Awaitable[list[JobFile]]],
 ) -> JobView:
     """Take the files of an upload as they arrive, within what the person may still keep, and begin to read them."""
     job, most = "j" + workspace.store.new_id(), file_limits(workspace.settings).bytes
     with (
-        await asyncio.to_thread(server.reserve_upload, who),
-        await asyncio.to_thread(server.upload_room, base, who) as room,
+        await asyncio.to_thread(server.reserve_upload, workspace.principal),
+        await asyncio.to_thread(server.upload_room, base, workspace.principal) as room,
     ):
         async with server.worker.arrival(job) as folder:
             files = await arrive(folder, most, room.take)

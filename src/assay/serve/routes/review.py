@@ -154,7 +154,7 @@ async def decide(
         if given.decision is Decision.reject:
             underway.end(workspace.store, run)
         else:
-            await server.live.go_on(server.for_principal(service.asker(run, detail.who)), run)
+            await server.live.go_on(server.workspace.for_principal(service.asker(run, detail.who)), run)
         return detail
 
     return await server.background.run(decided())

@@ -27,7 +27,7 @@ from assay.core.types import Usage
 from assay.governance.difference import Change, difference
 from assay.serve import run_views, schemas, stream
 from assay.serve.run_views import RunSummary, RunView
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import stored_frames
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, Record, budgets, documents, history, records, underway
@@ -170,32 +170,30 @@ class EventFormat(StrEnum):
 
 @runs_router.post("/runs", status_code=201)
 async def begin_run(
-    request: schemas.AskRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    request: schemas.AskRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Ask. The run goes on whoever leaves, and after a restart; it is followed where `events` says."""
-    run = await _start_run(server, who, workspace, request)
+    run = await _start_run(server, workspace, request)
     return run_started(run.id, run.asked.thread)
 
 
 @runs_router.post(
     "/ask", response_model=RunView, responses={200: {"content": stream.SSE, "description": "The run, or its events."}}
 )
-async def ask(
-    request: AskAndWaitRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
-) -> Any:
+async def ask(request: AskAndWaitRequest, workspace: CurrentWorkspace, server: CurrentServer) -> Any:
     """Ask and wait: for the run, once it has ended or waits for a choice, or (`stream`) for its events as they come."""
-    run = await _start_run(server, who, workspace, request)
+    run = await _start_run(server, workspace, request)
     if request.stream:
         return server.follower.response(workspace, run.id)
     await server.follower.wait_until_ended(workspace, run.id)
     return await asyncio.to_thread(one_run, run.id, workspace, server)
 
 
-async def _start_run(server: Server, who: Person, workspace: Workspace, request: schemas.AskRequest) -> Run:
+async def _start_run(server: Server, workspace: Workspace, request: schemas.AskRequest) -> Run:
     how = schemas.ask_options(request)
     talks = bool(request.thread or request.talk)
     steps = workspace.chat(request.question, request.thread, how) if talks else workspace.ask(request.question, how)
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         return await server.live.begin(workspace, steps)
 
 
@@ -372,22 +370,18 @@ def _feedback_view(item: FeedbackItem) -> FeedbackView:
 
 @runs_router.post("/runs/{run}/choice", status_code=202)
 async def choose(
-    run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Answer what a run asks at a checkpoint; it goes on from there."""
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         await server.live.resume(workspace, run, given.choice, given.words)
     return run_started(run, (await asyncio.to_thread(server.follower.summary, workspace, run)).thread)
 
 
 @runs_router.post("/runs/{run}/resume", status_code=202)
-async def resume_run(
-    run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
-) -> RunStartedResponse:
+async def resume_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunStartedResponse:
     """Carry on a run that has failed, was stopped or was cut off."""
-    with server.reserve_run(who):
-        await server.live.resume(workspace, run)
-    return run_started(run, (await asyncio.to_thread(server.follower.summary, workspace, run)).thread)
+    return await choose(run, ChoiceRequest(), workspace, server)
 
 
 @runs_router.post("/runs/{run}/cancel")
@@ -398,11 +392,9 @@ async def cancel_run(run: RunId, workspace: CurrentWorkspace, server: CurrentSer
 
 
 @runs_router.post("/runs/{run}/replay")
-async def replay_run(
-    run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
-) -> ReplayResponse:
+async def replay_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> ReplayResponse:
     """Go through a delivered run again from its record alone, and compare every step. No model is asked."""
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         return await server.background.run(_replay(workspace, run))
 
 
@@ -443,13 +435,13 @@ class DifferenceResponse(schemas.ResponseModel):
 
 @reruns_router.post("/{run}/rerun", status_code=201)
 async def rerun(
-    run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
     model = workspace.models.check_name(wanted.model)
     origin = await asyncio.to_thread(workspace.questions.run, run)
     workspace.questions.check_branch(origin, wanted.begin)
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         new = await server.live.begin(workspace, workspace.questions.branch(origin, wanted.begin, model))
     return run_started(new.id)
 

@@ -14,7 +14,7 @@ from pydantic import Field, SecretStr, StringConstraints
 from assay.serve.routes.bases import JobView, begin_job, target_base
 from assay.serve.routes.runs import SuggestionsResponse
 from assay.serve.schemas import NOT_BLANK, ErrorResponse, Name, RequestModel, ResponseModel, error_responses
-from assay.serve.state import Administrator, CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.serve.state import Administrator, CurrentServer, CurrentWorkspace
 from assay.serve.upload_files import Admit, copy_folder
 from assay.workspace.stored import JobFile
 from assay.workspace.types import ModelConnection, ProposedModel, SettingGroup
@@ -131,9 +131,7 @@ async def change_settings(given: SettingsRequest, server: CurrentServer, who: Ad
     status_code=202,
     responses={507: {"model": ErrorResponse, "description": "All that you may keep here is used."}},
 )
-async def add_folder(
-    given: FolderRequest, workspace: CurrentWorkspace, server: CurrentServer, who: CurrentPerson
-) -> JobView:
+async def add_folder(given: FolderRequest, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
     """Add the files of a folder on this computer. Only where the server has one user, who started it and has its token: that
     person can read the folder anyway."""
     if server.serving.auth != "off" or not server.serving.token:
@@ -143,7 +141,7 @@ async def add_folder(
     async def arrive(folder: Path, most: int, admit: Admit) -> list[JobFile]:
         return await asyncio.to_thread(copy_folder, given.path, workspace.path, folder, most, admit)
 
-    return await begin_job(server, workspace, who, base, arrive)
+    return await begin_job(server, workspace, base, arrive)
 
 
 @start_router.get("/suggestions")

@@ -16,7 +16,7 @@ from assay.core.events import Stakes
 from assay.core.synthesis import Approach, Pipeline
 from assay.serve import schemas
 from assay.serve.routes.runs import RunId, RunStartedResponse, run_started
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.synthesis import render
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast import forecast_lines
@@ -94,11 +94,11 @@ async def forecast_synthesis(
 
 @synthesis_router.post("", status_code=201)
 async def begin(
-    wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a synthesis. It goes on whoever leaves, and after a restart; it is followed, stopped and resumed like any run."""
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         run = await server.live.begin(workspace, workspace.syntheses.begin(ids, _synthesis_options(wanted)))
     return run_started(run.id)
 
