@@ -85,8 +85,6 @@ class AnswerResponse(ResponseModel):
     citations: tuple[CitationView, ...]
 
 
-# --- as data ----------------------------------------------------------------------------------------------------------
-
 # Fields with words of documents, of models and of other people, and what a mark calls them.
 UNTRUSTED = {name: name for name in "answer authors caption columns heading period rows tags title units".split()} | {
     "context": "table",
@@ -108,9 +106,6 @@ def _fenced(value: Any, mark: str, label: str) -> Any:
     if isinstance(value, list):
         return [_fenced(inner, mark, label) for inner in value]
     return fence(mark, label, value) if label and isinstance(value, str) and value else value
-
-
-# --- as text ----------------------------------------------------------------------------------------------------------
 
 
 def render_hits(hits: list[Hit], left_out: LeftOut | None = None) -> str:

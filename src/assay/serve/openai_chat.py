@@ -241,9 +241,6 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 chat_router = APIRouter(prefix=PREFIX, tags=["openai"], route_class=OpenAIErrorRoute, responses=ERRORS)
 
 
-# --- models ---------------------------------------------------------------------------------------------------------
-
-
 @chat_router.get("/models")
 def models(workspace: CurrentWorkspace) -> ModelListResponse:
     """What can be named as a `model`: each mode over all knowledge bases, and over each."""
@@ -273,9 +270,6 @@ def parse_model_name(model: str, scope: Scope) -> tuple[Mode, str]:
     if name not in MODES or (slash and base not in {each.name for each in scope.bases}):
         raise Missing(f"There is no model called {model!r}. GET /v1/models lists them.")
     return MODES[name], base
-
-
-# --- completions ----------------------------------------------------------------------------------------------------
 
 
 @chat_router.post(

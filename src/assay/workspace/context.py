@@ -114,8 +114,6 @@ class WorkspaceContext:
         if self.parts.cache is not None:
             self.parts.cache.dispose()
 
-    # --- consent ----------------------------------------------------------------------------------------------------
-
     def _check_consent(self, address: str) -> None:
         from assay.models.factory import remote_hosts
 
@@ -137,8 +135,6 @@ class WorkspaceContext:
         for host in hosts:
             if not facts.agreed(self.store, host):
                 raise UserError(f"{what} {host}. If you agree to that, run `assay config agree {host}` once.")
-
-    # --- documents and runs -----------------------------------------------------------------------------------------
 
     def scope(self, bases: Sequence[str] = ()) -> Scope:
         """What this person may read now, limited to `bases` if any are named."""
@@ -175,8 +171,6 @@ class WorkspaceContext:
         """Size and overlap of passages in tokens, never more than the embedder can read."""
         size = min(self.settings.passage_tokens, embedder.window)
         return size, min(self.settings.passage_overlap, size // 2)
-
-    # --- indexes ----------------------------------------------------------------------------------------------------
 
     def writer_lock(self, base: Base, timeout: float = LOCK_TIMEOUT) -> AbstractAsyncContextManager[None]:
         """Exclude every other writer of the base, in this process or another. UserError after `timeout` seconds."""

@@ -146,9 +146,6 @@ def reached(expected: WorkEstimate, ceilings: Sequence[Ceiling]) -> tuple[Ceilin
     return tuple(sorted(found, key=lambda one: not one.probably))
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
-
-
 def charge(money: float | None) -> str:
     if money is None:
         return "price not known"

@@ -390,8 +390,6 @@ def known(found: T | None, document: str) -> T:
     return found
 
 
-# --- pages of PDFs -------------------------------------------------------------------------------------------------
-
 MAX_SPAN = 20_000  # maximum characters of a span
 
 
@@ -440,9 +438,6 @@ def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
     """The document, if the user may read it, and whether its original is there and has pages."""
     head = known(document_list.head(workspace.store, document, workspace.scope()), document)
     return head, format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest)
-
-
-# --- search -------------------------------------------------------------------------------------------------------
 
 
 @search_router.post("/search")

@@ -165,9 +165,6 @@ class EventFormat(StrEnum):
     json = "json"
 
 
-# --- asking ---------------------------------------------------------------------------------------------------------
-
-
 @runs_router.post("/runs", status_code=201)
 async def begin_run(
     request: schemas.AskRequest, workspace: CurrentWorkspace, server: CurrentServer
@@ -199,9 +196,6 @@ async def _start_run(server: Server, workspace: Workspace, request: schemas.AskR
 
 def run_started(run: str, thread: str = "") -> RunStartedResponse:
     return RunStartedResponse(run=run, thread=thread, events=f"/api/runs/{run}/events")
-
-
-# --- looking --------------------------------------------------------------------------------------------------------
 
 
 @runs_router.get("/runs")
@@ -329,9 +323,6 @@ def _answer_policy() -> str:
     )
 
 
-# --- what comes after an answer -------------------------------------------------------------------------------------
-
-
 @runs_router.get("/runs/{run}/follow-ups")
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
@@ -363,9 +354,6 @@ def list_feedback(
 
 def _feedback_view(item: FeedbackItem) -> FeedbackView:
     return FeedbackView.made_from(item, item.entry, item.entry.given)
-
-
-# --- resuming and stopping ------------------------------------------------------------------------------------------
 
 
 @runs_router.post("/runs/{run}/choice", status_code=202)

@@ -75,8 +75,6 @@ class Reviews(Service):
     def document(self, document: str) -> Document | None:
         return self.context.document(document)
 
-    # --- the queue --------------------------------------------------------------------------------------------------
-
     def queue(self, *, waiting: bool = True, after: str = "", limit: int = 50) -> tuple[list[ReviewItem], str]:
         """A page of the reviews this person may do, and the cursor of the next page: waiting ones oldest first, or
         decided ones."""
@@ -145,8 +143,6 @@ class Reviews(Service):
             raise reviewing.missing(review.run)
         return _Draft(run, held, cited, frozenset(hidden))
 
-    # --- looking ----------------------------------------------------------------------------------------------------
-
     def sheet(self, run: str) -> ReviewSheet:
         """The answer of a run that waits, or the last one that did."""
         review = self._latest(run)
@@ -186,8 +182,6 @@ class Reviews(Service):
             found += [(sheet, each) for each in sheet.history if (each.seal, each.by) == (review.seal, review.by)]
         return found
 
-    # --- deciding ---------------------------------------------------------------------------------------------------
-
     def decide(self, run: str, decision: Decision, seal: str, note: str = "", edits: Sequence[Edit] = ()) -> Reviewed:
         """Decide on the answer with this seal, if it is the one that waits now. Everything is checked again in the
         transaction that records the decision."""
@@ -222,8 +216,6 @@ class Reviews(Service):
         checked."""
         asker = self.context.for_principal(self.asker(run, self._latest(run).who))
         return resume(asker, asker.run(run))
-
-    # --- settings and notification ------------------------------------------------------------------------------------
 
     def mark_base(self, name: str, *, on: bool) -> None:
         """Decide whether answers that use this base wait for a reviewer. Only its owner may do so."""
