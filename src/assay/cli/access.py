@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, console, plain, print_json, say, wait_for, whole
-from assay.workspace.stored import grants, members
 
 if TYPE_CHECKING:
     from assay.core.access import Principal
@@ -157,7 +156,7 @@ def share(
     """Let people or groups read a knowledge base; without --with, say who does."""
     from assay.cli.acting import check_owner_option, open_workspace
     from assay.core.errors import UserError
-    from assay.workspace.stored import grant_of
+    from assay.workspace.stored import grant_of, grants
 
     check_owner_option(owner)
     with open_workspace(workspace) as opened:
@@ -189,7 +188,7 @@ def owner_named(owner: str) -> Principal:
 def warn_if_unknown(opened: Opened, who: str) -> None:
     """Warn about an unknown name: it may be a typo, or a user that a proxy will name later. What names nobody is refused."""
     from assay.core.access import LOCAL
-    from assay.workspace.stored import check_grantee
+    from assay.workspace.stored import check_grantee, members
 
     check_grantee(who)
     kind, _, name = who.partition(":")

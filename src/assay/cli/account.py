@@ -15,7 +15,6 @@ from assay.cli import follow
 from assay.cli.options import as_json, plain
 from assay.core.errors import UserError
 from assay.core.private_files import write_private
-from assay.workspace.stored import records
 
 if TYPE_CHECKING:
     from assay.cli.follow import Show
@@ -142,6 +141,7 @@ def _contradictions(account: Synthesis) -> list[str]:
 def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """The actual usage beside the forecast."""
     from assay.cli.run_view import spent
+    from assay.workspace.stored import records
     from assay.workspace.synthesis_forecast import cost_in_words, lasting
 
     parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, print_json
-from assay.workspace.stored import records
 
 if TYPE_CHECKING:
     from assay.governance.audit.verify import ReportProgress, Verification
@@ -70,6 +69,7 @@ def log(workspace: Workspace = None, json: Json = False) -> None:
     from assay.core.codec import to_json
     from assay.core.events.describe import describe
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import records
 
     with open_workspace(workspace) as opened:
         found = records.workspace_log(opened.store)

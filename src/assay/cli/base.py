@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json, wait_for, whole
-from assay.workspace.stored import grants, reviews
 
 app = typer.Typer(help="Knowledge bases.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
@@ -18,6 +17,7 @@ Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
 def list_bases(workspace: Workspace = None, json: Json = False) -> None:
     """List the knowledge bases with how many documents each has, and whether their answers wait for a reviewer."""
     from assay.cli.acting import open_workspace
+    from assay.workspace.stored import reviews
 
     with open_workspace(workspace) as opened:
         marked = reviews.bases_with_review(opened.store)
@@ -46,6 +46,7 @@ def describe(
 ) -> None:
     """Say what a knowledge base is about."""
     from assay.cli.acting import open_workspace
+    from assay.workspace.stored import grants
 
     with open_workspace(workspace) as opened:
         opened.scope().named(name)

@@ -41,7 +41,6 @@ from assay.cli.options import (
 from assay.cli.run_view import place
 from assay.core.events import Decided
 from assay.core.events.describe import NO_PAGES, count_of, understood_turn
-from assay.workspace.stored import threads
 
 if TYPE_CHECKING:
     from assay.answer.render import Cited
@@ -263,6 +262,8 @@ def _remember(questions: Sequence[str]) -> None:
 
 
 def _run_command(conversation: Conversation, command: Command) -> None:
+    from assay.workspace.stored import threads
+
     match command.name:
         case "help":
             conversation.out(help_lines())
@@ -372,6 +373,8 @@ def _list(opened: Opened, *, json: bool) -> None:
 
 
 def _forget(opened: Opened, thread: str, *, json: bool) -> None:
+    from assay.workspace.stored import threads
+
     found = threads.named(opened.store, whole(thread), opened.principal.id)
     threads.forget(opened.store, found.id, opened.principal.id)
     if json:

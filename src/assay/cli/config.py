@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, at_terminal, cells, confirm, console, print_json, say
-from assay.workspace.stored import facts
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -29,6 +28,7 @@ def agree(
 ) -> None:
     """Agree once that questions and the text of documents are sent to an endpoint on another machine."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import facts
 
     with open_workspace(workspace, create=True) as opened:
         facts.agree(opened.store, host)
@@ -67,6 +67,7 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
     """The hosts without consent in this workspace; nobody else can consent for its user."""
     from assay.core.errors import AssayError
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import facts
 
     if not hosts:
         return []
@@ -80,6 +81,7 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
 def settle(opened: Opened, *, model: bool = True) -> None:
     """Ask for consent for new hosts. If not interactive, the workspace will refuse later."""
     from assay.models.factory import reached
+    from assay.workspace.stored import facts
 
     hosts = [host for host in reached(opened.settings, model=model) if not facts.agreed(opened.store, host)]
     if not hosts or not at_terminal():

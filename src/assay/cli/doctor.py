@@ -13,7 +13,6 @@ import typer
 
 from assay.cli.follow import price_of
 from assay.cli.options import Json, Workspace, console, plain, print_json
-from assay.workspace.stored import facts
 
 if TYPE_CHECKING:
     from assay.answer.checking.trial import JudgeTrial
@@ -201,6 +200,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
 
     from assay.models.factory import NO_MODEL
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import facts
 
     own = {"llm_model": NO_MODEL, "state": "", "index": "lance", "blobs": ""}  # in a place of its own
 

@@ -17,7 +17,6 @@ import typer
 
 from assay.cli.options import as_json, aside, at_terminal, console, plain, print_json, say, wait_for
 from assay.core.events import Route
-from assay.workspace.stored import documents, history, records
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -74,6 +73,8 @@ class Watched:
 
     def look_up(self) -> None:
         """Load titles and pages that are not known yet."""
+        from assay.workspace.stored import documents
+
         if self.run is not None:
             unplaced = [each for each in self.run.evidence if each.key not in self.pages]
             self.pages |= documents.quoted_pages(self.opened.store, unplaced, self.opened.scope())
@@ -108,6 +109,8 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
 
 
 def _active_seconds(opened: Workspace, run: Run | None) -> float:
+    from assay.workspace.stored import records
+
     return records.active_seconds(opened.store, run.id) if run else 0.0
 
 
@@ -236,9 +239,12 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
 def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """Print why an answer needs a review and how it continues. Notifies the webhook if one is set."""
     from assay.core.errors import AssayError
+    from assay.governance.reviewing import progress_line
 
     assert run.held is not None
-    say(f"{opened.questions.progress_line(run.id)} The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
+    say(
+        f"{progress_line(opened.questions.run(run.id))} The answer waits for a reviewer: {'; '.join(run.held.reasons)}."
+    )
     say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
     try:
         asyncio.run(opened.reviews.notify(TELLING))
@@ -278,6 +284,7 @@ def _remarks(opened: Workspace, run: Run) -> None:
 
 def _loop_advice(opened: Workspace, run: Run) -> str:
     from assay.core.events import Route
+    from assay.workspace.stored import history
 
     if run.asked.route is not None or run.route is Route.research:
         return ""

@@ -24,7 +24,6 @@ from assay.cli.options import (
     say,
     whole,
 )
-from assay.workspace.stored import facts
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -158,6 +157,7 @@ def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> lis
 def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list[str]) -> int:
     """Write the settings, record the consent, test the endpoint, add the documents."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import facts
 
     with open_workspace(folder, create=True) as opened:
         for host in agreed:

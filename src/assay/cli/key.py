@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, console, plain, print_json, say, whole
-from assay.workspace.stored import tokens
 
 app = typer.Typer(help="API keys for a server.", no_args_is_help=True)
 
@@ -20,6 +19,7 @@ def add(
 ) -> None:
     """Make an API key and print it. It is kept as a digest only, so nobody can print it again."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import tokens
 
     with open_workspace(workspace) as opened:
         key = tokens.new_key(opened.store, whole(name), whole(label))
@@ -33,6 +33,7 @@ def list_keys(
 ) -> None:
     """List the API keys: whose, what for, when made and when last used."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import tokens
 
     with open_workspace(workspace) as opened:
         found = tokens.listing(opened.store, whole(name))
@@ -49,6 +50,7 @@ def list_keys(
 def remove(key: Annotated[str, typer.Argument(help="The key's id.")], workspace: Workspace = None) -> None:
     """Take an API key back. From the next request on it opens nothing."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import tokens
 
     with open_workspace(workspace) as opened:
         gone = tokens.revoke(opened.store, whole(key))

@@ -10,7 +10,6 @@ import typer
 
 from assay.cli.follow import EXIT, OutputFormat, Show, end, follow, render_answer
 from assay.cli.options import Json, Quiet, Workspace, again, aside, console, plain, print_json, wait_for
-from assay.workspace.stored import documents
 
 if TYPE_CHECKING:
     from assay.core.run import Run
@@ -181,6 +180,7 @@ def diff(
     """Show what differs between two runs: question, route, plan, searches, evidence, claims, answer, cost."""
     from assay.cli.acting import open_workspace
     from assay.governance.difference import difference, render_difference
+    from assay.workspace.stored import documents
 
     with open_workspace(workspace) as opened:
         one, other = map(opened.questions.run_for_asker, (a, b))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, console, plain, print_json
-from assay.workspace.stored import history, records
 
 if TYPE_CHECKING:
     from assay.core.types import Usage
@@ -24,6 +23,7 @@ def runs(
     """List what was asked, newest first, with how it ended and what it took."""
     from assay.cli.acting import open_workspace
     from assay.core.codec import to_json
+    from assay.workspace.stored import history
 
     with open_workspace(workspace) as opened:
         entries = history.history(opened.store, opened.principal.id, opened.scope(), limit)
@@ -58,6 +58,7 @@ def trace(
     from assay.cli.run_view import event_lines
     from assay.core.codec import to_json
     from assay.core.events.describe import record_line
+    from assay.workspace.stored import records
 
     with open_workspace(workspace) as opened:
         chain = records.chain(opened.store, run, opened.principal.id)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import FourEyes, Workspace, again, plain, say
-from assay.workspace.stored import facts, members
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,6 +209,7 @@ def check_guards(opened: Opened) -> list[str]:
 def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:
     """The startup message; `flag` names the workspace in commands."""
     from assay.models.factory import has_model, model_hosts
+    from assay.workspace.stored import facts, members
 
     lines = [f"Assay is at {address} (Ctrl-C ends it). Workspace: {opened.path}"]
     if not has_model(opened.settings):

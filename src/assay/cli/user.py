@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, Yes, at_terminal, console, plain, print_json, say, whole
-from assay.workspace.stored import members, tokens
 
 if TYPE_CHECKING:
     from assay.workspace.facade import Workspace as Opened
@@ -36,6 +35,7 @@ def add(
     """Add a person. Asks for a password, unless one comes on standard input."""
     from assay.core.access import LOCAL
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import members
 
     name, groups = whole(name), list(map(whole, group or ()))
     with open_workspace(workspace, create=True) as opened:
@@ -54,6 +54,7 @@ def list_users(workspace: Workspace = None, json: Json = False) -> None:
     from collections import Counter
 
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import members, tokens
 
     with open_workspace(workspace) as opened:
         keys = Counter(key.who for key in tokens.listing(opened.store))
@@ -91,6 +92,7 @@ def change(
 ) -> None:
     """Change somebody's groups, password or rights. It holds from their next request on."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import members
 
     with open_workspace(workspace) as opened:
         member = members.known(opened.store, whole(name))
@@ -114,7 +116,7 @@ def remove(
     """Remove a person. Their keys and sessions end at once. What they own goes to somebody else, or stays under a name that
     nobody can have: give that name to this command to hand it over later."""
     from assay.workspace.facade import open_workspace
-    from assay.workspace.stored import FORMER
+    from assay.workspace.stored import FORMER, members
 
     with open_workspace(workspace) as opened:
         former = whole(name).startswith(FORMER)
@@ -142,6 +144,7 @@ def _heir(opened: Opened, name: str, leaving: str) -> str:
     """The new owner: an existing member who stays, or the command-line user."""
     from assay.core.access import LOCAL
     from assay.core.errors import UserError
+    from assay.workspace.stored import members
 
     if name == leaving:
         raise UserError(f"{name} is removed and can be given nothing. Name somebody else with --give-to.")

@@ -9,7 +9,6 @@ from pathlib import Path
 import typer
 
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
-from assay.workspace.stored import database
 
 # Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
 FOLDERS = ("index", "originals", "uploads", "evaluations")
@@ -27,6 +26,7 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
     """Show where the workspace is, what is in it and how large it is."""
     from assay.models.factory import embedder_setting
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import database
 
     with open_workspace(workspace) as opened:
         entries = opened.documents.listing()

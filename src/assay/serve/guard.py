@@ -106,7 +106,8 @@ class RequestGuard:
             person = await self._person(scope, headers)
             if person is not None:
                 scope.setdefault("state", {})["person"] = person
-            body = LimitedBody(receive, body_limit(scope), headers)
+            upload = scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"])
+            body = LimitedBody(receive, MAX_UPLOAD if upload else MAX_BODY, headers)
             if person is None or self.server.serving.auth == "off":
                 await self.app(scope, body.receive, reply.send)
                 return
@@ -326,10 +327,6 @@ def _of_this_host(origin: str, host: str, names: Sequence[str]) -> bool:
     usual = ":443" if place.scheme == "https" else ":80"
     own = place.netloc.removesuffix(usual)
     return own == host.removesuffix(":443").removesuffix(":80") or own in {name.lower() for name in names}
-
-
-def body_limit(scope: Scope) -> int:
-    return MAX_UPLOAD if scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"]) else MAX_BODY
 
 
 def peer_address(scope: Scope) -> str:

@@ -95,11 +95,6 @@ UNTRUSTED = {name: name for name in "answer authors caption columns heading peri
 }
 
 
-def fenced_data(data: BaseModel) -> dict[str, Any]:
-    """A result as data, with everything untrusted between marks as in the text: an agent may be shown either."""
-    return _fenced(data.model_dump(mode="json"), new_mark(), "")
-
-
 def _fenced(value: Any, mark: str, label: str) -> Any:
     if isinstance(value, dict):
         return {key: _fenced(inner, mark, UNTRUSTED.get(key, label)) for key, inner in value.items()}
@@ -148,10 +143,6 @@ def answer_view(reply: RunReply) -> AnswerResponse:
     return AnswerResponse(
         run=reply.run.id, outcome=reply.outcome, waiting_for=waiting, answer=reply.text, citations=reply.citations
     )
-
-
-def source_view(entry: Entry, names: dict[str, str]) -> SourceView:
-    return SourceView.made_from(entry, document=entry.id, base=names.get(entry.base, ""))
 
 
 def render_sources(shape: SourceListResponse) -> str:
@@ -248,7 +239,9 @@ def tool_errors() -> Iterator[None]:
 
 
 def result(text: str, data: BaseModel) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=fenced_data(data))
+    """A result as text and as data, with everything untrusted between marks in both: an agent may be shown either."""
+    fenced = _fenced(data.model_dump(mode="json"), new_mark(), "")
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=fenced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,9 +359,8 @@ class DocumentTools:
             first = _after(found, after)
         shown = found[first : first + PAGE]
         more = shown[-1].id if first + PAGE < len(found) else ""
-        shape = SourceListResponse(
-            total=len(found), sources=tuple(source_view(each, names) for each in shown), next=more
-        )
+        views = (SourceView.made_from(each, document=each.id, base=names.get(each.base, "")) for each in shown)
+        shape = SourceListResponse(total=len(found), sources=tuple(views), next=more)
         return result(render_sources(shape), shape)
 
     def read(

@@ -274,7 +274,7 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     library: Library = cache(workspace.documents.get)
     done, rounds = progress_line(run), run.rounds
     run = workspace.questions.run_for_asker(run.id, run)
-    asked, answer = run.asked, run.answer
+    asked, answer, last = run.asked, run.answer, len(run.events) - 1
     return RunView.made_from(
         run,
         asked,
@@ -291,7 +291,11 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         usage=budgets.spent_by_run(workspace.store, run.id),
         seconds=records.active_seconds(workspace.store, run.id),
         failure=run.failed,
-        held=_held(workspace, run, done),
+        held=PendingReviewView.made_from(
+            run.held, progress=done, since=records.recorded_at(workspace.store, run.id, last)
+        )
+        if run.held
+        else None,
         reviewed=run.reviews[-1] if answer and run.reviews else None,
         answer=answer and answer_view(answer, run.evidence, library, claim_details.recorded_judges(run.events)),
         withheld=WITHHELD_ANSWER if run.withheld else "",
@@ -310,16 +314,6 @@ def shared_answer(workspace: Workspace, run: Run) -> AnswerView | None:
     )
 
 
-def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | None:
-    if run.held is None:
-        return None
-    return PendingReviewView(
-        progress=progress,
-        reasons=run.held.reasons,
-        since=records.recorded_at(workspace.store, run.id, len(run.events) - 1),
-    )
-
-
 def answer_view(
     given: Answer, found: tuple[Evidence, ...], library: Library, judges: claim_details.Judges = claim_details.NOBODY
 ) -> AnswerView:
@@ -327,8 +321,17 @@ def answer_view(
     cited = render.citations(given, found, library)
 
     def claim_view(claim: Claim, *, opinion: bool = False) -> ClaimView:
-        working = working_view(claim_details.show_working(claim, found, library), claim, cited)
-        return _claim(claim, cited, working, claim_details.judged_by(claim, judges), opinion=opinion)
+        return ClaimView.made_from(
+            claim,
+            basis=claim_details.basis(claim, opinion=opinion),
+            by=claim_details.judged_by(claim, judges),
+            dispute=claim_details.dispute(claim),
+            working=working_view(claim_details.show_working(claim, found, library), claim, cited),
+            text=render.claim_text(claim),
+            quotation=claim.quote is not None,
+            citations=tuple(each.number for each in render.cited_by(claim, cited)),
+            rests_on_flagged=render.rests_on_flagged(claim, cited),
+        )
 
     numbers = {key: each.number for (key, _), each in reversed(cited.items())}  # the first of a key that has several
     return AnswerView.made_from(
@@ -341,7 +344,10 @@ def answer_view(
         near=tuple(map(claim_view, given.near)),
         extracts=tuple(map(_extract, render.extracts(given, cited))),
         judged=not render.shows_extracts(given),
-        citations=tuple(map(_citation, cited.values())),
+        citations=tuple(
+            CitationView.made_from(each, each.quote, name=file_name(each.path), quote=each.quote.text)
+            for each in cited.values()
+        ),
         conflicts=tuple(
             ConflictView(about=each.about, left=numbers[each.left], right=numbers[each.right])
             for each in given.conflicts
@@ -355,27 +361,9 @@ def answer_view(
 
 def _extract(shown: render.Extract) -> ExtractView:
     first = shown.first
-    return ExtractView.made_from(
-        first.marks[0] if first.marks else first.quote,  # start and end
-        citations=tuple(each.number for each in shown.citations),
-        place=first.place,
-        words=first.words,
-        table=shown.table,
-    )
-
-
-def _claim(claim: Claim, cited: render.Cited, working: WorkingView | None, by: str, *, opinion: bool) -> ClaimView:
-    return ClaimView.made_from(
-        claim,
-        basis=claim_details.basis(claim, opinion=opinion),
-        by=by,
-        dispute=claim_details.dispute(claim),
-        working=working,
-        text=render.claim_text(claim),
-        quotation=claim.quote is not None,
-        citations=tuple(each.number for each in render.cited_by(claim, cited)),
-        rests_on_flagged=render.rests_on_flagged(claim, cited),
-    )
+    span = first.marks[0] if first.marks else first.quote
+    numbers = tuple(each.number for each in shown.citations)
+    return ExtractView.made_from(span, shown, first, citations=numbers)
 
 
 def working_view(shown: claim_details.ShownWorking | None, claim: Claim, cited: render.Cited) -> WorkingView | None:
@@ -394,10 +382,6 @@ def _number(words: str, key: str, cited: Iterable[render.Citation]) -> int | Non
     found = [each for each in cited if each.key == key]
     best = (each.number for each in found if words in each.quote.text)
     return next(best, found[0].number if found else None)
-
-
-def _citation(cited: render.Citation) -> CitationView:
-    return CitationView.made_from(cited, cited.quote, name=file_name(cited.path), quote=cited.quote.text)
 
 
 def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceView, ...]:

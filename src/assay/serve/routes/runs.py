@@ -383,12 +383,9 @@ async def cancel_run(run: RunId, workspace: CurrentWorkspace, server: CurrentSer
 async def replay_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> ReplayResponse:
     """Go through a delivered run again from its record alone, and compare every step. No model is asked."""
     with server.reserve_run(workspace.principal):
-        return await server.background.run(_replay(workspace, run))
-
-
-async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
-    again = await workspace.questions.replay(workspace.questions.run(run_id))
-    return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
+        found = await asyncio.to_thread(workspace.questions.run, run)
+        again = await server.background.run(workspace.questions.replay(found))
+    return ReplayResponse(run=run, same=again.same and not again.differences, differences=again.differences)
 
 
 reruns_router = APIRouter(prefix="/api/runs", tags=["runs"], responses=schemas.error_responses(502))

@@ -34,6 +34,8 @@ from assay.workspace.services import forecast, models
 from assay.workspace.types import AskOptions, Steps
 
 T = TypeVar("T")
+# How far a run without a model follows names, if not as its mode says.
+HOPS_BY_RULE = {events.Eagerness.sparing: events.Mode.quick, events.Eagerness.eager: events.Mode.thorough}
 
 
 async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Steps:
@@ -211,7 +213,7 @@ async def run_context_for(
         document=document,
         unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,
-        hops=HOP_SETTINGS[asked.mode if asked.has_model else _mode_for(asked)],
+        hops=HOP_SETTINGS[asked.mode if asked.has_model else HOPS_BY_RULE.get(asked.eagerness, asked.mode)],
         meter=models.meter(context, run, roles, seconds_left, reserve) if roles else None,
         current=current,
         oversees=review_requirement(context.store, settings),
@@ -224,13 +226,6 @@ async def run_context_for(
         reranks=settings.reranker == "llm",
         general=settings.llm_general,
         assess=assess,
-    )
-
-
-def _mode_for(asked: events.Asked) -> events.Mode:
-    """How far a run without a model follows names: as its mode says, further if eager and less far if sparing."""
-    return {events.Eagerness.sparing: events.Mode.quick, events.Eagerness.eager: events.Mode.thorough}.get(
-        asked.eagerness, asked.mode
     )
 
 

@@ -15,7 +15,7 @@ from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Document
 from assay.governance.replay import NoSearch, Replay, replay
-from assay.governance.reviewing import any_review, may_need_review, progress_line, redact_run
+from assay.governance.reviewing import any_review, may_need_review, redact_run
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store import document_list
 from assay.store.documents import READY
@@ -53,10 +53,6 @@ class Questions(Service):
         """A recorded run as the person who asked may see it: without the draft, while a reviewer may have to approve
         it."""
         return redact_run(run or self.run(run_id), watched=may_need_review(self.store, self.settings, run_id))
-
-    def progress_line(self, run_id: str) -> str:
-        """How far a run is, in numbers alone."""
-        return progress_line(self.run(run_id))
 
     def record(self, run: Run, event: events.Event) -> Run:
         """Append an event to a run. Secrets in it are masked."""
@@ -186,16 +182,11 @@ def first_of_step(run: Run, place: int) -> int:
     first = place if held is None else held
     made = next((event for event in run.events[first:] if not isinstance(event, WITHIN_STEP)), run.events[first])
     same = next((types for types in REPEATED if isinstance(made, types)), ())
-    while (
-        first > 1 and isinstance(run.events[first - 1], (*WITHIN_STEP, *same)) and not _is_choice(run.events[first - 1])
-    ):
+    while first > 1 and isinstance(before := run.events[first - 1], (*WITHIN_STEP, *same)):
+        if isinstance(before, events.Resumed) and before.choice:
+            break  # what a person chose is a step of its own
         first -= 1
     return first
-
-
-def _is_choice(event: events.Event) -> bool:
-    """Whether a person chose something here. That is a step of its own."""
-    return isinstance(event, events.Resumed) and bool(event.choice)
 
 
 def copied_events(origin: Run, first: int) -> tuple[events.Event, ...]:

@@ -4,6 +4,7 @@ error as if it did not exist."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from assay.answer import claim_details, compose
@@ -83,19 +84,15 @@ class Reviews(Service):
             return found, ""
         while True:
             rows, after = reviews.page(self.store, waiting=waiting, after=after, limit=limit)
-            found += [item for row in rows if (item := self._visible_item(row)) is not None]
+            for row in rows:
+                with suppress(Missing):
+                    found.append(self._item(row, self._draft(row)))
             if len(found) >= limit or not after:
                 break
         if len(found) <= limit:
             return found, after
         last = found[limit - 1].review  # only part of the last page of rows was needed
         return found[:limit], f"{last.created if waiting else last.decided}{reviews.PLACE}{last.id}"
-
-    def _visible_item(self, review: Review) -> ReviewItem | None:
-        try:
-            return self._item(review, self._draft(review))
-        except Missing:
-            return None
 
     def _item(self, review: Review, draft: _Draft) -> ReviewItem:
         why = self._why_not(review, draft)
