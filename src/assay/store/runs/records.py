@@ -16,20 +16,16 @@ from assay.core.codec import START, Texts, digest, dumps, from_json, linked, to_
 from assay.core.errors import Missing, StoreError
 from assay.core.events import (
     WORKSPACE,
-    AccountChanged,
     Answered,
     Asked,
     AwaitingReview,
     DocumentEdited,
-    DocumentMarked,
     Erased,
     Event,
-    FeedbackGiven,
-    Granted,
     Narrowed,
     Reviewed,
-    SettingChanged,
     Withheld,
+    WorkspaceEvent,
 )
 from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.database import Store
@@ -49,7 +45,6 @@ _LAST = Prepared(
 _HEAD = Prepared(select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1))
 _NEWEST = select(func.max(records.c.n))
 _RECORD, _PAYLOAD, _MENTION = Prepared(insert(records)), Prepared(insert(payloads)), Prepared(insert(mentions))
-WorkspaceEvent = Erased | Granted | AccountChanged | SettingChanged | FeedbackGiven | DocumentEdited | DocumentMarked
 LATE = "it was recorded while a document that it speaks of was erased"
 
 
