@@ -15,7 +15,7 @@ from onnx_file import FLOAT, Node, write_onnx
 
 from assay.core.errors import ModelError, UserError
 from assay.core.types import Hit, Passage
-from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
+from assay.models.local.bundled import BundledEmbedder, gte_small_weights
 from assay.models.local.onnx_folder import probabilities
 from assay.models.reranker import (
     CrossEncoder,
@@ -69,7 +69,7 @@ def test_the_mean_of_a_texts_tokens_less_the_centre_is_its_vector():
     (tokens,) = EMBEDDER.token_vectors([text])
     assert np.linalg.norm(tokens, axis=1) == pytest.approx(1.0, abs=1e-4)
     # The vector of the text is the mean of states before they are made unit, marks included: close, not equal.
-    mean = tokens.sum(0) / np.linalg.norm(tokens.sum(0)) - GTE_SMALL.weights()["centre"]
+    mean = tokens.sum(0) / np.linalg.norm(tokens.sum(0)) - gte_small_weights()["centre"]
     assert float(EMBEDDER.embed([text])[0] @ mean / np.linalg.norm(mean)) > 0.9
 
 

@@ -33,7 +33,7 @@ from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
 from assay.store import place_lists
 from assay.store.database import Store
-from assay.store.dialect import Prepared, insert_new, one_of, parts
+from assay.store.dialect import Prepared, among, insert_new, one_of
 from assay.store.runs import records
 from assay.store.runs.visibility import READABLE, readable_values, within
 from assay.store.schema import bases, documents, leftovers, tables, texts
@@ -179,14 +179,11 @@ def quoted_pages(store: Store, evidence: Sequence[Evidence], scope: Scope) -> di
     may begin on an earlier page."""
     if not any(each.passage.page for each in evidence):
         return {}
-    found: dict[str, RowMapping] = {}
-    columns = (documents.c.id, documents.c.kind, documents.c.pages)
-    with store.read() as connection:
-        for part in parts(sorted({each.quote.doc_id for each in evidence})):
-            rows = connection.execute(select(*columns).where(documents.c.id.in_(part), within(scope))).mappings()
-            found |= {row["id"]: row for row in rows}
+    quoted = among(documents.c.id, {each.quote.doc_id for each in evidence})
+    rows = store.rows(select(documents.c.id, documents.c.kind, documents.c.pages).where(quoted, within(scope)))
+    found = {row.id: row for row in rows}
     pages = {
-        each.key: page_at(row["pages"], row["kind"], each.quote.start)
+        each.key: page_at(row.pages, row.kind, each.quote.start)
         for each in evidence
         if (row := found.get(each.quote.doc_id)) is not None
     }
@@ -237,14 +234,8 @@ def entries_of(store: Store, query: Select[Any]) -> list[Entry]:
 
 def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """The dates of those of these documents that the user may read now and that have one."""
-    found: dict[str, str] = {}
-    with store.read() as connection:
-        for part in parts(sorted(set(ids))):
-            rows = connection.execute(
-                select(documents.c.id, documents.c.date).where(documents.c.id.in_(part), within(scope))
-            )
-            found |= {row.id: row.date for row in rows if row.date}
-    return found
+    rows = store.rows(select(documents.c.id, documents.c.date).where(among(documents.c.id, ids), within(scope)))
+    return {row.id: row.date for row in rows if row.date}
 
 
 # Built once: every claim that is checked fetches its cited documents.
@@ -302,11 +293,7 @@ def texts_for(store: Store, scope: Scope) -> Texts:
 
 def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
     """All documents ever stored at these locations, including replaced ones."""
-    return [
-        entry
-        for part in parts(sorted(uris))
-        for entry in entries_of(store, select(*LINE).where(documents.c.base == base.id, documents.c.uri.in_(part)))
-    ]
+    return entries_of(store, select(*LINE).where(documents.c.base == base.id, among(documents.c.uri, uris)))
 
 
 def all_of(store: Store, base: Base) -> list[Entry]:
@@ -322,12 +309,7 @@ def ids_of_owner(store: Store, owner: str) -> set[str]:
 
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
     """Those digests that some document still refers to."""
-    with store.read() as connection:
-        return {
-            found
-            for part in parts(sorted(digests))
-            for found in connection.scalars(select(documents.c.digest).where(documents.c.digest.in_(part)))
-        }
+    return set(store.scalars(select(documents.c.digest).where(among(documents.c.digest, digests))))
 
 
 # Writes, under the base's lock: from ingestion and from removal.
@@ -471,12 +453,8 @@ def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int
 
 def labels(store: Store, ids: Sequence[str]) -> dict[str, str]:
     """The current labels of these documents, for their rows in the index."""
-    with store.read() as connection:
-        return {
-            row.id: row.label
-            for part in parts(ids)
-            for row in connection.execute(select(documents.c.id, documents.c.label).where(documents.c.id.in_(part)))
-        }
+    rows = store.rows(select(documents.c.id, documents.c.label).where(among(documents.c.id, ids)))
+    return {row.id: row.label for row in rows}
 
 
 def retire(store: Store, base: Base, uri: str) -> None:
@@ -577,14 +555,12 @@ def remove(store: Store, ids: Sequence[str], base: Base) -> None:
 
 def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
     """Delete documents with their text; the index is cleaned up later (see `leftover`)."""
-    for part in parts(ids):
-        listed = select(documents.c.digest, documents.c.label).where(
-            documents.c.id.in_(part), documents.c.label != base
-        )
-        place_lists.keep_for_content(connection, base, [(row.digest, row.label) for row in connection.execute(listed)])
-        connection.execute(delete(texts).where(texts.c.document.in_(part)))
-        connection.execute(delete(tables).where(tables.c.document.in_(part)))
-        connection.execute(delete(documents).where(documents.c.id.in_(part)))
+    own = among(documents.c.id, ids)
+    listed = select(documents.c.digest, documents.c.label).where(own, documents.c.label != base)
+    place_lists.keep_for_content(connection, base, [(row.digest, row.label) for row in connection.execute(listed)])
+    for table in (texts, tables):
+        connection.execute(delete(table).where(among(table.c.document, ids)))
+    connection.execute(delete(documents).where(own))
     _leave(connection, ids, base)
 
 
@@ -599,6 +575,4 @@ def leftover(store: Store, base: Base) -> list[str]:
 
 
 def swept(store: Store, ids: Sequence[str]) -> None:
-    with store.write() as connection:
-        for part in parts(ids):
-            connection.execute(delete(leftovers).where(leftovers.c.document.in_(part)))
+    store.execute(delete(leftovers).where(among(leftovers.c.document, ids)))

@@ -11,7 +11,7 @@ from assay.core.errors import UserError
 from assay.core.events import WORKSPACE
 from assay.store.database import Store, discard_erased, shifted
 from assay.store.dialect import parts
-from assay.store.erasure import erase_payloads
+from assay.store.erasure import erase_payloads, payloads_of
 from assay.store.runs.reviews import supersede
 from assay.store.runs.seals import Sign
 from assay.store.schema import forecasts, mentions, payloads, runs, threads, turns
@@ -47,18 +47,13 @@ def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = F
     for batch in parts(store.scalars(_old(before).order_by(runs.c.id)), AT_ONCE) if days else ():
         with store.write() as connection:
             batch = list(connection.scalars(_old(before).where(runs.c.id.in_(batch))))  # one may have been resumed
-            places = connection.execute(
-                select(payloads.c.run, payloads.c.seq).where(payloads.c.run.in_(batch)).order_by("run", "seq")
-            ).all()
-            gone: dict[str, tuple[int, ...]] = {}
-            for run, seq in places:
-                gone[run] = (*gone.get(run, ()), seq)
+            gone = payloads_of(connection, batch)
             erase_payloads(connection, store, gone, (), WHY.format(days=days), by, sign)
             for part in (mentions, forecasts):
                 connection.execute(delete(part).where(part.c.run.in_(batch)))
             supersede(connection, batch)
             _clear_titles(connection, batch)
-        count, erased = count + len(gone), erased + len(places)
+        count, erased = count + len(gone), erased + sum(map(len, gone.values()))
     if erased:
         _flush(store)
     return RetentionResult(count, erased, before)

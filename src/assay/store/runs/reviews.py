@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, func, insert, or_, sele
 from assay.core.errors import StoreError, UserError
 from assay.core.events import AwaitingReview, Decision, Reviewed
 from assay.store.database import Store, shifted
-from assay.store.dialect import Prepared, parts
+from assay.store.dialect import Prepared, among
 from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
 
 HOURS = 24.0  # default validity of an approval
@@ -62,7 +62,7 @@ def add_waiting(connection: Connection, store: Store, run: str, held: AwaitingRe
 def supersede(connection: Connection, run_ids: Collection[str]) -> None:
     """Mark the open reviews of these runs (waiting, or approved and not delivered) as superseded."""
     open_ = reviews.c.state.in_((ReviewState.waiting.value, ReviewState.approved.value))
-    own = reviews.c.run.in_(sorted(run_ids))
+    own = among(reviews.c.run, run_ids)
     connection.execute(update(reviews).where(own, open_).values(state=ReviewState.superseded.value))
 
 
@@ -249,11 +249,8 @@ def readable(connection: Connection, names: Iterable[str], ids: Collection[str])
 
 def _unreadable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> set[str]:
     own = select(grants.c.label).where(grants.c.name.in_(sorted(names)))
-    wanted, found = sorted(set(ids)), set[str]()
-    for part in parts(wanted):
-        may = documents.c.id.in_(part) & documents.c.label.in_(own)
-        found |= set(connection.scalars(select(documents.c.id).where(may)))
-    return set(wanted) - found
+    may = among(documents.c.id, ids) & documents.c.label.in_(own)
+    return set(ids) - set(connection.scalars(select(documents.c.id).where(may)))
 
 
 def is_admin(connection: Connection, name: str) -> bool:
