@@ -21,7 +21,7 @@ from assay.models.reranker import (
     CrossEncoder,
     EndpointReranker,
     LateInteraction,
-    corrected,
+    adjusted,
     max_sim,
     order_by_score,
     parse_scores,
@@ -61,7 +61,7 @@ def test_every_word_of_the_query_counts_with_its_nearest_word_in_the_passage():
 
 
 def test_a_second_opinion_that_has_none_changes_nothing():
-    assert corrected(np.array([0.9, 0.5]), np.array([0.7, 0.7]), 0.3) == pytest.approx([0.9, 0.5])
+    assert adjusted([hit("a", fused=0.9), hit("b", fused=0.5)], np.array([0.7, 0.7]), 0.3) == pytest.approx([0.9, 0.5])
 
 
 def test_the_mean_of_a_texts_tokens_less_the_centre_is_its_vector():

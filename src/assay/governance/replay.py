@@ -335,9 +335,6 @@ def _compare(place: int, expected: Sequence[Event], made: Sequence[Event]) -> li
     return wrong or ([f"record {place}: more came out than was recorded"] if left else [])
 
 
-# --- runs as files --------------------------------------------------------------------------------------------------
-
-
 def save(run: Run, document: Callable[[str], Document | None], root: Path | None = None) -> str:
     """Serialise a run and the documents it found as JSON lines: all that a replay needs. Paths under `root` are
     stored relative to it."""

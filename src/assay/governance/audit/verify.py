@@ -173,9 +173,6 @@ def _lenient_text(connection: Connection) -> Iterator[None]:
         driver.text_factory = before
 
 
-# --- the chain over all records -------------------------------------------------------------------------------------
-
-
 def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[RecordFault]:
     """The first record that differs from the witness or, after the end of the witness, from its link."""
     witnessed = read_records(place, size) if place else iter(())
@@ -218,9 +215,6 @@ def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
         raise UserError(DAMAGED.format(words=error)) from error
     finally:
         cursor.close()
-
-
-# --- the chain of each run ------------------------------------------------------------------------------------------
 
 
 def _run_faults(
@@ -313,9 +307,6 @@ def _single_run_faults(
             break
     flags = RunFlags(bool(entry[0]), bool(entry[1]), entry[2]) if entry else None
     yield from run_faults(run, rows, flags, erased, handed)
-
-
-# --- signed heads ---------------------------------------------------------------------------------------------------
 
 
 def _check_heads(

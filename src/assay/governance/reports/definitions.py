@@ -78,8 +78,6 @@ def build_run_account(store: Store, run: Run) -> Report:
     return run_account(run, own, budgets.spent_by_run(store, run.id), list(records.faults(store, run.id)))
 
 
-# --- runs by week, and one run ---------------------------------------------------------------------------------------
-
 STATES = ("answered", "partial", "abstained", "direct", "failed", "rejected", "held", "waiting", "unfinished", "erased")
 
 
@@ -180,8 +178,6 @@ def _claim_counts(run: Run) -> list[tuple[str, Cell]]:
     return [*counts, ("quotations cited", len(cited))]
 
 
-# --- tools ----------------------------------------------------------------------------------------------------------
-
 CHARTED_TOOLS = 8  # the other tools are only in the table
 
 
@@ -232,8 +228,6 @@ def tools_report(runs: Sequence[RunFigures]) -> Report:
     return render_report("Calls of tools by week", about, TOOLS, rows, charts)
 
 
-# --- overrides ------------------------------------------------------------------------------------------------------
-
 OVERRIDES: tuple[ReportField[tuple[str, Sequence[RunFigures]]], ...] = (
     ReportField("month", "the month of the last decision", lambda row: row[0]),
     ReportField("answers", "approved or rejected in the end", lambda row: len(row[1])),
@@ -264,8 +258,6 @@ def overrides_report(runs: Sequence[RunFigures]) -> Report:
     about = "An answer counts once, however often it was edited."
     return render_report("Reviewed answers by month", about, OVERRIDES, rows, [chart])
 
-
-# --- iterations -----------------------------------------------------------------------------------------------------
 
 ITERATIONS: tuple[ReportField[RunGroup], ...] = (
     ReportField(
@@ -322,8 +314,6 @@ def iterations_report(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) ->
     return render_report("Rounds by week, and what kinds cost", about, ITERATIONS, [*weeks, *kinds], charts)
 
 
-# --- roles ----------------------------------------------------------------------------------------------------------
-
 ROLES: tuple[ReportField[RoleSpending], ...] = (
     ReportField("role", "what models were asked to do", lambda row: row.role),
     ReportField("requests", "to models in this role", lambda row: row.spent.calls),
@@ -348,8 +338,6 @@ def roles_report(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) -> Repo
         rows.append(RoleSpending("all", everything, with_model, everything))
     return render_report("What each role costs", "From what was spent.", ROLES, rows, charts)
 
-
-# --- forecasts ------------------------------------------------------------------------------------------------------
 
 MEASURES = ("calls", "tokens", "money", "seconds")
 
@@ -386,8 +374,6 @@ def forecasts_report(forecasts: Sequence[ForecastOutcome]) -> Report:
     about = "From what was noted when the work began and ended."
     return render_report("Forecasts and what came", about, FORECASTS, rows, [chart])
 
-
-# --- health ---------------------------------------------------------------------------------------------------------
 
 HEALTH: tuple[ReportField[tuple[Threshold, float | None]], ...] = (
     ReportField("figure", "what is watched", lambda row: row[0].name),

@@ -132,9 +132,6 @@ def digest_of(words: Any) -> str | None:
         return None
 
 
-# --- what was erased ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Erasures:
     """Payloads that were erased for a recorded reason. `doubtful` if such an erasure record was itself tampered
@@ -186,9 +183,6 @@ def erasures(
     return Erasures(spans, doubtful, unsigned, sealed)
 
 
-# --- whose runs changed hands ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Handovers:
     """Whose runs went to whom, by the number of the record that says so. `doubtful` if such a record was erased with a
@@ -234,9 +228,6 @@ def _spans(places: list[int]) -> Iterator[tuple[int, int]]:
         if at + 1 == len(places) or places[at + 1] > places[at] + 1:
             yield places[begun], places[at]
             begun = at + 1
-
-
-# --- the chain of one run -------------------------------------------------------------------------------------------
 
 
 def run_faults(

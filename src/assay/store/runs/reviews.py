@@ -130,8 +130,6 @@ def is_approved(store: Store, run: str, seal: str) -> bool:
     return found is not None
 
 
-# --- the queue ------------------------------------------------------------------------------------------------------
-
 DECIDED = (ReviewState.approved, ReviewState.edited, ReviewState.rejected, ReviewState.delivered)
 PLACE = "~"  # separates time and id in a cursor
 
@@ -209,9 +207,6 @@ def may_need_review(store: Store, run: str, *, by_rule: bool) -> bool:
         return not delivered and bool(gated or by_rule or _MARKED.first(connection))
 
 
-# --- knowledge bases and documents under review -------------------------------------------------------------------
-
-
 def set_review_required(store: Store, base: str, *, on: bool) -> None:
     """Set whether answers that use this knowledge base, by id, need a review."""
     store.execute(update(bases).where(bases.c.id == base).values(review=on))
@@ -255,9 +250,6 @@ def _unreadable(connection: Connection, names: Iterable[str], ids: Collection[st
 
 def is_admin(connection: Connection, name: str) -> bool:
     return bool(connection.scalar(select(members.c.admin).where(members.c.name == name)))
-
-
-# --- notifications ------------------------------------------------------------------------------------------------
 
 
 def not_notified(store: Store, limit: int = 20) -> list[Review]:

@@ -12,7 +12,6 @@ from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
 from assay.core.printable import clean_text
 from assay.core.run import Run
-from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Document, Outcome
 from assay.governance import reviewing
 from assay.governance.reviewing import Reviewer, redact_event
@@ -236,14 +235,11 @@ class Reviews(Service):
         settings = self.settings
         if not settings.review_webhook:
             return 0
-        from assay.governance.reviewing import Webhook, build_message
+        from assay.governance.reviewing import build_message, tell_webhook
 
-        hook = Webhook(
-            settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle
-        )
         waiting = reviews.not_notified(self.store)
         for each in waiting:
-            await hook.tell(build_message(each.run, each.seal, each.created, each.reasons), seconds)
+            await tell_webhook(settings, build_message(each.run, each.seal, each.created, each.reasons), seconds)
             reviews.mark_notified(self.store, each.id)
         return len(waiting)
 
