@@ -86,7 +86,7 @@ def check_still_allowed(connection: Connection, reviewer: Reviewer, run: str, do
     who = reviewer.principal
     admin = reviewer.admin and (who.id == LOCAL.id or reviews.is_admin(connection, who.id))
     now = Reviewer(who, admin, reviewer.names)
-    if not now.may_review or not reviews.readable(connection, who.names, documents):
+    if not now.may_review or reviews.unreadable(connection, who.names, documents):
         raise missing(run)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import (
@@ -114,13 +114,9 @@ LINE = [column for column in documents.c if column.name not in {"sections", "abs
 
 def entry_of(row: RowMapping | Mapping[str, Any]) -> Entry:
     values: dict[str, Any] = {str(name): value for name, value in row.items()}
-    values["authors"] = tuple(values["authors"])
-    values["warnings"] = tuple(values["warnings"])
-    values["meta"] = values["meta"] or {}
-    values["off"] = bool(values["off"])
-    values["tags"] = tuple(values["tags"])
+    values |= {name: tuple(values[name]) for name in ("authors", "warnings", "tags")}
     paged = format_named(values["kind"]).paged or len(values["pages"]) > 1
-    values["pages"] = len(values["pages"]) if paged else 0
+    values |= {"pages": len(values["pages"]) if paged else 0, "meta": values["meta"] or {}, "off": bool(values["off"])}
     return Entry(**values)
 
 
@@ -334,35 +330,16 @@ def pending(store: Store, base: Base) -> list[Entry]:
 
 def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
     """Documents of the base with the same content, ready or pending: duplicates, or a moved file."""
-    query = select(*LINE).where(
-        documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING))
-    )
-    return entries_of(store, query)
+    same = (documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING)))
+    return entries_of(store, select(*LINE).where(*same))
 
 
 def put_pending(store: Store, document: Document, *, parser: str, size: int, warnings: Sequence[str]) -> bool:
     """Store a parsed document. From here on it will become searchable even if this process dies. Returns whether it took
     over the access list of a removed document with the same content."""
-    row = {
-        "id": document.id,
-        "base": document.base,
-        "uri": document.uri,
-        "state": PENDING,
-        "status": "read",
-        "why": "",
-        "digest": document.digest,
-        "parser": parser,
-        "recipe": "",
-        "bytes": size,
-        "kind": document.kind,
-        "abstract": list(document.abstract) if document.abstract else None,
-        "sections": to_json(document.sections),
-        "pages": list(document.pages),
-        "characters": len(document.text),
-        **_about(document, warnings),
-        "passages": 0,
-        "added": store.now(),
-    }
+    row = {name: getattr(document, name) for name in ("id", "base", "uri", "digest", "kind", "abstract", "pages")}
+    row |= {"sections": to_json(document.sections), "characters": len(document.text), **_about(document, warnings)}
+    row |= {"state": PENDING, "status": "read", "parser": parser, "bytes": size, "added": store.now()}
     with store.write() as connection:
         listed = place_lists.take_over(connection, store, document.base, document.uri, document.digest)
         row["label"] = place_lists.label_at(connection, document.base, document.uri)
@@ -377,10 +354,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
 def _put_tables(connection: Connection, document: Document) -> None:
     if not document.tables:
         return
-    body = [
-        (each.start, each.end, each.columns, each.caption, each.units, each.layout, each.period)
-        for each in document.tables
-    ]
+    body = [astuple(each) for each in document.tables]
     labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
     connection.execute(insert(tables).values(document=document.id, body=body, labels=labels))
 
@@ -406,12 +380,9 @@ def note_parser(store: Store, document: str, parser: str) -> None:
 
 def corrected(store: Store, base: Base, uri: str, digest: str) -> tuple[str, str | None] | None:
     """Title and date as a person last corrected them for this content at this location, whichever version it was."""
+    same = (documents.c.base == base.id, documents.c.uri == uri, documents.c.digest == digest)
     with store.read() as connection:
-        ids = connection.scalars(
-            select(documents.c.id).where(
-                documents.c.base == base.id, documents.c.uri == uri, documents.c.digest == digest
-            )
-        ).all()
+        ids = connection.scalars(select(documents.c.id).where(*same)).all()
         edits = records.document_edits(connection, ids) if ids else []
     return (edits[-1].title, edits[-1].date or None) if edits else None
 
@@ -430,25 +401,12 @@ def _marks_at(connection: Connection, base: str, uri: str) -> dict[str, Any]:
 def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
     """Record a file without text. The document previously read from it is kept: a broken file does not remove its
     history."""
+    row = {"id": "d" + store.new_id(), "base": base.id, "uri": uri, "digest": digest, "bytes": size}
+    row |= {"state": UNREADABLE, "status": status, "why": why, "added": store.now()}
     with store.write() as connection:
-        label = place_lists.label_at(connection, base.id, uri)
+        row["label"] = place_lists.label_at(connection, base.id, uri)
         _forget_unreadable(connection, base, uri)
-        connection.execute(
-            insert(documents).values(
-                id="d" + store.new_id(),
-                base=base.id,
-                label=label,
-                uri=uri,
-                state=UNREADABLE,
-                status=status,
-                why=why,
-                digest=digest,
-                parser="",
-                bytes=size,
-                pages=[],
-                added=store.now(),
-            )
-        )
+        connection.execute(insert(documents).values(row))
 
 
 def labels(store: Store, ids: Sequence[str]) -> dict[str, str]:
@@ -465,11 +423,8 @@ def retire(store: Store, base: Base, uri: str) -> None:
 
 def _retire(connection: Connection, base: str, uri: str, *states: str) -> None:
     """Keep a document that was searchable as replaced, for old citations; delete one that never was."""
-    rows = connection.execute(
-        select(documents.c.id, documents.c.recipe).where(
-            documents.c.base == base, documents.c.uri == uri, documents.c.state.in_(states)
-        )
-    ).all()
+    here = (documents.c.base == base, documents.c.uri == uri, documents.c.state.in_(states))
+    rows = connection.execute(select(documents.c.id, documents.c.recipe).where(*here)).all()
     drop(connection, [row.id for row in rows if not row.recipe], base)
     found = [row.id for row in rows if row.recipe]
     connection.execute(update(documents).where(documents.c.id.in_(found)).values(state=REPLACED))
@@ -481,19 +436,10 @@ def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str)
     with store.write() as connection:
         for document, passages in counts.items():
             uri = connection.scalar(select(documents.c.uri).where(documents.c.id == document))
-            connection.execute(
-                update(documents)
-                .where(documents.c.id == document)
-                .values(state=READY, passages=passages, recipe=recipe)
-            )
-            older = connection.scalars(
-                select(documents.c.id).where(
-                    documents.c.base == base.id,
-                    documents.c.uri == uri,
-                    documents.c.state == READY,
-                    documents.c.id != document,
-                )
-            ).all()
+            now = {"state": READY, "passages": passages, "recipe": recipe}
+            connection.execute(update(documents).where(documents.c.id == document).values(now))
+            here = (documents.c.base == base.id, documents.c.uri == uri, documents.c.state == READY)
+            older = connection.scalars(select(documents.c.id).where(*here, documents.c.id != document)).all()
             connection.execute(update(documents).where(documents.c.id.in_(older)).values(state=REPLACED))
             _leave(connection, older, base.id)
             _forget_unreadable(connection, base, uri)

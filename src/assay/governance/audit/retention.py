@@ -31,14 +31,10 @@ class RetentionResult:
     before: str
 
 
-def is_too_short(days: int) -> bool:
-    return 0 < days < SHORTEST
-
-
 def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = False) -> RetentionResult:
     """Erase the payloads of runs whose last record is older than `days`; 0 keeps all. Less than six months is refused
     unless `shorter` is set."""
-    if is_too_short(days) and not shorter:
+    if 0 < days < SHORTEST and not shorter:
         raise UserError(
             f"Records are kept for at least {SHORTEST} days (six months), not {days}. If fewer are meant, say --shorter."
         )
@@ -54,8 +50,9 @@ def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = F
             supersede(connection, batch)
             _clear_titles(connection, batch)
         count, erased = count + len(gone), erased + sum(map(len, gone.values()))
-    if erased:
-        _flush(store)
+    if erased:  # empty the write-ahead file too, so that deleted data is not left in it; readers may delay this
+        with store.engine.connect() as connection:
+            discard_erased(connection)
     return RetentionResult(count, erased, before)
 
 
@@ -75,9 +72,3 @@ def _clear_titles(connection: Connection, batch: list[str]) -> None:
     has_kept_turns = exists().where(turns.c.thread == threads.c.id, turns.c.run == payloads.c.run)
     own = select(turns.c.thread).where(turns.c.run.in_(batch))
     connection.execute(update(threads).where(threads.c.id.in_(own), ~has_kept_turns).values(title=""))
-
-
-def _flush(store: Store) -> None:
-    """Empty the write-ahead file too, so that deleted data is not left in it. Readers may delay this."""
-    with store.engine.connect() as connection:
-        discard_erased(connection)

@@ -104,6 +104,14 @@ class RunFlags(NamedTuple):
     who: str = ""
 
 
+def stored_run(connection: Connection, run: str) -> tuple[list[RecordRow], RunFlags | None]:
+    """The records of a run, and its flags if it is in the table of runs."""
+    rows = connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
+    entry = connection.execute(text("SELECT delivered, gated, who FROM runs WHERE id = :run"), {"run": run}).first()
+    flags = RunFlags(bool(entry[0]), bool(entry[1]), entry[2]) if entry else None
+    return [RecordRow(*row) for row in rows], flags
+
+
 # The same encoding as `codec.dumps` for these lists, built by hand for speed: a verification encodes millions.
 
 

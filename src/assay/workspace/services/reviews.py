@@ -139,7 +139,8 @@ class Reviews(Service):
             raise reviewing.missing(review.run)  # the person who asked may not see it any more either
         cited = reviewing.cited_documents(run, held.answer)
         mentioned = reviews.mentioned_documents(store, review.run) | cited
-        hidden = reviews.unreadable(store, reviewer.principal.names, mentioned)
+        with store.read() as connection:
+            hidden = reviews.unreadable(connection, reviewer.principal.names, mentioned)
         if cited & hidden:
             raise reviewing.missing(review.run)
         return _Draft(run, held, cited, frozenset(hidden))
