@@ -200,7 +200,7 @@ GUARDS = (
     Guard(
         "messages to a webhook are signed",
         "governance/reviewing.py",
-        "return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}",
+        "return {HEADER: signature(key, int(time.time()), content)} if key else {}",
         'return {HEADER: "t=0,v1=0"}',
         "tests/serve/test_reviews.py::test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it",
     ),
