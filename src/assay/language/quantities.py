@@ -183,10 +183,12 @@ class Number:
 
 
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
-ONES = dict(zip(f"zero two three four five six seven eight nine {_TEENS}".split(), (0, *range(2, 21)), strict=True))
+ONES: dict[str, int] = dict(
+    zip(f"zero two three four five six seven eight nine {_TEENS}".split(), (0, *range(2, 21)), strict=True)
+)
 ONES |= dict(zip("thirty forty fifty sixty seventy eighty ninety".split(), range(30, 100, 10), strict=True))
 _ORDINALS = "second third fourth fifth sixth seventh eighth ninth tenth"  # "first" is too common to count
-ORDINALS = dict(zip(_ORDINALS.split(), range(2, 11), strict=True))
+ORDINALS: dict[str, int] = dict(zip(_ORDINALS.split(), range(2, 11), strict=True))
 WORDED = {"one": "1", "once": "1", "twice": "2", "double": "2", "doubled": "2", "tripled": "3", "half": "0.5"}
 _number_words = "|".join(sorted({*ONES, *ORDINALS}, key=len, reverse=True))
 _sign = r"(?<![\w.)\]%])[-−–]"
