@@ -28,12 +28,6 @@ from assay.workspace.facade import Workspace
 from assay.workspace.services.people import People
 
 
-@pytest.fixture
-def at(folder: Path):
-    with served(folder) as made:
-        yield made
-
-
 def made(client: httpx.Client, name: str, **headers: str) -> int:
     return client.post("/api/bases", json={"name": name}, headers=headers).status_code
 
