@@ -52,9 +52,9 @@ folder = folder_of(NOTES)
 
 
 @pytest.fixture
-def reader(_notes: Path) -> Iterator[Workspace]:
+def reader(folder: Path) -> Iterator[Workspace]:
     """A workspace without a model, which nobody writes to."""
-    with opened(_notes) as workspace:
+    with opened(folder) as workspace:
         yield workspace
 
 
