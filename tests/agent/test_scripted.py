@@ -36,7 +36,7 @@ from assay.core.run import Run
 from assay.core.types import Answer, Outcome, Usage
 from assay.governance.replay import load, replay, save
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.models.meter import ConnectedModel, Ledger, Meter
 from assay.workspace.facade import Workspace
 from assay.workspace.services.ask import run_context_for
 
@@ -241,7 +241,7 @@ class Counted:
 
 async def _kit(workspace: Workspace, run: Run, model: Counted) -> RunContext:
     models = {Role(role_model.role): (ConnectedModel(model, role_model),) for role_model in run.asked.seats}
-    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
+    meter = Meter(models, lambda _: None, lambda _: None, Ledger())
     return replace(await run_context_for(workspace.context, run), record=Run.then, meter=meter)
 
 

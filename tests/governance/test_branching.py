@@ -49,7 +49,7 @@ from assay.core.events import (
 from assay.core.run import Run, seal_of
 from assay.core.types import Answer, Outcome, Shape
 from assay.store.access import grants
-from assay.store.runs import records
+from assay.store.runs import history, records
 from assay.workspace.facade import Workspace
 from assay.workspace.services.questions import copied_events, first_of_step
 
@@ -234,7 +234,7 @@ async def test_a_record_that_is_not_there_is_refused_and_nothing_is_written(fold
         run = await asked(workspace)
         with pytest.raises(UserError, match=rf"no record {place} to go on from: choose 1 to {len(run.events) - 1}"):
             await branched(workspace, run, place)
-        assert len(records.listing(workspace.store, "local")) == 1
+        assert len(history.history(workspace.store, "local", workspace.scope())) == 1
 
 
 def test_a_step_is_done_again_as_a_whole():

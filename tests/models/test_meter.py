@@ -15,7 +15,7 @@ from assay.models.llm import Message, Prompt, Reply, Role, ToolCall
 from assay.models.meter import (
     ConcurrencyLimit,
     ConnectedModel,
-    FreeLedger,
+    Ledger,
     Meter,
     NoReply,
     StoreLedger,
@@ -55,7 +55,7 @@ def metered(llm: Fake, kept: Kept | None = None, **how) -> tuple[Meter, Connecte
     kept = kept or Kept()
     connected = ConnectedModel(llm, RoleModel("weigh", "fake"))
     return (
-        Meter({Role.weigh: (connected,)}, kept.replies.append, kept.recorded_reply, **{"ledger": FreeLedger(), **how}),
+        Meter({Role.weigh: (connected,)}, kept.replies.append, kept.recorded_reply, **{"ledger": Ledger(), **how}),
         connected,
         kept,
     )
@@ -233,7 +233,7 @@ async def test_a_model_that_does_not_keep_to_the_deadline_is_left():
 # --- money ----------------------------------------------------------------------------------------------------------
 
 
-class NothingLeft(FreeLedger):
+class NothingLeft(Ledger):
     def reserve(
         self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
     ) -> SpendingReservation | NoReply:
