@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, console, plain, print_json, say, wait_for, whole
+from assay.workspace.stored import grants, members
 
 if TYPE_CHECKING:
     from assay.core.access import Principal
@@ -170,7 +171,7 @@ def share(
             seen.people.share_base(base.name, who, not stop, opened.principal.id)
             if not stop:
                 warn_if_unknown(opened, who)
-        readers = opened.people.readers_of_base(base)
+        readers = grants.shared_with(opened.store, base)
     if json:
         print_json({"base": base.name, "owner": base.owner, "read_by": readers})
         return
@@ -192,7 +193,7 @@ def warn_if_unknown(opened: Opened, who: str) -> None:
 
     check_grantee(who)
     kind, _, name = who.partition(":")
-    everybody = opened.people.listing()
+    everybody = members.listing(opened.store)
     groups = {group for each in everybody for group in each.groups}
     known = groups if kind == "group" else {LOCAL.id, *(each.name for each in everybody)}
     if name not in known:

@@ -15,6 +15,7 @@ from assay.cli import follow
 from assay.cli.options import as_json, plain
 from assay.core.errors import UserError
 from assay.core.private_files import write_private
+from assay.workspace.stored import records
 
 if TYPE_CHECKING:
     from assay.cli.follow import Show
@@ -143,7 +144,7 @@ def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None)
     from assay.cli.run_view import spent
     from assay.workspace.synthesis_forecast import cost_in_words, lasting
 
-    parts = [*([spent(run)] if run.asked.has_model else []), lasting(opened.questions.active_seconds(run.id))]
+    parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
     text = f"It took {' · '.join(parts)}"
     return [f"{text}; the forecast was {cost_in_words(expected)}." if expected else f"{text}."]
 

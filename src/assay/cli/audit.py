@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, print_json
+from assay.workspace.stored import records
 
 if TYPE_CHECKING:
     from assay.governance.audit.verify import ReportProgress, Verification
@@ -71,7 +72,7 @@ def log(workspace: Workspace = None, json: Json = False) -> None:
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        found = opened.records.log()
+        found = records.workspace_log(opened.store)
     if json:
         print_json([{"at": at, "kind": type(event).__name__, **to_json(event)} for at, event in found])
         return

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json, wait_for, whole
+from assay.workspace.stored import grants, reviews
 
 app = typer.Typer(help="Knowledge bases.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
@@ -19,7 +20,7 @@ def list_bases(workspace: Workspace = None, json: Json = False) -> None:
     from assay.cli.acting import open_workspace
 
     with open_workspace(workspace) as opened:
-        marked = opened.reviews.bases()
+        marked = reviews.bases_with_review(opened.store)
         rows = [
             {
                 "id": base.id,
@@ -48,7 +49,7 @@ def describe(
 
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
-        opened.documents.get_or_create_base(name, opened.principal, whole(description))
+        grants.get_or_create_base(opened.store, name, opened.principal, whole(description))
 
 
 @app.command()

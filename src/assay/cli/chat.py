@@ -41,6 +41,7 @@ from assay.cli.options import (
 from assay.cli.run_view import place
 from assay.core.events import Decided
 from assay.core.events.describe import NO_PAGES, count_of, understood_turn
+from assay.workspace.stored import threads
 
 if TYPE_CHECKING:
     from assay.answer.render import Cited
@@ -284,7 +285,7 @@ def _run_command(conversation: Conversation, command: Command) -> None:
             conversation.out(["The next question begins a thread."])
         case "title" if command.words and conversation.thread:
             opened = conversation.opened
-            opened.threads.rename(conversation.thread, opened.principal.id, command.words)
+            threads.rename(opened.store, conversation.thread, opened.principal.id, command.words)
             conversation.out([f"This thread is now called: {command.words}"])
         case "open":
             conversation.out(["Which one? /threads lists them, /open ID opens one."])
@@ -371,8 +372,8 @@ def _list(opened: Opened, *, json: bool) -> None:
 
 
 def _forget(opened: Opened, thread: str, *, json: bool) -> None:
-    found = opened.threads.named(whole(thread), opened.principal.id)
-    opened.threads.forget(found.id, opened.principal.id)
+    found = threads.named(opened.store, whole(thread), opened.principal.id)
+    threads.forget(opened.store, found.id, opened.principal.id)
     if json:
         print_json({"forgotten": found.id})
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, at_terminal, cells, confirm, console, print_json, say
+from assay.workspace.stored import facts
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -30,7 +31,7 @@ def agree(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace, create=True) as opened:
-        opened.setup.agree(host)
+        facts.agree(opened.store, host)
     typer.echo(f"Agreed: text may be sent to {host}.")
 
 
@@ -71,7 +72,7 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
         return []
     try:
         with open_workspace(folder) as opened:
-            return [host for host in hosts if not opened.setup.agreed(host)]
+            return [host for host in hosts if not facts.agreed(opened.store, host)]
     except AssayError:  # missing or unreadable
         return list(hosts)
 
@@ -80,14 +81,14 @@ def settle(opened: Opened, *, model: bool = True) -> None:
     """Ask for consent for new hosts. If not interactive, the workspace will refuse later."""
     from assay.models.factory import reached
 
-    hosts = [host for host in reached(opened.settings, model=model) if not opened.setup.agreed(host)]
+    hosts = [host for host in reached(opened.settings, model=model) if not facts.agreed(opened.store, host)]
     if not hosts or not at_terminal():
         return
     explain(opened.settings, hosts)
     try:
         for host in hosts:
             if confirm(f"May it be sent to {host}?"):
-                opened.setup.agree(host)
+                facts.agree(opened.store, host)
     except KeyboardInterrupt:
         say("Stopped. Nothing was sent.")
         raise typer.Exit(130) from None

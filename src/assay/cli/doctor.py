@@ -13,6 +13,7 @@ import typer
 
 from assay.cli.follow import price_of
 from assay.cli.options import Json, Workspace, console, plain, print_json
+from assay.workspace.stored import facts
 
 if TYPE_CHECKING:
     from assay.answer.checking.trial import JudgeTrial
@@ -207,7 +208,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
         with open_workspace(folder / "workspace", create=True, **settings.model_dump() | own) as opened:
             for host in agreed:
-                opened.setup.agree(host)
+                facts.agree(opened.store, host)
             await opened.add([folder / "note.md"])
             runs = [run async for run, _ in opened.ask("How many litres does the kettle hold?")]
         answer = runs[-1].answer

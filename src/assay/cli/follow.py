@@ -17,6 +17,7 @@ import typer
 
 from assay.cli.options import as_json, aside, at_terminal, console, plain, print_json, say, wait_for
 from assay.core.events import Route
+from assay.workspace.stored import documents, history, records
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,10 +76,10 @@ class Watched:
         """Load titles and pages that are not known yet."""
         if self.run is not None:
             unplaced = [each for each in self.run.evidence if each.key not in self.pages]
-            self.pages |= self.opened.documents.quoted_pages(unplaced, self.opened.scope())
+            self.pages |= documents.quoted_pages(self.opened.store, unplaced, self.opened.scope())
         new = {each.passage.doc_id for each in self.run.evidence} - self.titles.keys() if self.run else set()
         if new:
-            self.titles |= dict.fromkeys(new, "") | self.opened.documents.titles(new, self.opened.scope())
+            self.titles |= dict.fromkeys(new, "") | documents.titles(self.opened.store, new, self.opened.scope())
 
 
 def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None = None) -> Run:
@@ -107,7 +108,7 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
 
 
 def _active_seconds(opened: Workspace, run: Run | None) -> float:
-    return opened.questions.active_seconds(run.id) if run else 0.0
+    return records.active_seconds(opened.store, run.id) if run else 0.0
 
 
 def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
@@ -280,7 +281,7 @@ def _loop_advice(opened: Workspace, run: Run) -> str:
 
     if run.asked.route is not None or run.route is Route.research:
         return ""
-    return REMARK if never_needed_the_loop(opened.questions.routes(opened.principal.id)) else ""
+    return REMARK if never_needed_the_loop(history.routes(opened.store, opened.principal.id)) else ""
 
 
 EVERY = 10  # consecutive questions before the hint, and before each repetition

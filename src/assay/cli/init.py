@@ -24,6 +24,7 @@ from assay.cli.options import (
     say,
     whole,
 )
+from assay.workspace.stored import facts
 
 if TYPE_CHECKING:
     from assay.core.settings import Settings
@@ -160,7 +161,7 @@ def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list
 
     with open_workspace(folder, create=True) as opened:
         for host in agreed:
-            opened.setup.agree(host)
+            facts.agree(opened.store, host)
         _write(folder, wanted)
     with open_workspace(folder) as opened:
         try:

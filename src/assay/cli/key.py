@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, console, plain, print_json, say, whole
+from assay.workspace.stored import tokens
 
 app = typer.Typer(help="API keys for a server.", no_args_is_help=True)
 
@@ -21,7 +22,7 @@ def add(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        key = opened.people.new_key(whole(name), whole(label))
+        key = tokens.new_key(opened.store, whole(name), whole(label))
     say("Keep it: it is not shown again.")
     typer.echo(key)
 
@@ -34,7 +35,7 @@ def list_keys(
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        found = opened.people.list_keys(whole(name))
+        found = tokens.listing(opened.store, whole(name))
     if json:
         print_json(found)
         return
@@ -50,5 +51,5 @@ def remove(key: Annotated[str, typer.Argument(help="The key's id.")], workspace:
     from assay.workspace.facade import open_workspace
 
     with open_workspace(workspace) as opened:
-        gone = opened.people.revoke_key(whole(key))
+        gone = tokens.revoke(opened.store, whole(key))
     say(f"Removed the key {gone.id} of {gone.who}.")

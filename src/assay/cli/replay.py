@@ -10,6 +10,7 @@ import typer
 
 from assay.cli.follow import EXIT, OutputFormat, Show, end, follow, render_answer
 from assay.cli.options import Json, Quiet, Workspace, again, aside, console, plain, print_json, wait_for
+from assay.workspace.stored import documents
 
 if TYPE_CHECKING:
     from assay.core.run import Run
@@ -184,7 +185,7 @@ def diff(
     with open_workspace(workspace) as opened:
         one, other = map(opened.questions.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-        compared = difference(one, other, opened.documents.titles(found, opened.scope()))
+        compared = difference(one, other, documents.titles(opened.store, found, opened.scope()))
     if json:
         parts = [
             {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.options import Json, Workspace, console, plain, print_json
+from assay.workspace.stored import history, records
 
 if TYPE_CHECKING:
     from assay.core.types import Usage
@@ -25,7 +26,7 @@ def runs(
     from assay.core.codec import to_json
 
     with open_workspace(workspace) as opened:
-        entries = opened.questions.recent(opened.principal.id, opened.scope(), limit)
+        entries = history.history(opened.store, opened.principal.id, opened.scope(), limit)
     if review:
         entries = [each for each in entries if each.cut_short or each.state == "failed"]
     if json:
@@ -59,11 +60,11 @@ def trace(
     from assay.core.events.describe import record_line
 
     with open_workspace(workspace) as opened:
-        chain = opened.questions.chain(run, opened.principal.id)
+        chain = records.chain(opened.store, run, opened.principal.id)
         seen = opened.questions.run_for_asker(run)
         events = seen.events
         below = [event_lines(event, seen, opened.documents.get) for event in events]
-        faults = list(opened.questions.faults(run))
+        faults = list(records.faults(opened.store, run))
     if json:
         print_json(
             {

@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json
+from assay.workspace.stored import database
 
 # Everything Assay puts into a workspace. Only these are deleted, the state last, so that a second attempt can finish.
 FOLDERS = ("index", "originals", "uploads", "evaluations")
@@ -31,7 +32,7 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
         entries = opened.documents.listing()
         facts = {
             "path": str(opened.path.absolute()),
-            "version": opened.records.version(),
+            "version": database.version_of(opened.store),
             "bases": [base.name for base in opened.scope().bases],
             "documents": sum(entry.standing == "ready" for entry in entries),
             "off": sum(entry.off for entry in entries),
