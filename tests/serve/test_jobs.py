@@ -43,12 +43,6 @@ def at(folder: Path) -> Iterator[Served]:
         yield there
 
 
-@pytest.fixture
-def client(at: Served) -> Iterator[httpx.Client]:
-    with at.client() as made:
-        yield made
-
-
 class Gate:
     """Files whose name holds `slow` are not read before it is opened: by then their job has had its turn."""
 

@@ -220,7 +220,7 @@ class WorkspaceContext:
         from assay.index.fusion import Ranking
         from assay.index.retrieve import SearchContext
         from assay.models.factory import reranker_for
-        from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
+        from assay.models.local.bundled import LEXICAL, BundledEmbedder
 
         self._check_consent(self.settings.reranker)
         filled = [base for base in scope.bases if grants.embedder_of(self.store, base)[0]]
@@ -231,7 +231,7 @@ class WorkspaceContext:
             embedder=embedder,
             reranker=reranker_for(self.settings, embedder, self.answer_model),
             answer_model=self.answer_model,
-            ranking=Ranking(lexical=GTE_SMALL.lexical) if isinstance(embedder, BundledEmbedder) else Ranking(),
+            ranking=Ranking(lexical=LEXICAL) if isinstance(embedder, BundledEmbedder) else Ranking(),
             pool=self.settings.pool,
             per_document=self.settings.per_document,
             diversity=self.settings.diversity,

@@ -13,7 +13,6 @@ from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
 from assay.core.printable import clean_text
 from assay.core.run import Run
-from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Document, Outcome
 from assay.governance import reviewing
 from assay.governance.reviewing import Reviewer, redact_event
@@ -135,7 +134,8 @@ class Reviews(Service):
             raise reviewing.missing(review.run)  # the person who asked may not see it any more either
         cited = reviewing.cited_documents(run, held.answer)
         mentioned = reviews.mentioned_documents(store, review.run) | cited
-        hidden = reviews.unreadable(store, reviewer.principal.names, mentioned)
+        with store.read() as connection:
+            hidden = reviews.unreadable(connection, reviewer.principal.names, mentioned)
         if cited & hidden:
             raise reviewing.missing(review.run)
         return _Draft(run, held, cited, frozenset(hidden))
@@ -225,14 +225,11 @@ class Reviews(Service):
         settings = self.settings
         if not settings.review_webhook:
             return 0
-        from assay.governance.reviewing import Webhook, build_message
+        from assay.governance.reviewing import build_message, tell_webhook
 
-        hook = Webhook(
-            settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle
-        )
         waiting = reviews.not_notified(self.store)
         for each in waiting:
-            await hook.tell(build_message(each.run, each.seal, each.created, each.reasons), seconds)
+            await tell_webhook(settings, build_message(each.run, each.seal, each.created, each.reasons), seconds)
             reviews.mark_notified(self.store, each.id)
         return len(waiting)
 
