@@ -53,7 +53,7 @@ LOADED = (
 AT_NEED = {
     "serve": ("assay.serve.app", "assay.serve.process"),
     "worker": ("assay.serve.housekeeping", "assay.serve.process"),
-    "mcp": ("assay.serve.mcp_server",),
+    "mcp": ("assay.serve.mcp_tools",),
 }
 PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 

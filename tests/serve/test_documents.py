@@ -14,7 +14,7 @@ from serving import Served, served, until
 
 from assay.ingest import pipeline
 from assay.ingest.sources import SourceFile
-from assay.serve import upload_files, upload_job
+from assay.serve import upload_files, upload_worker
 from assay.store import document_list
 
 
@@ -201,12 +201,12 @@ def test_a_document_is_removed_by_its_id_and_by_nothing_else(client: httpx.Clien
 def test_nothing_is_removed_from_a_base_while_files_are_read_into_it(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
-    async def forever(self: upload_job.StoppableReader, data: object, name: str) -> None:
+    async def forever(self: upload_worker.StoppableReader, data: object, name: str) -> None:
         await self.stop.wait()
-        raise upload_job.JobStopped
+        raise upload_worker.JobStopped
 
     document = listed(client)[0]["id"]
-    monkeypatch.setattr(upload_job.StoppableReader, "read", forever)
+    monkeypatch.setattr(upload_worker.StoppableReader, "read", forever)
     job = send(client, [("slow.txt", b"slow")]).json()["id"]
     until(lambda: client.get(f"/api/jobs/{job}").json()["state"] == "running")
     assert client.delete(f"/api/documents/{document}").status_code == 409
@@ -217,7 +217,7 @@ def test_nothing_is_removed_from_a_base_while_files_are_read_into_it(
 def test_a_reply_does_not_wait_for_another_process_that_fills_the_base(
     client: httpx.Client, at: Served, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(upload_job, "PATIENCE", 0.1)
+    monkeypatch.setattr(upload_worker, "PATIENCE", 0.1)
     workspace = at.server.workspace
     (base,) = workspace.scope().bases
     places = ("/api/bases/default", f"/api/documents/{listed(client)[0]['id']}")

@@ -23,10 +23,10 @@ from team import team
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import StoreError
 from assay.ingest.parsed import Parsed
-from assay.serve import upload_files, upload_job, upload_worker
+from assay.serve import upload_files, upload_worker
 from assay.serve.limits import ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
-from assay.serve.upload_job import JobStopped, RunningJob, StoppableReader
+from assay.serve.upload_worker import JobStopped, RunningJob, StoppableReader
 from assay.store import documents, jobs
 from assay.store.access import grants
 from assay.store.database import Store
@@ -385,7 +385,10 @@ def test_a_base_that_is_gone_by_then_is_not_made_again(client: httpx.Client, at:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("error", "told"),
-    [(OSError(errno.ENOSPC, "full"), upload_job.FULL), (ValueError("secret words of a document"), upload_job.BROKEN)],
+    [
+        (OSError(errno.ENOSPC, "full"), upload_worker.FULL),
+        (ValueError("secret words of a document"), upload_worker.BROKEN),
+    ],
 )
 def test_what_goes_wrong_is_told_in_the_job_and_the_next_one_is_done(
     error: Exception, told: str, client: httpx.Client, monkeypatch: pytest.MonkeyPatch

@@ -20,7 +20,7 @@ from test_two_servers import NORTH, SOUTH
 
 from assay.core.errors import UserError
 from assay.serve import upload_worker
-from assay.serve.upload_job import StoppableReader
+from assay.serve.upload_worker import StoppableReader
 from assay.store import jobs
 from assay.store.blobs import open_uploads
 from assay.workspace.facade import open_workspace

@@ -308,7 +308,7 @@ def mcp(workspace: Workspace = None) -> None:
     import signal
 
     from assay.cli.acting import open_workspace
-    from assay.serve.mcp_server import over_stdio
+    from assay.serve.mcp_tools import over_stdio
     from assay.serve.process import log_to_terminal
 
     log_to_terminal(access=False)

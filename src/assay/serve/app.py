@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from assay import __version__
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import housekeeping, openai_chat
-from assay.serve import mcp_server as mcp
+from assay.serve import mcp_tools as mcp
 from assay.serve.guard import COOKIE, OPEN, SAFE, HttpMethodsMiddleware, RequestGuard, allowed_methods, error_reply
 from assay.serve.housekeeping import work
 from assay.serve.metrics import MetricsMiddleware, ServerMetrics

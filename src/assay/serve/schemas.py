@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal, Self
 
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from assay.core.errors import UserError
@@ -51,6 +52,8 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 Names = Annotated[tuple[Name, ...], Field(max_length=200)]  # each is looked up
 Source = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000, pattern=NOT_BLANK)]
 Date = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")]
+PathId = Annotated[str, Path(max_length=100)]  # in the path of a route: the id of a run or document, or a name
+BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
 PageSize = Annotated[int, Field(ge=1, le=200)]
 Id = Annotated[str, StringConstraints(max_length=100)]
 StrictFlag = Annotated[bool, Field(strict=True)]  # true or false; numbers and strings are not coerced

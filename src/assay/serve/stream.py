@@ -29,12 +29,7 @@ LOOK = 5.0  # the same if somebody does: only a change that was missed waits as 
 RETRY_MILLISECONDS = 1000  # milliseconds until a disconnected client reconnects
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # disables caching and proxy buffering
 HEARTBEAT = ": still here\n\n"
-EVENT = {
-    "event": {"type": "string"},
-    "data": {"type": "string"},
-    "id": {"type": "string"},
-    "retry": {"type": "integer"},
-}
+EVENT = {key: {"type": "string"} for key in ("event", "data", "id")} | {"retry": {"type": "integer"}}
 SSE = {"text/event-stream": {"itemSchema": {"type": "object", "required": ["data"], "properties": EVENT}}}
 
 

@@ -23,7 +23,7 @@ from assay.core.errors import UserError
 from assay.core.printable import clean_text
 from assay.ingest.parsed import Status
 from assay.ingest.sources import find_sources
-from assay.serve.upload_job import FULL
+from assay.serve.upload_worker import FULL
 from assay.workspace.stored import JobFile
 
 Admit = Callable[[int], None]  # told of bytes before they are written; raises if they are too many

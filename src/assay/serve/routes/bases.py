@@ -5,27 +5,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request
-from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
 
-from assay.core.access import Base, Principal, Scope
+from assay.core.access import Base, Scope
 from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
 from assay.serve.routes.documents import DocumentSummary, document_summary
-from assay.serve.schemas import ErrorResponse, Id, Name, RequestModel, ResponseModel, error_responses
+from assay.serve.schemas import BaseName, ErrorResponse, Id, Name, PathId, RequestModel, ResponseModel, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
 from assay.serve.upload_files import Admit, receive_files
-from assay.serve.upload_job import change_base, writable_base
+from assay.serve.upload_worker import change_base, writable_base
 from assay.workspace.facade import DEFAULT_BASE, Workspace
 from assay.workspace.stored import (
     Counted,
@@ -119,9 +118,9 @@ class BaseReadinessResponse(ResponseModel):
 FEW = 3  # finished files needed for an estimate of the remaining time
 
 
-def base_view(base: Base, counted: Counted | None, principal: Principal) -> BaseView:
-    held = counted or Counted()
-    return BaseView.made_from(base, held, yours=principal.owns(base), documents=held.ready)
+def base_view(workspace: Workspace, base: Base, counts: Mapping[str, Counted]) -> BaseView:
+    held = counts.get(base.id, Counted())
+    return BaseView.made_from(base, held, yours=workspace.principal.owns(base), documents=held.ready)
 
 
 def job_view(job: Job, files: Sequence[JobFile]) -> JobView:
@@ -141,41 +140,26 @@ def _left(job: Job) -> float | None:
 
 bases_router = APIRouter(prefix="/api/bases", tags=["knowledge bases"], responses=error_responses(413))
 
-BaseName = Annotated[str, PathParameter(max_length=100, description="The name of a knowledge base.")]
 OnlyFor = Annotated[
     tuple[Annotated[str, Field(max_length=200)], ...],
     Query(max_length=100, description="Nobody else but the owner may read the files: `user:NAME` or `group:NAME`."),
 ]
 SHOWN = 200  # unreadable files listed in a report
-FORM = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["files"],
-                    "properties": {
-                        "files": {
-                            "type": "array",
-                            "minItems": 1,
-                            "items": {"type": "string", "format": "binary"},
-                            "description": "Files. A file's name may hold the folders above it: `reports/a.pdf`.",
-                        }
-                    },
-                }
-            }
-        },
-    }
+FILES = {
+    "type": "array",
+    "minItems": 1,
+    "items": {"type": "string", "format": "binary"},
+    "description": "Files. A file's name may hold the folders above it: `reports/a.pdf`.",
 }
+FORM = {"schema": {"type": "object", "required": ["files"], "properties": {"files": FILES}}}
 
 
 @bases_router.get("")
 def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     """Every knowledge base that you may read, with how much there is in it."""
     scope = workspace.scope()
-    counted = document_list.counts(workspace.store, scope)
-    return [base_view(base, counted.get(base.id), workspace.principal) for base in scope.bases]
+    counts = document_list.counts(workspace.store, scope)
+    return [base_view(workspace, base, counts) for base in scope.bases]
 
 
 @bases_router.post("", status_code=201, responses={409: {"model": ErrorResponse}})
@@ -185,7 +169,7 @@ def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
         base = grants.create_base(workspace.store, new.name, workspace.principal, new.description, new.group)
     except NameTaken as taken:
         raise HTTPException(409, str(taken)) from taken
-    return base_view(base, None, workspace.principal)
+    return base_view(workspace, base, {})
 
 
 # A name may contain a slash, so these routes come before those that would match the suffix as part of the name.
@@ -215,7 +199,7 @@ def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessRe
 @bases_router.post(
     "/{name:path}/documents",
     status_code=202,
-    openapi_extra=FORM,
+    openapi_extra={"requestBody": {"required": True, "content": {"multipart/form-data": FORM}}},
     responses={
         507: {"model": ErrorResponse, "description": "The disk is full, or all that you may keep here is used."}
     },
@@ -265,15 +249,13 @@ async def begin_job(
 @bases_router.get("/{name:path}")
 def one_base(name: BaseName, workspace: CurrentWorkspace) -> BaseView:
     base, scope = _named(workspace, name)
-    return base_view(base, document_list.counts(workspace.store, scope).get(base.id), workspace.principal)
+    return base_view(workspace, base, document_list.counts(workspace.store, scope))
 
 
 @bases_router.patch("/{name:path}")
 def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     base = grants.describe(workspace.store, writable_base(workspace, name), changed.description)
-    return base_view(
-        base, document_list.counts(workspace.store, workspace.scope([name])).get(base.id), workspace.principal
-    )
+    return base_view(workspace, base, document_list.counts(workspace.store, workspace.scope([name])))
 
 
 @bases_router.delete("/{name:path}", status_code=204)
@@ -299,7 +281,6 @@ def target_base(workspace: Workspace, name: str) -> Base:
 
 jobs_router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=error_responses())
 
-JobId = Annotated[str, PathParameter(max_length=100)]
 REPORTS = 200  # files of a job in a response
 LISTED = 20  # jobs in the list
 
@@ -317,7 +298,7 @@ def list_jobs(workspace: CurrentWorkspace) -> list[JobView]:
 
 
 @jobs_router.get("/{job}")
-def one_job(job: JobId, workspace: CurrentWorkspace) -> JobView:
+def one_job(job: PathId, workspace: CurrentWorkspace) -> JobView:
     return job_of(workspace, job)
 
 
@@ -328,7 +309,7 @@ def one_job(job: JobId, workspace: CurrentWorkspace) -> JobView:
         200: {"content": SSE, "description": "`event: job` with the job as data, until it ends; then `event: end`."}
     },
 )
-async def follow_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> StreamingResponse:
+async def follow_job(job: PathId, workspace: CurrentWorkspace, server: CurrentServer) -> StreamingResponse:
     """The job whenever something has changed, as server-sent events, until it ends."""
     await asyncio.to_thread(job_of, workspace, job)  # raises if there is none, before anything is sent
     return StreamingResponse(_events(server, workspace, job), media_type="text/event-stream", headers=HEADERS)
@@ -351,7 +332,7 @@ async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterat
 
 
 @jobs_router.post("/{job}/cancel")
-async def cancel_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
+async def cancel_job(job: PathId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
     """Stop reading. What has been read stays, the other files are left out."""
     found = await asyncio.to_thread(jobs.get, workspace.store, job, workspace.principal.id)
     await server.worker.cancel(found)

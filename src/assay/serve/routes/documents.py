@@ -22,7 +22,7 @@ from assay.ingest.parsed import PageBox
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
 from assay.serve import schemas
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.serve.upload_job import change_base
+from assay.serve.upload_worker import change_base
 from assay.tables.parts import MOST_ROWS, Block, Span, TablePart, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import REPLACED, SHOWN, Entry, Head, document_list
@@ -186,7 +186,6 @@ documents_router = APIRouter(prefix="/api/documents", tags=["documents"], respon
 search_router = APIRouter(prefix="/api", tags=["search"], responses=schemas.error_responses(502))
 
 T = TypeVar("T")
-DocumentId = Annotated[str, Path(max_length=100)]
 
 
 def _counted(description: str = "") -> Any:
@@ -228,7 +227,7 @@ def list_documents(
 
 
 @documents_router.get("/{document}")
-def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
+def one_document(document: schemas.PathId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
     head = known(document_list.head(workspace.store, document, scope), document)
@@ -247,7 +246,7 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
 
 @documents_router.patch("/{document}", responses={409: {"model": schemas.ErrorResponse}})
 async def edit_document(
-    document: DocumentId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
+    document: schemas.PathId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> DocumentView:
     """Correct the title or the date that were found, switch the document off or on, or set its tags. For its owner;
     recorded. Another version of the file takes over the switch and the tags, not the corrections."""
@@ -262,7 +261,7 @@ async def edit_document(
 
 
 @documents_router.get("/{document}/citations")
-def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
+def citing_runs(document: schemas.PathId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
     known(document_list.entry(workspace.store, document, workspace.scope()), document)
     return CitingRunsResponse(
@@ -274,7 +273,9 @@ def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRuns
 
 
 @documents_router.delete("/{document}", responses={409: {"model": schemas.ErrorResponse}})
-async def remove_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> RemovedResponse:
+async def remove_document(
+    document: schemas.PathId, workspace: CurrentWorkspace, server: CurrentServer
+) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
     entry, base = await asyncio.to_thread(_to_remove, workspace, document)
     if await server.worker.fills(base):
@@ -296,7 +297,7 @@ def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
 
 @documents_router.get("/{document}/text")
 def text_of(
-    document: DocumentId, workspace: CurrentWorkspace, start: Offset = 0, end: Offset | None = None
+    document: schemas.PathId, workspace: CurrentWorkspace, start: Offset = 0, end: Offset | None = None
 ) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
     last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
@@ -311,7 +312,7 @@ QuoteEnd = Annotated[int, _counted("Where it ends.")]
 
 @documents_router.get("/{document}/blocks")
 def blocks_of(
-    document: DocumentId,
+    document: schemas.PathId,
     workspace: CurrentWorkspace,
     at: Annotated[int | None, _counted("The blocks around this offset.")] = None,
     start: Annotated[int | None, _counted("The blocks from here on.")] = None,
@@ -333,7 +334,7 @@ def blocks_of(
 
 @documents_router.get("/{document}/tables/{n}", response_model=TablePart)
 def rows_of(
-    document: DocumentId,
+    document: schemas.PathId,
     n: Annotated[int, Path(ge=1, le=1_000_000)],
     workspace: CurrentWorkspace,
     first: Annotated[int | None, _counted("The first row, counted from 0.")] = None,
@@ -367,7 +368,7 @@ def _quotation(start: int, end: int) -> Span | None:
         }
     },
 )
-def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileResponse:
+def original_of(document: schemas.PathId, workspace: CurrentWorkspace) -> FileResponse:
     entry = document_list.entry(workspace.store, document, workspace.scope())
     blobs = workspace.context.blobs
     if entry is None or not entry.digest or not blobs.has(entry.digest):
@@ -401,7 +402,7 @@ MAX_SPAN = 20_000  # maximum characters of a span
     },
 )
 async def page_of(
-    document: DocumentId,
+    document: schemas.PathId,
     n: Annotated[int, Path(ge=1, le=100_000)],
     workspace: CurrentWorkspace,
     server: CurrentServer,
@@ -417,7 +418,7 @@ async def page_of(
 
 @documents_router.get("/{document}/boxes")
 async def boxes_of(
-    document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer, start: Offset, end: Offset
+    document: schemas.PathId, workspace: CurrentWorkspace, server: CurrentServer, start: Offset, end: Offset
 ) -> BoxesResponse:
     """Where a stretch of the text stands on the pages of a PDF; nothing for documents without pages of their own."""
     head, has_pages = await asyncio.to_thread(_head, workspace, document)

@@ -15,10 +15,18 @@ from assay.core.errors import Missing, UserError
 from assay.core.events import KINDS, Checkpoint, Mode
 from assay.models.factory import has_model, reached
 from assay.serve.guard import COOKIE, client_address
-from assay.serve.routes.documents import DocumentId
-from assay.serve.schemas import ErrorResponse, Name, RequestModel, ResponseModel, StrictFlag, error_responses
+from assay.serve.schemas import (
+    BaseName,
+    ErrorResponse,
+    Name,
+    PathId,
+    RequestModel,
+    ResponseModel,
+    StrictFlag,
+    error_responses,
+)
 from assay.serve.state import Administrator, CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
-from assay.serve.upload_job import change_base
+from assay.serve.upload_worker import change_base
 from assay.workspace.stored import facts, members, tokens
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
@@ -146,9 +154,6 @@ class AnswerOfferRequest(RequestModel):
 
 people_router = APIRouter(prefix="/api", tags=["people"], responses=error_responses(413))
 
-PersonName = Annotated[str, Path(max_length=100)]
-KeyId = Annotated[str, Path(max_length=100)]
-
 
 @people_router.get("/people")
 def list_people(server: CurrentServer, who: Administrator) -> PeopleResponse:
@@ -164,9 +169,7 @@ def add_person(new: CreatePersonRequest, server: CurrentServer, who: Administrat
 
 
 @people_router.patch("/people/{name}")
-def change_person(
-    name: PersonName, changed: UpdatePersonRequest, server: CurrentServer, who: Administrator
-) -> PersonView:
+def change_person(name: PathId, changed: UpdatePersonRequest, server: CurrentServer, who: Administrator) -> PersonView:
     """Change somebody's groups, rights or password. It holds from their next request on; a new password ends all their
     sessions and API keys. Every change is recorded."""
     store, by = server.workspace.store, who.principal.id
@@ -183,7 +186,7 @@ def change_person(
 
 
 @people_router.delete("/people/{name}", status_code=204)
-def remove_person(name: PersonName, server: CurrentServer, who: Administrator) -> Response:
+def remove_person(name: PathId, server: CurrentServer, who: Administrator) -> Response:
     """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays
     under a name that nobody can have."""
     if name == who.principal.id:
@@ -210,7 +213,7 @@ def make_key(new: CreateKeyRequest, server: CurrentServer, who: CurrentPerson) -
 
 
 @people_router.delete("/keys/{key}", status_code=204)
-def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Response:
+def remove_key(key: PathId, server: CurrentServer, who: CurrentPerson) -> Response:
     """Take one of your own API keys back."""
     store = server.workspace.store
     if key not in {each.id for each in tokens.listing(store, who.principal.id)}:
@@ -223,7 +226,6 @@ def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Respons
 access_router = APIRouter(prefix="/api", tags=["access"], responses=error_responses(413))
 
 BaseId = Annotated[str, Path(max_length=100, description="The id of a knowledge base.")]
-BaseName = Annotated[str, Path(max_length=100, description="The name of a knowledge base.")]
 
 
 @access_router.get("/bases/{name:path}/access")
@@ -252,14 +254,14 @@ def answer_offer(base: BaseId, answer: AnswerOfferRequest, workspace: CurrentWor
 
 
 @access_router.get("/documents/{document}/access")
-def document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
+def document_access(document: PathId, workspace: CurrentWorkspace) -> AccessView:
     """Who may read a document; for its owner."""
     return AccessView.made_from(workspace.people.document_access(document))
 
 
 @access_router.post("/documents/{document}/access")
 async def change_document_access(
-    document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
+    document: PathId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
     change = workspace.people.share_document(document, changed.name, changed.may)
@@ -267,14 +269,14 @@ async def change_document_access(
 
 
 @access_router.delete("/documents/{document}/access")
-async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
+async def reset_document_access(document: PathId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
     change = workspace.people.reset_document_access(document)
     return AccessView.made_from(await asyncio.to_thread(asyncio.run, change))
 
 
 @access_router.post("/documents/{document}/erase", responses={409: {"model": ErrorResponse}})
-async def erase_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> ErasedResponse:
+async def erase_document(document: PathId, workspace: CurrentWorkspace, server: CurrentServer) -> ErasedResponse:
     """Erase a document with everything that was made of it, and say what went: also from the records of all runs that spoke
     of it, whoever asked."""
     base, entry = await asyncio.to_thread(workspace.people.owned_document, document)

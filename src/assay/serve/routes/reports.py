@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Query, Response
+from fastapi import APIRouter, HTTPException, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from assay.core.errors import UserError
@@ -20,7 +20,7 @@ from assay.governance.audit.verify import verify
 from assay.governance.reports import ReportKind
 from assay.governance.reports.definitions import build_report, build_run_account
 from assay.governance.reports.report import Report, to_csv
-from assay.serve.schemas import Date, Id, ResponseModel, error_responses
+from assay.serve.schemas import Date, Id, PathId, ResponseModel, error_responses
 from assay.serve.state import Administrator, CurrentPerson, CurrentServer, CurrentWorkspace
 
 reports_router = APIRouter(prefix="/api/reports", tags=["reports"], responses=error_responses())
@@ -223,7 +223,7 @@ class VerificationResponse(ResponseModel):
     response_class=Response,
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle."}},
 )
-def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWorkspace) -> Response:
+def run_bundle(run: PathId, workspace: CurrentWorkspace) -> Response:
     """A run with its evidence and its proof, as a file that anybody can check with Python alone."""
     seen = workspace.questions.run_for_asker(run)
     made = export_bundle(workspace.store, workspace.path, workspace.settings, seen, workspace.scope())

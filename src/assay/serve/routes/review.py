@@ -14,9 +14,9 @@ from assay.core.access import Principal
 from assay.core.events import Decision, Edit, Reviewed
 from assay.core.types import Verdict
 from assay.serve import run_views
-from assay.serve.routes.runs import EventView, RunId, TraceResponse, trace_of
+from assay.serve.routes.runs import EventView, TraceResponse, trace_of
 from assay.serve.run_views import AnswerView, CheckedClaim, EvidenceView
-from assay.serve.schemas import PageSize, RequestModel, ResponseModel, error_responses
+from assay.serve.schemas import PageSize, PathId, RequestModel, ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import build_frame
 from assay.workspace.facade import Workspace
@@ -125,13 +125,13 @@ def reviews(
 
 
 @review_router.get("/{run}")
-def review(run: RunId, workspace: CurrentWorkspace, service: CurrentReviews) -> ReviewView:
+def review(run: PathId, workspace: CurrentWorkspace, service: CurrentReviews) -> ReviewView:
     """An answer that waits, or waited, with its claims, their verdicts, and the evidence that you may read."""
     return _whole(workspace, service.sheet(run))
 
 
 @review_router.get("/{run}/trace")
-def trace(run: RunId, workspace: CurrentWorkspace, service: CurrentReviews) -> TraceResponse:
+def trace(run: PathId, workspace: CurrentWorkspace, service: CurrentReviews) -> TraceResponse:
     """The record of a run under review, as far as you may see it."""
     found = service.trace(run)
     titles: dict[str, str] = {}
@@ -142,7 +142,7 @@ def trace(run: RunId, workspace: CurrentWorkspace, service: CurrentReviews) -> T
 
 @review_router.post("/{run}/decision")
 async def decide(
-    run: RunId, given: DecisionRequest, workspace: CurrentWorkspace, service: CurrentReviews, server: CurrentServer
+    run: PathId, given: DecisionRequest, workspace: CurrentWorkspace, service: CurrentReviews, server: CurrentServer
 ) -> ReviewView:
     """Approve, edit or reject the answer with this seal. What is approved is delivered, and what is edited is checked and waits
     again, without anybody doing more."""

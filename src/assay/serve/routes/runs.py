@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, HTTPException, Path, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import Field, StringConstraints
 
@@ -34,8 +34,6 @@ from assay.workspace.stored import WITHHELD_ANSWER, Record, budgets, documents, 
 from assay.workspace.types import FeedbackItem
 
 runs_router = APIRouter(prefix="/api", tags=["runs"], responses=schemas.error_responses(413, 502))
-
-RunId = Annotated[str, Path(max_length=100)]
 
 
 class AskAndWaitRequest(schemas.AskRequest):
@@ -215,7 +213,7 @@ def list_runs(
 
 
 @runs_router.get("/runs/{run}")
-def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunView:
+def one_run(run: schemas.PathId, workspace: CurrentWorkspace, server: CurrentServer) -> RunView:
     """A run as it stands."""
     # Checked before reading: a run that has ended by then is recorded.
     under_way = server.runs.under_way_anywhere(workspace, run)
@@ -228,7 +226,7 @@ def one_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> R
     responses={200: {"content": stream.SSE, "description": "Server-sent events, or all there are so far as JSON."}},
 )
 def run_events(
-    run: RunId,
+    run: schemas.PathId,
     workspace: CurrentWorkspace,
     server: CurrentServer,
     format: EventFormat = EventFormat.sse,
@@ -259,7 +257,9 @@ def chain_entry(record: Record) -> dict[str, Any]:
 
 
 @runs_router.get("/runs/{run}/trace")
-def run_trace(run: RunId, workspace: CurrentWorkspace, response: Response, download: bool = False) -> TraceResponse:
+def run_trace(
+    run: schemas.PathId, workspace: CurrentWorkspace, response: Response, download: bool = False
+) -> TraceResponse:
     """The whole record of a run, and whether it is whole; `download` has a browser keep it as a file."""
     chain = records.chain(workspace.store, run, workspace.principal.id)
     events = _events(workspace, run)
@@ -289,7 +289,7 @@ def trace_of(workspace: Workspace, run: str, events: tuple[EventView, ...], chai
         }
     },
 )
-def run_answer(run: RunId, workspace: CurrentWorkspace, format: AnswerFormat = AnswerFormat.text) -> Response:
+def run_answer(run: schemas.PathId, workspace: CurrentWorkspace, format: AnswerFormat = AnswerFormat.text) -> Response:
     """A delivered answer as a text, a page, data, or a list of what it cites."""
     found = workspace.questions.run(run)
     if found.withheld:
@@ -324,13 +324,13 @@ def _answer_policy() -> str:
 
 
 @runs_router.get("/runs/{run}/follow-ups")
-def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
+def follow_ups(run: schemas.PathId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
     return SuggestionsResponse.made_from(questions=workspace.questions.suggest_follow_ups(workspace.questions.run(run)))
 
 
 @runs_router.post("/runs/{run}/feedback", status_code=201)
-def give_feedback(run: RunId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
+def give_feedback(run: schemas.PathId, given: FeedbackRequest, workspace: CurrentWorkspace) -> FeedbackView:
     """Say what you make of an answer of yours, or of one statement in it. It is recorded."""
     workspace.questions.give_feedback(workspace.questions.run(run), given.kind, given.claim, given.words)
     return _feedback_view(workspace.questions.feedback(limit=1)[0])
@@ -358,7 +358,7 @@ def _feedback_view(item: FeedbackItem) -> FeedbackView:
 
 @runs_router.post("/runs/{run}/choice", status_code=202)
 async def choose(
-    run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, server: CurrentServer
+    run: schemas.PathId, given: ChoiceRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Answer what a run asks at a checkpoint; it goes on from there."""
     with server.reserve_run(workspace.principal):
@@ -367,20 +367,20 @@ async def choose(
 
 
 @runs_router.post("/runs/{run}/resume", status_code=202)
-async def resume_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunStartedResponse:
+async def resume_run(run: schemas.PathId, workspace: CurrentWorkspace, server: CurrentServer) -> RunStartedResponse:
     """Carry on a run that has failed, was stopped or was cut off."""
     return await choose(run, ChoiceRequest(), workspace, server)
 
 
 @runs_router.post("/runs/{run}/cancel")
-async def cancel_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunSummary:
+async def cancel_run(run: schemas.PathId, workspace: CurrentWorkspace, server: CurrentServer) -> RunSummary:
     """Stop a run now. What it did is kept, and it can be carried on."""
     await server.live.cancel(workspace, run)
     return await asyncio.to_thread(server.follower.summary, workspace, run)
 
 
 @runs_router.post("/runs/{run}/replay")
-async def replay_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> ReplayResponse:
+async def replay_run(run: schemas.PathId, workspace: CurrentWorkspace, server: CurrentServer) -> ReplayResponse:
     """Go through a delivered run again from its record alone, and compare every step. No model is asked."""
     with server.reserve_run(workspace.principal):
         found = await asyncio.to_thread(workspace.questions.run, run)
@@ -420,7 +420,7 @@ class DifferenceResponse(schemas.ResponseModel):
 
 @reruns_router.post("/{run}/rerun", status_code=201)
 async def rerun(
-    run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, server: CurrentServer
+    run: schemas.PathId, wanted: RerunRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
     model = workspace.models.check_name(wanted.model)
@@ -432,7 +432,7 @@ async def rerun(
 
 
 @reruns_router.get("/{a}/diff/{b}")
-def diff(a: RunId, b: RunId, workspace: CurrentWorkspace) -> DifferenceResponse:
+def diff(a: schemas.PathId, b: schemas.PathId, workspace: CurrentWorkspace) -> DifferenceResponse:
     """What differs between two runs of yours: question, route, plan, searches, evidence, claims, answer, cost."""
     one, other = map(workspace.questions.run_for_asker, (a, b))
     found = {each.quote.doc_id for run in (one, other) for each in run.evidence}

@@ -15,7 +15,7 @@ from assay.core.errors import Missing
 from assay.core.events import Stakes
 from assay.core.synthesis import Approach, Pipeline
 from assay.serve import schemas
-from assay.serve.routes.runs import RunId, RunStartedResponse, run_started
+from assay.serve.routes.runs import RunStartedResponse, run_started
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.synthesis import render
 from assay.workspace.facade import Workspace
@@ -104,13 +104,13 @@ async def begin(
 
 
 @synthesis_router.get("/{run}", response_model=dict[str, Any])
-def account_of(run: RunId, workspace: CurrentWorkspace) -> Any:
+def account_of(run: schemas.PathId, workspace: CurrentWorkspace) -> Any:
     """The account of a synthesis that is done, in the words of the documents that you may still read."""
     return to_json(workspace.syntheses.account(run))
 
 
 @synthesis_router.get("/{run}/page", response_class=Response, responses={200: {"content": {"text/html": {}}}})
-def page_of(run: RunId, workspace: CurrentWorkspace) -> HTMLResponse:
+def page_of(run: schemas.PathId, workspace: CurrentWorkspace) -> HTMLResponse:
     """The account as a page. It may be framed by this server's own page, reaches nothing, and runs nothing but its script."""
     policy = f"{render.policy()}; sandbox allow-scripts; frame-ancestors 'self'"
     return HTMLResponse(
@@ -120,7 +120,7 @@ def page_of(run: RunId, workspace: CurrentWorkspace) -> HTMLResponse:
 
 
 @synthesis_router.get("/{run}/markdown", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
-def markdown_of(run: RunId, workspace: CurrentWorkspace) -> PlainTextResponse:
+def markdown_of(run: schemas.PathId, workspace: CurrentWorkspace) -> PlainTextResponse:
     """The account as Markdown."""
     name = {"Content-Disposition": f'attachment; filename="synthesis-{"".join(filter(str.isalnum, run))}.md"'}
     return PlainTextResponse(
