@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import dataclass
 from datetime import date
 from inspect import getdoc
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import FastAPI
 from mcp.server import MCPServer
@@ -195,13 +195,6 @@ INSTRUCTIONS = (
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
-class PendingQuestion(Protocol):
-    """A question in progress: its progress lines, and then its result."""
-
-    def lines(self) -> AsyncGenerator[str]: ...
-    async def reply(self) -> RunReply: ...
-
-
 Bases = Annotated[
     tuple[str, ...],
     Field(description="names of the knowledge bases to look in; leave out for all of them", max_length=100),
@@ -257,10 +250,12 @@ class DocumentTools:
 
     seen: Callable[[Context[Any, Any]], Workspace]
     run: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
-    begin: Callable[[Context[Any, Any], str, AskOptions], AbstractAsyncContextManager[PendingQuestion]]
+    begin: Callable[[Context[Any, Any], str, AskOptions], AbstractAsyncContextManager[AttachedRun | LocalQuestion]]
 
     def server(self) -> MCPServer[Any]:
-        """A server with these tools, for any transport."""
+        """A server with these tools, for any transport. The logging configuration, which the library replaces, is kept."""
+        root = logging.getLogger()
+        handlers, level = list(root.handlers), root.level
         server: MCPServer[Any] = MCPServer(
             "assay", title="Assay", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
         )
@@ -271,6 +266,8 @@ class DocumentTools:
             (self.read, "Read a document"),
         ):
             server.add_tool(tool, title=title, description=getdoc(tool), annotations=READS, structured_output=True)
+        root.handlers[:] = handlers
+        root.setLevel(level)
         return server
 
     async def search(
@@ -453,7 +450,7 @@ def mount(app: FastAPI, server: Server) -> None:
         finally:
             await asked.leave()
 
-    made = _made(DocumentTools(seen, server.background.run, ask))
+    made = DocumentTools(seen, server.background.run, ask).server()
     # The guard has already checked Host and Origin, and knows this server's names.
     trusting = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     made.streamable_http_app(streamable_http_path=PATH, stateless_http=True, transport_security=trusting)
@@ -476,7 +473,7 @@ async def over_stdio(workspace: Workspace) -> None:
     async def ask(_: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[LocalQuestion]:
         yield LocalQuestion(workspace, question, how)
 
-    await _made(DocumentTools(lambda _: workspace, _here, ask)).run_stdio_async()
+    await DocumentTools(lambda _: workspace, _here, ask).server().run_stdio_async()
 
 
 async def _here(work: Coroutine[Any, Any, T]) -> T:
@@ -500,13 +497,3 @@ class LocalQuestion:
 
     async def reply(self) -> RunReply:
         return reply_of(self.workspace, self.run)
-
-
-def _made(tools: DocumentTools) -> MCPServer[Any]:
-    """Build the server; the process's logging configuration is kept, although the library would replace it."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    made = tools.server()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    return made

@@ -141,7 +141,6 @@ class WorkerProcesses:
     def __init__(self, count: int, workspace: Path, flags: Sequence[str] = ()) -> None:
         self._command = [sys.executable, "-m", "assay.cli.main", "worker", "--with-server", *flags]
         self._command += ["--workspace", str(workspace)]
-        self._count = count
         self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._keep, name="assay-worker") for _ in range(count)]
 

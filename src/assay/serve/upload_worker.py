@@ -375,17 +375,8 @@ class RunningJob:
         if file_report is None or file_report.path not in self.left:
             return
         numbers = self.left[file_report.path]
-        report = {
-            "status": file_report.status,
-            "why": file_report.why,
-            "title": file_report.title,
-            "pages": file_report.pages,
-        }
-        self.ended.append(
-            JobFile(
-                numbers.pop(0), file_report.path, 0, file_report.outcome, {**report, "passages": file_report.passages}
-            )
-        )
+        report = {name: getattr(file_report, name) for name in ("status", "why", "title", "pages", "passages")}
+        self.ended.append(JobFile(numbers.pop(0), file_report.path, 0, file_report.outcome, report))
         if not numbers:
             del self.left[file_report.path]
 
@@ -401,20 +392,17 @@ class StoppableReader:
     reader: DocumentReader
     work: RunningJob
 
-    @property
-    def stop(self) -> asyncio.Event:
-        return self.work.stop
-
     async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+        stop = self.work.stop
         if self.work.parked:
-            self.stop.set()
+            stop.set()
             raise JobStopped
         self.work.reading = True
         reading = asyncio.ensure_future(self.reader.read(data, name))
-        stopping = asyncio.ensure_future(self.stop.wait())
+        stopping = asyncio.ensure_future(stop.wait())
         try:
             await asyncio.wait([reading, stopping], return_when=asyncio.FIRST_COMPLETED)
-            if self.stop.is_set():
+            if stop.is_set():
                 raise JobStopped
             return reading.result()
         finally:

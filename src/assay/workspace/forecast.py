@@ -112,14 +112,11 @@ def errors(past: Sequence[PastWork]) -> dict[str, Error]:
     found: dict[str, Error] = {}
     for name in ("calls", "tokens", "money", "seconds"):
         pairs = [(getattr(each.foreseen, name), getattr(each.came, name)) for each in past]
-        forecast_pairs = [
-            (range_, came) for range_, came in pairs if range_ is not None and range_.likely and came is not None
-        ]
-        if forecast_pairs:
-            inside = sum(range_.low <= came <= range_.high for range_, came in forecast_pairs) / len(forecast_pairs)
-            found[name] = Error(
-                round(inside, 3), round(median(came / range_.likely for range_, came in forecast_pairs), 3)
-            )
+        pairs = [(foreseen, came) for foreseen, came in pairs if foreseen and foreseen.likely and came is not None]
+        if pairs:
+            inside = sum(foreseen.low <= came <= foreseen.high for foreseen, came in pairs) / len(pairs)
+            ratio = median(came / foreseen.likely for foreseen, came in pairs)
+            found[name] = Error(round(inside, 3), round(ratio, 3))
     return found
 
 

@@ -80,7 +80,8 @@ def forecast(
     out; `window` is that of the model."""
     tokens = [length / CHARACTERS for length in lengths]
     questions = len(lengths) * brief.questions if has_model and not small else 0
-    searched = questions if brief.approach is Approach.agent or brief.compare or _long(tokens, window) else 0
+    too_long = any(each > _room(window) * PARTS for each in tokens)  # to be read whole
+    searched = questions if brief.approach is Approach.agent or brief.compare or too_long else 0
     parts = tuple(part for part in _parts(brief, tokens, searched, small, window) if part.calls) if has_model else ()
     tokens_in, tokens_out = sum(part.tokens_in for part in parts), sum(part.tokens_out for part in parts)
     asking = (tokens_in / speed.read + tokens_out / speed.write) / speed.at_once
@@ -122,11 +123,6 @@ def _room(window: int) -> int:
     return max(400, min(MOST, int((window or WINDOW) * SHARE)))
 
 
-def _long(tokens: Sequence[float], window: int) -> int:
-    """The documents that are too long to be read whole."""
-    return sum(each > _room(window) * PARTS for each in tokens)
-
-
 def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, window: int) -> list[StageForecast]:
     """Every stage in pipeline order. A small model only writes, a paragraph for each document."""
     documents = len(tokens)
@@ -143,6 +139,7 @@ def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, wi
     revised = ceil(claims * REVISED)
     again = ceil(revised / TOGETHER)
     research = searched if brief.approach is Approach.agent else 0
+    others = len(set(brief.audiences) - {EXPERT})
     return [
         _part("read", read, points, (sum(shown) / max(1, points), NOTED)),
         _part("research", research * ROUNDS, each=(2 * PASSAGE, RULED_ON)),
@@ -156,15 +153,9 @@ def _parts(brief: Brief, tokens: Sequence[float], searched: int, small: bool, wi
             (SENTENCE + PASSAGE / 2, RULED_ON),
         ),
         _part("revise", again, revised, (SENTENCE + 2 * PASSAGE, SENTENCE)),
-        *_translating(brief, claims),
+        _part("translate", ceil(claims / audience.TOGETHER) * others, claims * others, (SENTENCE, SENTENCE)),
+        _part("recheck", ceil(claims / TOGETHER) * others, claims * others, (2 * SENTENCE, RULED_ON)),
     ]
-
-
-def _translating(brief: Brief, claims: int) -> tuple[StageForecast, ...]:
-    wanted = len(set(brief.audiences) - {EXPERT})
-    retold = _part("translate", ceil(claims / audience.TOGETHER) * wanted, claims * wanted, (SENTENCE, SENTENCE))
-    judged = _part("recheck", ceil(claims / TOGETHER) * wanted, claims * wanted, (2 * SENTENCE, RULED_ON))
-    return (retold, judged)
 
 
 def _part(stage: str, calls: int, items: int = 0, each: tuple[float, float] = (0, 0)) -> StageForecast:

@@ -302,12 +302,11 @@ def me(server: CurrentServer, who: CurrentPerson) -> MeResponse:
 
 def _me(server: Server, person: Person) -> MeResponse:
     store, settings = server.workspace.store, server.workspace.settings
-    return MeResponse(
+    return MeResponse.made_from(
+        person,
+        server.serving,
         name=person.principal.id,
         groups=tuple(sorted(person.principal.groups)),
-        admin=person.admin,
-        auth=server.serving.auth,
-        csrf=person.csrf,
         model=settings.llm_model if has_model(settings) else "",
         judge=server.workspace.models.judge_summary(),
         leaves=tuple(host for host in reached(settings) if not facts.agreed(store, host)),

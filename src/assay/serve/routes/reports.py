@@ -140,10 +140,9 @@ def evaluation(name: Id, workspace: CurrentWorkspace, who: Administrator) -> Eva
 def _entry(name: str, kept: KeptEvaluation) -> EvaluationEntry:
     last = kept.sides[-1].results
     right = estimate_metric("right", last)
-    return EvaluationEntry(
+    return EvaluationEntry.made_from(
+        kept,
         name=name,
-        title=kept.title,
-        day=kept.day,
         questions=len(last),
         sides=tuple(each.name for each in kept.sides),
         right=html_report.format_estimate("right", right) if right.n else "",
@@ -157,9 +156,8 @@ def _evaluation_view(kept: KeptEvaluation) -> EvaluationResponse:
     figures = [summarise(graded) for _, _, graded in sides]
     compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
     last = kept.sides[-1].results
-    return EvaluationResponse(
-        title=kept.title,
-        day=kept.day,
+    return EvaluationResponse.made_from(
+        kept,
         questions=len(last),
         sides=tuple(SideView.made_from(each) for each in kept.sides),
         verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),

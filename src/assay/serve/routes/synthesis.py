@@ -188,7 +188,7 @@ async def forecast_question(request: schemas.AskRequest, workspace: CurrentWorks
     met = found.reached[0] if found.reached else None
     return ForecastResponse.made_from(
         expected,
-        kind=found.kind,
+        found,
         documents=expected.counts["documents"],
         passages=expected.counts["passages"],
         ceiling=CeilingView.made_from(met, of=met.whose) if met else None,
