@@ -272,7 +272,7 @@ def _describe(reviews: Reviews, sheet: ReviewSheet) -> list[str]:
         lines += [f"     {mark}" for mark in marks]
     lines += ["", "Evidence:"]
     for found in sheet.evidence[:EVIDENCE]:
-        source = reviews.document(found.passage.doc_id)
+        source = reviews.context.document(found.passage.doc_id)
         flagged = " [flagged]" if found.flagged else ""
         lines.append(f"  {found.key} {source.title if source else ''}{flagged}: “{render.one_line(found.quote.text)}”")
     if len(sheet.evidence) > EVIDENCE:

@@ -34,7 +34,7 @@ from assay.core.types import Hit, LeftOut, Outcome
 from assay.language.dates import first_day, last_day
 from assay.prompts import context_label, fence, fence_mark
 from assay.serve.attached_run import AttachedRun, RunReply, begin, line_of, reply_of
-from assay.serve.routes.documents import SearchResponse, hit_view
+from assay.serve.routes.documents import SearchResponse, StretchResponse, hit_view
 from assay.serve.run_views import CitationView
 from assay.serve.schemas import MAX_QUESTION, ResponseModel
 from assay.serve.state import Server
@@ -71,12 +71,8 @@ class SourceListResponse(ResponseModel):
     next: str  # pass it as `after` for the next page; empty at the end
 
 
-class ReadResponse(ResponseModel):
-    document: str
+class ReadResponse(StretchResponse):
     title: str
-    start: int
-    end: int
-    characters: int
     text: str
 
 

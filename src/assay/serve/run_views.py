@@ -115,16 +115,16 @@ class CheckedClaim(ResponseModel):
     by: str  # who gave the verdict: code, or the name of a model; empty: not checked
     dispute: str  # what another judgement says, where two differ
     working: WorkingView | None
-
-
-class ClaimView(CheckedClaim):
     text: str
-    quotation: bool  # the claim is only a quotation
     verdict: Verdict | None
     why: str
     citations: tuple[int, ...]  # numbers of citations
     edited: str | None  # the reviewer who rewrote it
     rests_on_flagged: bool  # all its evidence looks like an instruction to a model
+
+
+class ClaimView(CheckedClaim):
+    quotation: bool  # the claim is only a quotation
 
 
 class BlockView(ResponseModel):

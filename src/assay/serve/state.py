@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -71,7 +70,6 @@ class Server:
     worker: UploadWorker = field(init=False)
     pages: PageImageCache = field(init=False)
     limits: ServerLimits = field(default_factory=ServerLimits)
-    closers: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # additional shutdown callbacks
     problems: tuple[str, ...] = ()  # why the server is not ready, if so
     grace: float = GRACE
     process: str = ""  # the name under which it holds leases; by default that of this process
@@ -98,7 +96,6 @@ class Server:
         self.follower = RunFollower(self.runs, self.present, self.hears)
         self.worker = UploadWorker(self.background, self.workspace, self.process, shared=self.shared, hears=self.hears)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
-        self.closers += [self.worker.close, self.pages.close]
 
     def present(self, principal: Principal) -> Principal | None:
         """An earlier asker with their current groups. If a proxy provides groups, its latest information applies.
@@ -177,8 +174,8 @@ class Server:
         """Stop accepting work: runs end or are parked, jobs stay listed, clients are disconnected."""
         if not self.runs.closing:
             await self.live.park(self.grace)
-            for close in self.closers:
-                await close()
+            await self.worker.close()
+            await self.pages.close()
 
     async def stop(self) -> None:
         await self.park()

@@ -99,23 +99,22 @@ class CitingRunsResponse(schemas.ResponseModel):
     runs: tuple[CitingRunView, ...]
 
 
-class TextResponse(schemas.ResponseModel):
-    """A stretch of a document's text: `start` and `end` are offsets into the whole, which has `characters`."""
-
+class StretchResponse(schemas.ResponseModel):
     document: str
     start: int
     end: int
     characters: int
+
+
+class TextResponse(StretchResponse):
+    """A stretch of a document's text: `start` and `end` are offsets into the whole, which has `characters`."""
+
     text: str
 
 
-class BlocksResponse(schemas.ResponseModel):
+class BlocksResponse(StretchResponse):
     """Text and tables in turn: a stretch of the document, which has `characters`."""
 
-    document: str
-    start: int
-    end: int
-    characters: int
     blocks: tuple[Block, ...]
 
 

@@ -12,7 +12,6 @@ from pydantic import Field, StringConstraints
 from assay.answer import claim_details, render
 from assay.core.access import Principal
 from assay.core.events import Decision, Edit, Reviewed
-from assay.core.types import Verdict
 from assay.serve import run_views
 from assay.serve.routes.runs import EventView, TraceResponse, trace_of
 from assay.serve.run_views import AnswerView, CheckedClaim, EvidenceView
@@ -61,13 +60,7 @@ class DraftClaimView(CheckedClaim):
     claim whose verdict is not `supported` is not told."""
 
     place: int
-    text: str
-    verdict: Verdict | None
-    why: str
     cites: tuple[str, ...]
-    citations: tuple[int, ...]
-    edited: str | None  # the reviewer who rewrote it
-    rests_on_flagged: bool  # all its evidence looks like an instruction to a model
     editable: bool
 
 

@@ -13,7 +13,7 @@ from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
 from assay.core.printable import clean_text
 from assay.core.run import Run
-from assay.core.types import Answer, Claim, Document, Outcome
+from assay.core.types import Answer, Claim, Outcome
 from assay.governance import reviewing
 from assay.governance.reviewing import Reviewer, redact_event
 from assay.store import documents
@@ -71,9 +71,6 @@ class Reviews(Service):
     def may_be_needed(self, run_id: str) -> bool:
         """Whether the answer of a run waits for a reviewer, or may still have to."""
         return reviewing.may_need_review(self.store, self.settings, run_id)
-
-    def document(self, document: str) -> Document | None:
-        return self.context.document(document)
 
     def queue(self, *, waiting: bool = True, after: str = "", limit: int = 50) -> tuple[list[ReviewItem], str]:
         """A page of the reviews this person may do, and the cursor of the next page: waiting ones oldest first, or
