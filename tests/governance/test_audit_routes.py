@@ -86,7 +86,7 @@ def test_a_server_erases_what_is_too_old_and_only_for_a_time_that_may_be(
     old = replace(opened.store, now=lambda: "2030-01-01T00:00:00.000Z")
     for days, erased in ((30, False), (200, True)):
         settings = opened.settings.model_copy(update={"retention_days": days})
-        server = Server(Workspace(replace(opened.context, settings=settings, store=old)))
+        server = Server(replace(opened, settings=settings, store=old))
         housekeeping._tried(lambda server=server: housekeeping.erase_now(server))
         with opened.store.read() as connection:
             left = connection.exec_driver_sql("SELECT count(*) FROM payloads WHERE run = ?", (run,)).scalar()

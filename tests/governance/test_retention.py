@@ -21,7 +21,7 @@ UNSIGNED = lambda _: ("", "")  # noqa: E731 - nothing was sealed before
 
 def later(opened: Workspace, day: str) -> Workspace:
     """The same workspace, on another day."""
-    return Workspace(replace(opened.context, store=replace(opened.store, now=lambda: f"{day}T00:00:00.000Z")))
+    return replace(opened, store=replace(opened.store, now=lambda: f"{day}T00:00:00.000Z"))
 
 
 def bodies(opened: Workspace) -> int:

@@ -184,7 +184,7 @@ def _line(each: ReviewItem) -> dict[str, Any]:
 def _cited(reviews: Reviews, sheet: ReviewSheet) -> Cited:
     from assay.answer import render
 
-    return render.citations(sheet.answer, sheet.evidence, reviews.document)
+    return render.citations(sheet.answer, sheet.evidence, reviews.context.document)
 
 
 def _as_case(reviews: Reviews, sheet: ReviewSheet, made: Reviewed) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _show(reviews: Reviews, sheet: ReviewSheet, *, trace: bool, json: bool) -> N
                     "verdict": each.claim.verdict,
                     "by": each.by,
                     "dispute": claim_details.dispute(each.claim),
-                    "working": claim_details.show_working(each.claim, sheet.evidence, reviews.document),
+                    "working": claim_details.show_working(each.claim, sheet.evidence, reviews.context.document),
                     "why": each.claim.why,
                     "cites": each.claim.cites,
                     "edited": each.claim.edited,
@@ -267,7 +267,7 @@ def _describe(reviews: Reviews, sheet: ReviewSheet) -> list[str]:
         marks += [] if each.delivered else ["not in the answer"]
         why = f" ({claim.why})" if claim.why else ""
         lines.append(f"  {each.place}. {claim.verdict or 'unchecked'}{why}: {_short(render.claim_text(claim))}")
-        working = claim_details.show_working(claim, sheet.evidence, reviews.document)
+        working = claim_details.show_working(claim, sheet.evidence, reviews.context.document)
         marks += claim_lines(claim, each.basis, each.by, working)
         lines += [f"     {mark}" for mark in marks]
     lines += ["", "Evidence:"]

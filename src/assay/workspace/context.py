@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import UserError
@@ -46,28 +46,18 @@ class SharedParts:
 
 
 @dataclass
-class PrincipalHolder:
-    """Who uses the workspace. A server updates the groups of a person here while their run is under way."""
-
-    principal: Principal
-
-
-@dataclass(frozen=True)
 class WorkspaceContext:
     """One workspace as one person uses it."""
 
     path: Path
     settings: Settings
     store: Store
-    session: PrincipalHolder = field(default_factory=lambda: PrincipalHolder(LOCAL))
+    principal: Principal = LOCAL  # a server updates the groups of a person here while their run is under way
     parts: SharedParts = field(default_factory=SharedParts)
 
-    def for_principal(self, principal: Principal) -> WorkspaceContext:
-        return replace(self, session=PrincipalHolder(principal))
-
-    @property
-    def principal(self) -> Principal:
-        return self.session.principal
+    def for_principal(self, principal: Principal) -> Self:
+        """The same workspace for another person. Expensive parts are shared."""
+        return replace(self, principal=principal)
 
     @property
     def cache(self) -> Engine:
@@ -83,6 +73,11 @@ class WorkspaceContext:
         if self.parts.embedder is None:
             self.parts.embedder = embedder_for(self.settings)
         return self.parts.embedder
+
+    @embedder.setter
+    def embedder(self, embedder: Embedder) -> None:
+        """Use this embedder instead of the one that the settings name."""
+        self.parts.embedder = embedder
 
     @property
     def answer_model(self) -> AnswerModel | None:
