@@ -55,7 +55,7 @@ class Gate:
             if "slow" in name and gate.shut:
                 self.work.began -= upload_worker.TURN
             while "slow" in name and gate.shut:
-                if self.stop.is_set():
+                if self.work.stop.is_set():
                     raise JobStopped
                 await asyncio.sleep(0.01)
             return await REAL(self, data, name)
