@@ -202,7 +202,7 @@ def test_nothing_is_removed_from_a_base_while_files_are_read_into_it(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
     async def forever(self: upload_worker.StoppableReader, data: object, name: str) -> None:
-        await self.stop.wait()
+        await self.work.stop.wait()
         raise upload_worker.JobStopped
 
     document = listed(client)[0]["id"]

@@ -80,7 +80,7 @@ def test_an_upload_that_is_stopped_leaves_no_object(machines: Machines, monkeypa
 
     async def never(self: StoppableReader, data: Path | bytes, name: str) -> Any:
         reading.set()
-        await self.stop.wait()
+        await self.work.stop.wait()
         return await real(self, data, name)
 
     monkeypatch.setattr(StoppableReader, "read", never)
