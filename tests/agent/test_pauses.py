@@ -113,7 +113,7 @@ async def test_the_sources_are_shown_before_the_answer_and_a_choice_days_later_i
         with opened(folder, server) as workspace:
             later = datetime.now(UTC) + timedelta(days=9)
             clock = lambda: later.isoformat(timespec="milliseconds").replace("+00:00", "Z")  # noqa: E731
-            workspace.context = replace(workspace.context, store=replace(workspace.store, now=clock))
+            workspace.store = replace(workspace.store, now=clock)
             run = await resumed(workspace, run, ANSWER_NOW)
             assert run.answer is not None and run.answer.outcome is Outcome.answered
             assert [type(event).__name__ for event in run.events].count("Paused") == 1
@@ -230,7 +230,7 @@ async def test_waiting_takes_nothing_from_the_seconds_that_a_run_may_take(folder
             run = await answered(workspace, TENDED, checkpoints=(Checkpoint.sources,))
         with opened(folder, server, budget_run_seconds=30) as workspace:
             late = (datetime.now(UTC) + timedelta(hours=5)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            workspace.context = replace(workspace.context, store=replace(workspace.store, now=lambda: late))
+            workspace.store = replace(workspace.store, now=lambda: late)
             run = await resumed(workspace, run, MORE_SOURCES)
     assert run.answer is not None and run.answer.outcome is Outcome.answered
     assert run.stopped is not None and run.stopped.reason is not StopReason.time

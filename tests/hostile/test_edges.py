@@ -311,7 +311,7 @@ def test_a_clock_that_jumps_neither_stops_a_run_nor_breaks_its_record(folder: Pa
     from assay.store.runs import records
 
     with opened(folder) as workspace:
-        workspace.context = replace(workspace.context, store=replace(workspace.store, now=clock))
+        workspace.store = replace(workspace.store, now=clock)
         runs = [asked(workspace) for _ in range(3)]
         assert all(run.answer is not None and run.answer.claims for run in runs)
         assert add(workspace, new="A new note on towers.").readable == 1

@@ -131,9 +131,7 @@ async def _template(seed: int) -> tuple[Path, Clock, dict[str, str], dict[str, s
         clock, keys = Clock(random.Random(seed)), {}
         open_workspace(place / "workspace", create=True).close()
         with opened(place / "workspace") as workspace:
-            workspace.context = replace(
-                workspace.context, store=replace(workspace.store, now=clock.now, new_id=clock.new_id)
-            )
+            workspace.store = replace(workspace.store, now=clock.now, new_id=clock.new_id)
             for who in (EDITOR, READER, DESK):
                 members.add(workspace.store, who.id, who.groups, admin=who is EDITOR)
                 keys[who.id] = tokens.new_key(workspace.store, who.id)
@@ -155,9 +153,7 @@ async def world(folder: Path, seed: int = 0, **flags: Any) -> AsyncIterator[Worl
     clock = copy.deepcopy(before)
     limits: dict[str, Any] = {"serve_requests_per_minute": 0, "serve_runs_per_person": 0}
     with opened(folder, **limits | flags) as workspace:
-        workspace.context = replace(
-            workspace.context, store=replace(workspace.store, now=clock.now, new_id=clock.new_id)
-        )
+        workspace.store = replace(workspace.store, now=clock.now, new_id=clock.new_id)
         server = Server(workspace, ServeOptions(auth="keys"), grace=0.1)
         transport = httpx.ASGITransport(make_app(server), raise_app_exceptions=False)
         await server.start()
