@@ -20,7 +20,8 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache
+from pkgutil import resolve_name
 from typing import Any, BinaryIO
 
 from assay.core.codec import from_json, to_json
@@ -98,42 +99,37 @@ def serve_restricted(
     with os.fdopen(incoming, "rb") as requests, os.fdopen(outgoing, "wb") as replies:
         missing = restrict_process(limits, readable, setting["without"], apart=apart)
         send(replies, {"ready": True, "missing": missing})
-        serve(requests, replies, Tasks(setting["reader"], limits))
+        serve(requests, replies, setting["reader"], limits)
 
 
-class Tasks:
-    """The tasks that the parent may request. Each returns JSON and bytes."""
+def parser_tasks(reader: str, limits: FileLimits) -> dict[str, Callable[..., tuple[Any, bytes]]]:
+    """The tasks that the parent may request. Each returns JSON and bytes. Reading text files never loads the PDF engine."""
 
-    def __init__(self, reader: str, limits: FileLimits) -> None:
-        self.reader, self.limits = reader, limits
-        self.by_name: dict[str, Callable[..., tuple[Any, bytes]]] = {
-            "read": self._read,
-            "pages": lambda data: (len(self._pdf.opened(data)), b""),
-            "page_image": lambda data, **which: (None, self._pdf.page_image(data, **which)),
-            "boxes": lambda data, **span: (to_json(self._pdf.boxes(data, **span)), b""),
-            "probe": lambda data, **targets: (attempts(**targets), b""),
-        }
+    @cache
+    def pdf() -> Any:
+        return resolve_name("assay.ingest.pdf.reader:OpenPdf")(limits=limits)
 
-    @cached_property
-    def _pdf(self) -> Any:
-        return _function("assay.ingest.pdf.reader:OpenPdf")(limits=self.limits)
-
-    def _read(self, data: bytes, name: str) -> tuple[Any, bytes]:
-        return to_json(_function(self.reader)(data, name, self.limits.timed())), b""
+    return {
+        "read": lambda data, name: (to_json(resolve_name(reader)(data, name, limits.timed())), b""),
+        "pages": lambda data: (len(pdf().opened(data)), b""),
+        "page_image": lambda data, **which: (None, pdf().page_image(data, **which)),
+        "boxes": lambda data, **span: (to_json(pdf().boxes(data, **span)), b""),
+        "probe": lambda data, **targets: (attempts(**targets), b""),
+    }
 
 
-def serve(incoming: BinaryIO, outgoing: BinaryIO, tasks: Tasks) -> None:
-    data = b""
+def serve(incoming: BinaryIO, outgoing: BinaryIO, reader: str, limits: FileLimits) -> None:
+    tasks, data = parser_tasks(reader, limits), b""
     while (received := receive(incoming)) is not None:
         request = received[0]
         if not request["same"]:  # a request about the file before comes without bytes
             data = received[1]
         del received
-        allow_cpu_seconds(tasks.limits.seconds)
+        allow_cpu_seconds(limits.seconds)
         refused: Unreadable | None = None
         found, blob, last = None, b"", False
         try:
-            found, blob = tasks.by_name[request["task"]](data, **request["with"])
+            found, blob = tasks[request["task"]](data, **request["with"])
         except Refused as refusal:
             refused = Unreadable(refusal.status, refusal.why)
         except MemoryError:
@@ -153,12 +149,6 @@ def serve(incoming: BinaryIO, outgoing: BinaryIO, tasks: Tasks) -> None:
         send(outgoing, reply, blob)
         if last:
             return
-
-
-def _function(path: str) -> Callable[..., Any]:
-    """Imports a function when first needed, so that reading text files never loads the PDF engine."""
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 # Numbers of system calls, for those that the C library has no function for: pidfd_open, process_vm_readv, io_uring_setup.
