@@ -81,12 +81,7 @@ def complete(parsed: Parsed, limits: FileLimits, name: str = "") -> Parsed:
 
     if not parsed.text.strip():
         raise Refused(Status.empty, "There is no text in it; check that this is the right file.")
-    if len(parsed.text) > limits.characters:
-        why = f"It holds more than {limits.characters:,} characters; split it or raise the limit on characters."
-        raise Refused(Status.too_large, why)
-    if len(parsed.pages) > limits.pages:
-        why = f"It has more than {limits.pages:,} pages; split it or raise the limit on pages."
-        raise Refused(Status.too_large, why)
+    limits.check(characters=len(parsed.text), pages=len(parsed.pages))
     filled = with_declared_units(fill_metadata(parsed, name))
     return replace(filled, language=parsed.language or identify_language(parsed.text))
 

@@ -6,6 +6,7 @@ The walk uses an explicit stack, because a page may be nested deeper than Python
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,20 +32,25 @@ _WIDEST = 24
 _BLANKS = re.compile(r"[ \t\n\r\f]+")
 
 
-def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
-    """Append all text under `root`; headings become sections, `below` levels deeper than their own level."""
-    writer = _HtmlWriter(out, below)
+def walk(root: LexborNode, enter: Callable[[LexborNode], bool], leave: Callable[[LexborNode], None]) -> None:
+    """Visit a node and all below it, in order; the children of a node only if `enter` returns true for it."""
     node: LexborNode | None = root
     entering = True
     while node is not None:
-        if entering and writer.enter(node) and (child := node.child) is not None:
+        if entering and enter(node) and (child := node.child) is not None:
             node = child
             continue
-        writer.leave(node)
+        leave(node)
         if node.mem_id == root.mem_id:
             break
         following = node.next
         node, entering = (following, True) if following is not None else (node.parent, False)
+
+
+def write_tree(root: LexborNode, out: TextBuilder, below: int = 0) -> None:
+    """Append all text under `root`; headings become sections, `below` levels deeper than their own level."""
+    writer = _HtmlWriter(out, below)
+    walk(root, writer.enter, writer.leave)
     writer.flush()
 
 
@@ -104,14 +110,14 @@ class _HtmlWriter:
         if tag == "tr" and self.row is not None and self.tables[-1]:
             cells, self.row = self.row, []
             spans, self.spans = self.spans, []
-            if self.table is not None and self.table.write(
-                cells,
-                self.gap,
-                spans=[columns for columns, _, _ in spans],
-                down=[rows for _, rows, _ in spans],
-                head=all(head for cell, (_, _, head) in zip(cells, spans, strict=True) if cell) or _in_head(node),
-            ):
-                self.gap = "\n"
+            headed = all(head for cell, (_, _, head) in zip(cells, spans, strict=True) if cell)
+            headed = headed or (node.parent is not None and node.parent.tag == "thead")
+            if self.table is not None:
+                self.table.gap = self.gap
+                self.table.write(
+                    cells, spans=[span[0] for span in spans], down=[span[1] for span in spans], head=headed
+                )
+                self.gap = self.table.gap
         elif tag == "table" and self.tables:
             if self.tables.pop():
                 self.row = None
@@ -175,10 +181,6 @@ def _span(cell: LexborNode, name: str) -> int:
     return min(int(value), 1000) if value.isdigit() and int(value) else 1
 
 
-def _in_head(row: LexborNode) -> bool:
-    return row.parent is not None and row.parent.tag == "thead"
-
-
 def _holds_data(table: LexborNode) -> bool:
     """Whether a table has rows and columns of short cells; one with headings, other tables or long text is for layout."""
     if table.css_first("table table, h1, h2, h3, h4") is not None:
@@ -233,17 +235,14 @@ def remove_permalinks(tree: LexborHTMLParser) -> None:
         node.decompose(recursive=False)  # unlinked, not freed: one may be within another
     found: dict[int, tuple[LexborNode, list[LexborNode]]] = {}
     for link in tree.css("a[href*='#']"):
-        if (heading := _heading_of(link)) is not None and _leads_to(link, heading):
+        heading = next((node for node in _above(link) if node.tag in _HEADED), None)
+        if heading is not None and _leads_to(link, heading):
             found.setdefault(heading.mem_id, (heading, []))[1].append(link)
     for heading, links in found.values():
         signs = [link for link in links if not _letters(link)]
         says_more = _letters(heading) > sum(map(_letters, links))
         for link in links if says_more else signs:
             link.decompose(recursive=False)
-
-
-def _heading_of(link: LexborNode) -> LexborNode | None:
-    return next((node for node in _above(link) if node.tag in _HEADED), None)
 
 
 def _leads_to(link: LexborNode, heading: LexborNode) -> bool:

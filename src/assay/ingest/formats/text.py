@@ -50,9 +50,7 @@ class TextBuilder:
     def page(self) -> None:
         """Start a new page."""
         self.pages.append(self.length if self.pages else 0)
-        if len(self.pages) > self.limits.pages:
-            why = f"It has more than {self.limits.pages:,} pages; split it or raise the limit on pages."
-            raise Refused(Status.too_large, why)
+        self.limits.check(pages=len(self.pages))
 
     def embed(self, parsed: Parsed, below: int) -> None:
         """Append another file's text with its headings, each `below` levels deeper."""
@@ -99,15 +97,7 @@ class TextBuilder:
     def _append(self, text: str) -> None:
         self.parts.append(text)
         self.length += len(text)
-        if self.length > self.limits.characters:
-            raise too_long(self.limits)
-
-
-def too_long(limits: FileLimits) -> Refused:
-    return Refused(
-        Status.too_large,
-        f"It holds more than {limits.characters:,} characters of text; split it or raise the limit on characters.",
-    )
+        self.limits.check(characters=self.length)
 
 
 _MARKS = (

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from assay.ingest.formats.archive import (
+    RELATION,
+    SAME_COLOUR,
     Archive,
     attribute,
     child,
@@ -21,8 +23,8 @@ from assay.ingest.formats.archive import (
     office_properties,
     open_archive,
     refuse_damaged,
+    same_colour,
 )
-from assay.ingest.formats.docx_styles import SAME_COLOUR, hidden_text
 from assay.ingest.formats.table import left_out, write_rows
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
@@ -43,9 +45,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         look, sheets = _workbook(archive)
         title = _write_workbook(archive, look, sheets, out)
     return out.parsed(
-        title=properties.title or title,
-        authors=properties.authors,
-        date=properties.date,
+        **properties | {"title": properties["title"] or title, "language": None},
         empty="Its sheets are empty; check that this is the file you meant.",
     )
 
@@ -56,7 +56,7 @@ def first_sheet(data: bytes, limits: FileLimits) -> list[tuple[int, dict[int, st
         archive = open_archive(data, limits)
         look, sheets = _workbook(archive)
         target = next((each.target for each in sheets if not each.hidden and each.target), "")
-        return [(number, row) for number, row, _ in _rows(archive, target, look)] if target else []
+        return list(_rows(archive, target, look)) if target else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _workbook(archive: Archive) -> tuple[_Look, list[_Sheet]]:
     look = _Look(strings, styles, epoch, unseen)
     found: list[_Sheet] = []
     for sheet in children(child(root, "sheets")):
-        kind, target = links.get(sheet.get(_RELATION) or attribute(sheet, "id"), ("", ""))
+        kind, target = links.get(sheet.get(RELATION) or attribute(sheet, "id"), ("", ""))
         hidden = attribute(sheet, "state") in {"hidden", "veryHidden"}
         there = kind == "worksheet" and target in archive
         found.append(_Sheet(attribute(sheet, "name"), target if there else "", hidden))
@@ -102,9 +102,6 @@ def _write_workbook(archive: Archive, look: _Look, sheets: list[_Sheet], out: Te
     return titles.pop() if len(titles) == 1 else ""
 
 
-_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-
-
 @dataclass(frozen=True, slots=True)
 class _Look:
     """What is needed to format a stored value as Excel shows it."""
@@ -124,8 +121,8 @@ def _write_sheet(
     if coloured:
         look = replace(look, unseen=[how if how != SAME_COLOUR else "" for how in look.unseen])
     rows: list[tuple[int, dict[int, str]]] = []
-    for number, row, count in _rows(archive, target, look):
-        cells += count
+    for number, row in _rows(archive, target, look):
+        cells += len(row)
         if cells > out.limits.cells or out.limits.late:
             out.warn(left_out(out.limits))
             break
@@ -150,8 +147,8 @@ def _laid_out(
         yield [row.get(column) or values.get(merged.get((number, column), (0, 0)), "") for column in columns]
 
 
-def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dict[int, str], int]]:
-    """Row number, values by column, their count; only rows with visible content."""
+def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dict[int, str]]]:
+    """Row number, and values by column; only rows with visible content."""
     from lxml.etree import iterparse
 
     hidden_columns: set[int] = set()
@@ -171,7 +168,7 @@ def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dic
                 while element.getprevious() is not None:  # otherwise a million empty rows stay in memory
                     del element.getparent()[0]
                 if row:
-                    yield number, row, len(row)
+                    yield number, row
             elif hidden:
                 last = min(int(element.get("max") or 0), 16_384)
                 hidden_columns.update(range(int(element.get("min") or 0), last + 1))
@@ -250,7 +247,8 @@ def _styles(root: Element | None) -> tuple[list[str], list[str]]:
         ink = inks[int(font)] if font.isdigit() and int(font) < len(inks) else None
         ground = grounds[int(fill)] if fill.isdigit() and int(fill) < len(grounds) else "FFFFFF"
         blank = re.fullmatch(r";;;+", codes.get(form, "").strip())
-        unseen.append("formatted as nothing" if blank else hidden_text({"color": ink or ""}, ground))
+        same = SAME_COLOUR if same_colour(ink or "", ground) else ""
+        unseen.append("formatted as nothing" if blank else same)
         forms.append(_form(int(form or 0), codes.get(form)))
     return forms, unseen
 
