@@ -118,9 +118,9 @@ def _units(document: Document, blocks: Sequence[TextBlock], tokens: Tokens, size
         pieces = [(start, end)] if count <= room else _cut(text, start, end, tokens, room)
         for left, right in pieces:
             held = count if len(pieces) == 1 else tokens(text[left:right])
-            first = section is not None and left == start
-            border = first and section.level <= top
-            units.append(_Unit(left, right, held, section is not None, border, first and not border, left in seams))
+            level = section.level if section is not None and left == start else None
+            border, soft = level is not None and level <= top, level is not None and level > top
+            units.append(_Unit(left, right, held, section is not None, border, soft, left in seams))
         lead = lead + count if section else 0
     return _in_blocks(units, blocks, size)
 

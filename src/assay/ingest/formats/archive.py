@@ -9,6 +9,7 @@ import io
 import posixpath
 import re
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -202,27 +203,24 @@ def formula(element: Element | None) -> str:
         return element.text or ""
     if name.endswith("Pr"):
         return ""
-    part = {local_name(found): formula(found) for found in children(element, *_PARTS)}
-    below = f"_{_grouped(part['sub'])}" if part.get("sub") else ""
-    above = f"^{_grouped(part['sup'])}" if part.get("sup") else ""
-    if name == "f":
-        return f"{_grouped(part.get('num', ''))}/{_grouped(part.get('den', ''))}"
-    if name in {"sSup", "sSub", "sSubSup", "sPre"}:
-        return part.get("e", "") + below + above
-    if name == "rad":
-        return f"{part.get('deg', '')}√({part.get('e', '')})"
+    part = defaultdict(str, {local_name(found): formula(found) for found in children(element, *_PARTS)})
+    below = f"_{_grouped(part['sub'])}" if part["sub"] else ""
+    above = f"^{_grouped(part['sup'])}" if part["sup"] else ""
     if name == "d":
         opening = value(element, "dPr", "begChr") if child(element, "dPr", "begChr") is not None else "("
         closing = {"(": ")", "[": "]", "{": "}", "|": "|"}.get(opening, "")
         return opening + ", ".join(map(formula, children(element, "e"))) + closing
-    if name == "nary":
-        sign = value(element, "naryPr", "chr") if child(element, "naryPr", "chr") is not None else "∫"
-        return f"{sign}{below}{above} {part.get('e', '')}"
-    if name == "func":
-        return f"{part.get('fName', '')} {part.get('e', '')}"
     if name == "mr":
         return ", ".join(formula(found) for found in element) + "; "
-    return "".join(formula(found) for found in element)
+    sign = value(element, "naryPr", "chr") if child(element, "naryPr", "chr") is not None else "∫"
+    forms = {
+        "f": f"{_grouped(part['num'])}/{_grouped(part['den'])}",
+        "rad": f"{part['deg']}√({part['e']})",
+        "nary": f"{sign}{below}{above} {part['e']}",
+        "func": f"{part['fName']} {part['e']}",
+        **dict.fromkeys(("sSup", "sSub", "sSubSup", "sPre"), part["e"] + below + above),
+    }
+    return forms[name] if name in forms else "".join(formula(found) for found in element)
 
 
 _PARTS = ("num", "den", "e", "sub", "sup", "deg", "fName")

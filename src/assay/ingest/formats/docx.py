@@ -68,10 +68,9 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
             ground_of(attribute(child(root, "background"), "color"), "FFFFFF"),
         )
         reader.blocks(body)
-    return out.parsed(
-        **properties | {"title": reader.title or properties["title"]},
-        empty="There is no text in it; if its pages are pictures, save it as PDF and read that with OCR.",
-    )
+    properties["title"] = reader.title or properties["title"]
+    why = "There is no text in it; if its pages are pictures, save it as PDF and read that with OCR."
+    return out.parsed(**properties, empty=why)
 
 
 MOST_INHERITED = 50  # styles based on one another
@@ -128,26 +127,23 @@ def read_styles(root: Element | None) -> StyleSheet:
     return StyleSheet(styles, text_look(child(root, "docDefaults", "rPrDefault", "rPr")), *defaults[:1])
 
 
-def _style(name: str, found: dict[str, Element]) -> Style:
-    level = 0
-    title = shaded = False
-    in_list: tuple[str, int] | None = None
-    text: Look = {}
-    paragraph: Look = {}
-    seen: set[str] = set()
-    while name in found and name not in seen and len(seen) < MOST_INHERITED:
-        seen.add(name)
-        style = found[name]
-        called = value(style, "name")
-        named = re.fullmatch(r"heading\s*([1-9])", called.strip(), re.IGNORECASE)
-        level = level or (int(named[1]) if named else outline(style))
-        title = title or (called.lower() == "title" and len(seen) == 1)
-        in_list = in_list or numbered(style)
-        text = {**text_look(child(style, "rPr")), **text}
-        paragraph = {**paragraph_look(child(style, "pPr")), **paragraph}
-        shaded = shaded or style.find(".//{*}shd") is not None
-        name = value(style, "basedOn")
-    return Style(0 if title else level, title, in_list, text, paragraph, shaded)
+def _style(name: str, found: Mapping[str, Element], above: int = 0) -> Style:
+    """A style with what it inherits; `above` styles are based on it."""
+    style = found.get(name)
+    if style is None or above >= MOST_INHERITED:
+        return Style()
+    base = _style(value(style, "basedOn"), found, above + 1)
+    called = value(style, "name").strip().lower()
+    named = re.fullmatch(r"heading\s*([1-9])", called)
+    title = called == "title" and not above
+    return Style(
+        level=0 if title else int(named[1]) if named else outline(style) or base.level,
+        title=title,
+        numbered=numbered(style) or base.numbered,
+        text={**base.text, **text_look(child(style, "rPr"))},
+        paragraph={**base.paragraph, **paragraph_look(child(style, "pPr"))},
+        shaded=base.shaded or style.find(".//{*}shd") is not None,
+    )
 
 
 def text_look(looks: Element | None) -> Look:

@@ -277,8 +277,6 @@ def _html_tag(element: Element) -> str:
     tag, kind = str(element.tag), element.get("rend") or ""
     if tag == "head" and kind in {"h1", "h2", "h3", "h4", "h5", "h6"}:
         return kind
-    if tag == "list" and kind in {"ol", "dl"}:
-        return kind
     if tag == "item" and kind[:3] in {"dt-", "dd-"}:
         return kind[:2]
     if tag == "cell":

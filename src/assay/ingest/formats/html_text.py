@@ -60,9 +60,8 @@ class _HtmlWriter:
     below: int
     inline: list[str] = field(default_factory=list)
     tables: list[bool] = field(default_factory=list)  # per open table: a data table, or a layout table
-    row: list[str] | None = None  # cells of the open row of a data table
-    spans: list[tuple[int, int, bool]] = field(default_factory=list)  # per cell: columns, rows, whether it is a header
     table: BarTable | None = None  # the open data table
+    row: list[tuple[str, int, int, bool]] = field(default_factory=list)  # per cell: text, columns, rows, is it a header
     lists: int = 0
     item: bool = False  # a list item is open that has no text yet
     indents: list[int] = field(default_factory=list)  # per open list item or description
@@ -88,7 +87,7 @@ class _HtmlWriter:
         tag = node.tag
         if tag not in _BLOCKS:
             return
-        if tag in _HEADINGS and self.row is None:
+        if tag in _HEADINGS and self.table is None:
             words = self._taken()
             # A long paragraph marked up as a heading is a paragraph.
             if len(words) <= 250:
@@ -97,32 +96,26 @@ class _HtmlWriter:
                 self.out.block(words)
             self.gap = "\n\n"
             return
-        if tag in {"td", "th"} and self.row is not None:
-            self.row.append(self._taken().replace("\n", " "))
-            self.spans.append((_span(node, "colspan"), _span(node, "rowspan"), tag == "th"))
+        if tag in {"td", "th"} and self.table is not None:
+            text = self._taken().replace("\n", " ")
+            self.row.append((text, _span(node, "colspan"), _span(node, "rowspan"), tag == "th"))
             return
-        if tag == "caption" and self.row is not None and self.table is not None:
+        if tag == "caption" and self.table is not None:
             self.table.caption = self._taken().replace("\n", " ")
             self.out.block(self.table.caption, self.gap)
             self.gap = "\n"
             return
         self.flush()
-        if tag == "tr" and self.row is not None and self.tables[-1]:
-            cells, self.row = self.row, []
-            spans, self.spans = self.spans, []
-            headed = all(head for cell, (_, _, head) in zip(cells, spans, strict=True) if cell)
-            headed = headed or (node.parent is not None and node.parent.tag == "thead")
-            if self.table is not None:
-                self.table.gap = self.gap
-                self.table.write(
-                    cells, spans=[span[0] for span in spans], down=[span[1] for span in spans], head=headed
-                )
-                self.gap = self.table.gap
+        if tag == "tr" and self.table is not None and self.tables[-1] and self.row:
+            texts, spans, down, heads = zip(*self.row, strict=True)
+            in_head = node.parent is not None and node.parent.tag == "thead"
+            headed = in_head or all(head for text, head in zip(texts, heads, strict=True) if text)
+            self.table.gap, self.row = self.gap, []
+            self.table.write(texts, spans=spans, down=down, head=headed)
+            self.gap = self.table.gap
         elif tag == "table" and self.tables:
-            if self.tables.pop():
-                self.row = None
-                if self.table is not None:
-                    self.table.close()
+            if self.tables.pop() and self.table is not None:
+                self.table.close()
                 self.table = None
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:
@@ -137,7 +130,7 @@ class _HtmlWriter:
 
     def flush(self) -> None:
         """Write the collected text as one paragraph, list item or, in a table, part of a cell."""
-        if self.row is not None:
+        if self.table is not None:
             if self.inline and not self.inline[-1].endswith((" ", "\n")):
                 self.inline.append(" ")
             return
@@ -155,9 +148,9 @@ class _HtmlWriter:
     def _open(self, tag: str, node: LexborNode) -> None:
         self.flush()
         if tag == "table":
-            self.tables.append(self.row is None and _holds_data(node))
+            self.tables.append(self.table is None and _holds_data(node))
             if self.tables[-1]:
-                self.row, self.spans = [], []
+                self.row = []
                 self.table = BarTable(self.out, self.out.last_lines())
             self.gap = "\n\n"
         elif tag in {"ul", "ol", "dl"}:

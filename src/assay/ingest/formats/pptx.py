@@ -92,7 +92,9 @@ class _Slide:
     def write(self, slide: Element, number: int, out: TextBuilder) -> str:
         tree = child(slide, "cSld", "spTree")
         out.hidden += [replace(each, page=number) for each in self._take_hidden(tree)]
-        shapes = sorted(self._shapes(tree, self._places()), key=self._order)
+        height = self.sheet[1] or 1
+        # By rows from the top, and left to right; a row is a twelfth of the slide.
+        shapes = sorted(self._shapes(tree, self._places()), key=lambda shape: (shape.top * 12 // height, shape.left))
         title = next((tidy_whitespace(" ".join(shape.lines)).replace("\n", " ") for shape in shapes if shape.title), "")
         rest = [shape for shape in shapes if not shape.title]
         notes = self._notes()
@@ -126,10 +128,6 @@ class _Slide:
         if any(attribute(look, "hidden") in {"1", "true"} for look in shape.findall("*/{*}cNvPr")):
             return "switched off"
         return "outside the slide" if self._outside(shape) else ""
-
-    def _order(self, shape: _Shape) -> tuple[bool, int, int]:
-        """Sort key: title first, then by rows from the top and left to right; a row is a twelfth of the slide."""
-        return not shape.title, shape.top * 12 // (self.sheet[1] or 1), shape.left
 
     def _shapes(self, tree: Element | None, places: dict[tuple[str, str], tuple[int, int]]) -> Iterator[_Shape]:
         for element in children(tree, "AlternateContent", "sp", "grpSp", "graphicFrame"):

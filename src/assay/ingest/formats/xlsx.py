@@ -73,11 +73,11 @@ def _workbook(archive: Archive) -> tuple[_Look, list[_Sheet]]:
         raise Refused(Status.corrupt, "It holds no workbook; open it in Excel and save it again.")
     links = archive.links(workbook)
     kinds = dict(links.values())
-    styles, unseen = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
+    styles = _styles(archive.side_xml(kinds.get("styles", "xl/styles.xml")))
     strings = _strings(archive, kinds.get("sharedStrings", "xl/sharedStrings.xml"))
     since_1904 = attribute(child(root, "workbookPr"), "date1904") in {"1", "true"}
     epoch = datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30)
-    look = _Look(strings, styles, epoch, unseen)
+    look = _Look(strings, styles, epoch)
     found: list[_Sheet] = []
     for sheet in children(child(root, "sheets")):
         kind, target = links.get(sheet.get(RELATION) or attribute(sheet, "id"), ("", ""))
@@ -93,8 +93,8 @@ def _write_workbook(archive: Archive, look: _Look, sheets: list[_Sheet], out: Te
     titles: set[str] = set()
     for sheet in sheets:
         if sheet.target and not sheet.hidden:
-            cells, title = _write_sheet(archive, sheet.target, sheet.title, look, cells, out)
-            titles |= {title} if title else set()
+            cells, title = _write_sheet(archive, sheet, look, cells, out)
+            titles |= {title} - {""}
     out.hidden += look.hidden
     hidden = [sheet.title for sheet in sheets if sheet.hidden]
     if hidden:
@@ -107,21 +107,18 @@ class _Look:
     """What is needed to format a stored value as Excel shows it."""
 
     strings: list[str]
-    styles: list[str]  # per style: date, percent or nothing
+    styles: list[tuple[str, str]]  # date, percent or nothing; and how it hides a value, or nothing
     epoch: datetime
-    unseen: list[str] = field(default_factory=list)  # per style: how it hides a value, or nothing
     hidden: list[HiddenText] = field(default_factory=list)  # values that no reader sees
 
 
-def _write_sheet(
-    archive: Archive, target: str, name: str, look: _Look, cells: int, out: TextBuilder
-) -> tuple[int, str]:
+def _write_sheet(archive: Archive, sheet: _Sheet, look: _Look, cells: int, out: TextBuilder) -> tuple[int, str]:
     """Write a sheet. Returns the number of cells so far, and the title above its tables."""
-    merged, coloured = _merged(archive, target)
+    merged, coloured = _merged(archive, sheet.target)
     if coloured:
-        look = replace(look, unseen=[how if how != SAME_COLOUR else "" for how in look.unseen])
+        look = replace(look, styles=[(form, how if how != SAME_COLOUR else "") for form, how in look.styles])
     rows: list[tuple[int, dict[int, str]]] = []
-    for number, row in _rows(archive, target, look):
+    for number, row in _rows(archive, sheet.target, look):
         cells += len(row)
         if cells > out.limits.cells or out.limits.late:
             out.warn(left_out(out.limits))
@@ -129,8 +126,8 @@ def _write_sheet(
         rows.append((number, row))
     if not rows:
         return cells, ""
-    out.heading(name, 1)
-    return cells, write_rows(_laid_out(rows, merged), out, caption=name)
+    out.heading(sheet.title, 1)
+    return cells, write_rows(_laid_out(rows, merged), out, caption=sheet.title)
 
 
 def _laid_out(
@@ -179,10 +176,10 @@ def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, s
     column = 0
     for cell in element:
         column = _column(cell.get("r") or "") or column + 1
-        if not len(cell) or not (shown := _shown(cell, look)):
-            continue
         style = cell.get("s", "0")
-        how = look.unseen[int(style)] if style.isdigit() and int(style) < len(look.unseen) else ""
+        form, how = look.styles[int(style)] if style.isdigit() and int(style) < len(look.styles) else ("", "")
+        if not len(cell) or not (shown := _shown(cell, form, look)):
+            continue
         if column in hidden_columns or how:
             look.hidden.append(HiddenText(shown, how or "in hidden columns"))
         else:
@@ -197,7 +194,7 @@ def _column(reference: str) -> int:
     return number
 
 
-def _shown(cell: Element, look: _Look) -> str:
+def _shown(cell: Element, form: str, look: _Look) -> str:
     kind = cell.get("t", "n")
     if kind == "inlineStr":
         return joined_text(cell, by="")
@@ -210,9 +207,7 @@ def _shown(cell: Element, look: _Look) -> str:
         return raw
     if kind == "e":
         return ""  # an error value such as `#REF!` has no content
-    style = cell.get("s", "0")
-    look_of = look.styles[int(style)] if style.isdigit() and int(style) < len(look.styles) else ""
-    return _number(raw, look_of, look.epoch)
+    return _number(raw, form, look.epoch)
 
 
 def _number(raw: str, style: str, epoch: datetime) -> str:
@@ -230,7 +225,7 @@ def _number(raw: str, style: str, epoch: datetime) -> str:
     return f"{value:.15g}" if abs(value) < 1e15 else raw
 
 
-def _styles(root: Element | None) -> tuple[list[str], list[str]]:
+def _styles(root: Element | None) -> list[tuple[str, str]]:
     """Per style: date, percent or nothing; and how it hides a value. Of a theme only its first colour is known: white."""
     codes = {attribute(form, "numFmtId"): attribute(form, "formatCode") for form in inside(root, "numFmt")}
     inks = [_shade(child(font, "color"), "000000") for font in children(child(root, "fonts"))]
@@ -240,17 +235,15 @@ def _styles(root: Element | None) -> tuple[list[str], list[str]]:
         kind = attribute(pattern, "patternType") if pattern is not None else "gradient"
         plain = _shade(child(pattern, "fgColor"), "000000") if kind == "solid" else None
         grounds.append("FFFFFF" if kind in {"", "none"} else plain)
-    forms: list[str] = []
-    unseen: list[str] = []
+    found: list[tuple[str, str]] = []
     for style in children(child(root, "cellXfs")):
         form, font, fill = (attribute(style, name) for name in ("numFmtId", "fontId", "fillId"))
         ink = inks[int(font)] if font.isdigit() and int(font) < len(inks) else None
         ground = grounds[int(fill)] if fill.isdigit() and int(fill) < len(grounds) else "FFFFFF"
         blank = re.fullmatch(r";;;+", codes.get(form, "").strip())
-        same = SAME_COLOUR if same_colour(ink or "", ground) else ""
-        unseen.append("formatted as nothing" if blank else same)
-        forms.append(_form(int(form or 0), codes.get(form)))
-    return forms, unseen
+        how = "formatted as nothing" if blank else SAME_COLOUR if same_colour(ink or "", ground) else ""
+        found.append((_form(int(form or 0), codes.get(form)), how))
+    return found
 
 
 def _shade(colour: Element | None, unsaid: str) -> str | None:

@@ -244,10 +244,6 @@ CRASHED = (
 )
 NOT_STARTED = "No process could be started to read it in; run `assay doctor`, which says what is wrong."
 TOO_SLOW = "Reading it took longer than the limit allows; split it, or raise the limit on seconds."
-UNGUARDED = (
-    "The setting `sandbox` requires every guard for reading files, and on this system something is missing: {missing}. Use a "
-    'system that has it (in a container, allow user namespaces and Landlock), or set `sandbox = "available"`.'
-)
 OUT_OF_MEMORY = "Reading it takes more memory than the limit allows; split it, or raise the limit on memory."
 
 
@@ -259,7 +255,11 @@ def describe_missing(missing: Sequence[str]) -> list[str]:
 
 def unguarded(missing: Sequence[str]) -> str:
     """Why no file is read."""
-    return UNGUARDED.format(missing="; ".join(missing))
+    return (
+        "The setting `sandbox` requires every guard for reading files, and on this system something is missing: "
+        f"{'; '.join(missing)}. Use a system that has it (in a container, allow user namespaces and Landlock), or set "
+        '`sandbox = "available"`.'
+    )
 
 
 def package_root() -> str:

@@ -20,7 +20,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pkgutil import resolve_name
 from typing import Any, BinaryIO
 
@@ -42,19 +42,18 @@ def main() -> None:
     """Entry point. `argv[1]` names the parse function and the limits."""
     setting = json.loads(sys.argv[1])
     limits, readable = from_json(FileLimits, setting["limits"]), readable_paths(setting["path"])
+    serve_file = partial(serve_restricted, setting, limits, readable)
     if setting["control"] is not None:
-        fork_for_each_file(socket.socket(fileno=setting["control"]), setting, limits, readable)
+        fork_for_each_file(socket.socket(fileno=setting["control"]), serve_file)
         return
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # output of a library must not reach the parent
         os.dup2(nothing, stream)
-    serve_restricted(incoming, outgoing, setting, limits, readable)
+    serve_file(incoming, outgoing)
 
 
-def fork_for_each_file(
-    control: socket.socket, setting: dict[str, Any], limits: FileLimits, readable: Sequence[str]
-) -> None:
+def fork_for_each_file(control: socket.socket, serve_file: Callable[..., None]) -> None:
     """For each message with a descriptor: import the modules, fork a process that serves the descriptor, and kill it when the
     parent says so. Nothing that the forked process does can reach the control socket.
     """
@@ -74,7 +73,7 @@ def fork_for_each_file(
         if child == 0:
             try:
                 control.close()
-                serve_restricted(descriptors[0], os.dup(descriptors[0]), setting, limits, readable, apart=apart)
+                serve_file(descriptors[0], os.dup(descriptors[0]), apart=apart)
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -88,12 +87,11 @@ def fork_for_each_file(
 
 
 def serve_restricted(
-    incoming: int,
-    outgoing: int,
     setting: dict[str, Any],
     limits: FileLimits,
     readable: Sequence[str],
-    *,
+    incoming: int,
+    outgoing: int,
     apart: bool = False,
 ) -> None:
     with os.fdopen(incoming, "rb") as requests, os.fdopen(outgoing, "wb") as replies:
