@@ -108,7 +108,7 @@ class StyleSheet:
 
     def text(self, run: Element, paragraph: Style, table: Style) -> Look:
         """The properties of a run: its own, those of its styles, and the defaults."""
-        own = text_look(child(run, "rPr"))
+        own = read_look(child(run, "rPr"))
         named = self.styles.get(value(run, "rPr", "rStyle"), Style())
         found = {**self.default, **table.text, **paragraph.text, **named.text, **own}
         for switch in ("vanish", "specVanish"):
@@ -124,7 +124,7 @@ def read_styles(root: Element | None) -> StyleSheet:
     styles = {name: _style(name, found) for name in found}
     paragraphs = [name for name, style in found.items() if attribute(style, "type") == "paragraph"]
     defaults = [styles[name] for name in paragraphs if attribute(found[name], "default") in {"1", "true"}]
-    return StyleSheet(styles, text_look(child(root, "docDefaults", "rPrDefault", "rPr")), *defaults[:1])
+    return StyleSheet(styles, read_look(child(root, "docDefaults", "rPrDefault", "rPr")), *defaults[:1])
 
 
 def _style(name: str, found: Mapping[str, Element], above: int = 0) -> Style:
@@ -140,13 +140,14 @@ def _style(name: str, found: Mapping[str, Element], above: int = 0) -> Style:
         level=0 if title else int(named[1]) if named else outline(style) or base.level,
         title=title,
         numbered=numbered(style) or base.numbered,
-        text={**base.text, **text_look(child(style, "rPr"))},
-        paragraph={**base.paragraph, **paragraph_look(child(style, "pPr"))},
+        text={**base.text, **read_look(child(style, "rPr"))},
+        paragraph={**base.paragraph, **read_look(child(style, "pPr"))},
         shaded=base.shaded or style.find(".//{*}shd") is not None,
     )
 
 
-def text_look(looks: Element | None) -> Look:
+def read_look(looks: Element | None) -> Look:
+    """The properties of text or of a paragraph that a style, a paragraph or a run sets itself."""
     found: dict[str, str] = {}
     for look in children(looks):
         name = local_name(look)
@@ -156,21 +157,12 @@ def text_look(looks: Element | None) -> Look:
             alphas = [attribute(part, "val") for part in inside(look, "alpha")]
             clear = child(look, "noFill") is not None or any(each.isdigit() and int(each) > 95_000 for each in alphas)
             found[name] = "clear" if clear else ""
-        else:
-            found[name] = attribute(look, "val") or "1"
-    return found
-
-
-def paragraph_look(looks: Element | None) -> Look:
-    found: dict[str, str] = {}
-    for look in children(looks):
-        name = local_name(look)
-        if name == "shd":
-            found[name] = attribute(look, "fill")
         elif name == "spacing" and attribute(look, "lineRule") == "exact":
             found["line"] = attribute(look, "line")
         elif name == "ind":
             found["left"] = attribute(look, "left") or attribute(look, "start")
+        else:
+            found[name] = attribute(look, "val") or "1"
     return found
 
 
@@ -409,7 +401,7 @@ class _Reader:
         return bool(how)
 
     def _text(self, paragraph: Element, style: Style) -> str:
-        look = {**style.paragraph, **paragraph_look(child(paragraph, "pPr"))}
+        look = {**style.paragraph, **read_look(child(paragraph, "pPr"))}
         if self._hide(paragraph, hidden_paragraph(look)):
             return ""
         ground = ground_of(look.get("shd", ""), self.ground)

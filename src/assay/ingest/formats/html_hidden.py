@@ -208,11 +208,8 @@ def _colour(value: str) -> tuple[Colour, float] | None:
 
 
 def _font_size(declared: str, around: float) -> float:
-    match = _LENGTH.match(declared)
-    if match is None:
-        return around if declared in {"", "inherit", "unset", "smaller", "larger"} else 16.0
-    units = {**_PIXELS, "em": around, "%": around / 100}
-    return float(match[1]) * units.get(match[2] or "px", 1)
+    unsaid = around if declared in {"", "inherit", "unset", "smaller", "larger"} else 16.0
+    return _measure(declared, {**_PIXELS, "em": around, "%": around / 100}, unsaid)
 
 
 def _removed(own: dict[str, str]) -> str:
@@ -221,7 +218,9 @@ def _removed(own: dict[str, str]) -> str:
         return ""
     if own.get("display") == "none" or own.get("mso-hide") == "all" or own.get("content-visibility") == "hidden":
         return NOT_DISPLAYED  # mso-hide: in e-mails
-    if _share(own.get("opacity")) <= 0.05 or re.search(r"opacity\(\s*0(?:\.0\d*)?%?\s*\)", own.get("filter", "")):
+    if _measure(own.get("opacity"), {"%": 0.01}, 1.0) <= 0.05 or re.search(
+        r"opacity\(\s*0(?:\.0\d*)?%?\s*\)", own.get("filter", "")
+    ):
         return TRANSPARENT
     if _pixels(own.get("text-indent")) <= -_FAR or _pixels(own.get("margin-left")) <= -_FAR or _is_moved_away(own):
         return OFF_THE_PAGE
@@ -257,15 +256,14 @@ def _is_cut_off(own: dict[str, str]) -> bool:
     return own.get("overflow", "").split(" ")[0] in {"hidden", "clip"} and min(map(_pixels, sides)) <= 1
 
 
-def _share(value: str | None) -> float:
-    match = _LENGTH.match(value or "")
-    return (float(match[1]) / (100 if match[2] == "%" else 1)) if match else 1.0
-
-
 def _pixels(value: str | None) -> float:
     """A length in pixels, roughly; anything else counts as a length that hides nothing."""
+    return _measure(value, _PIXELS, 100.0)
+
+
+def _measure(value: str | None, units: Mapping[str, float], unsaid: float) -> float:
     match = _LENGTH.match(value or "")
-    return float(match[1]) * _PIXELS.get(match[2] or "px", 1) if match else 100.0
+    return float(match[1]) * units.get(match[2] or "px", 1) if match else unsaid
 
 
 MOST_CSS = 2_000_000  # characters of a page's sheets

@@ -9,6 +9,7 @@ import codecs
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from assay.core.printable import clean_text, tidy_whitespace
 from assay.core.types import Section, Table
@@ -75,23 +76,19 @@ class TextBuilder:
     def parsed(
         self,
         *,
-        title: str = "",
-        authors: tuple[str, ...] = (),
-        date: str | None = None,
-        language: str | None = None,
-        meta: Mapping[str, str] | None = None,
         empty: str = "There is no text in it; check that this is the file you meant.",
+        meta: Mapping[str, str] | None = None,
+        **facts: Any,
     ) -> Parsed:
-        """The finished text. A file without text is refused with the message `empty`."""
+        """The finished text with its title, authors, date and language. Without text it is refused with the message `empty`."""
         text = "".join(self.parts)
         if not text.strip():
             raise Refused(Status.empty, empty)
         if sum(each.words for each in self.hidden) > self.unsaid:
             self.warn(describe_hidden(self.hidden))
         return Parsed(
-            text, self.kind, title, authors, date,
-            sections=tuple(self.sections), pages=tuple(self.pages) or (0,), language=language,
-            meta={**(meta or {}), **hidden_meta(self.hidden)}, warnings=tuple(self.warnings), tables=tuple(self.tables),
+            text, self.kind, sections=tuple(self.sections), pages=tuple(self.pages) or (0,), tables=tuple(self.tables),
+            meta={**(meta or {}), **hidden_meta(self.hidden)}, warnings=tuple(self.warnings), **facts,
         )  # fmt: skip
 
     def _append(self, text: str) -> None:

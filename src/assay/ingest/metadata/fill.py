@@ -6,9 +6,11 @@ PDFs supply the typography of their first lines, other formats their own metadat
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from assay.core.formats import TitleSource, format_named
 from assay.core.identity import KIND, ORGANISATION, PERIOD, title_by_identity
@@ -44,15 +46,6 @@ class FrontLine:
     turned: bool = False  # rotated: a stamp in the margin
 
 
-@dataclass(frozen=True, slots=True)
-class FrontPage:
-    title: str = ""
-    authors: tuple[str, ...] = ()
-    date: str | None = None
-    abstract: tuple[int, int] | None = None
-    body: int = 0  # offset at which the title block ends
-
-
 ABSTRACT_WITHIN, LONGEST_ABSTRACT, SHORTEST_ABSTRACT = 12_000, 5_000, 80
 ABSTRACT = re.compile(
     r"(?:\A|\n\n?)[ \t#*_]*(?:abstract|summary|executive summary|résumé|zusammenfassung|kurzfassung|resumen|sommario"
@@ -68,8 +61,9 @@ AFTER_ABSTRACT = re.compile(
 
 def read_front_page(
     text: str, sections: Sequence[Section], front: Sequence[FrontLine], declared: Mapping[str, str]
-) -> FrontPage:
-    """The metadata on the first page of a document with layout; `declared` are the file's own fields."""
+) -> tuple[dict[str, Any], int]:
+    """The metadata on the first page of a document with layout, and the offset at which its title block ends. `declared` are
+    the file's own fields."""
     upright = [place for place in front if place.page == 0 and not place.turned]
     titled = find_title_lines(upright)
     title = " ".join(place.text.strip() for place in titled)
@@ -88,13 +82,13 @@ def read_front_page(
     page = text[: max((place.end for place in front if place.page == 0), default=NEAR)][:8_000]
     paragraphs = groupby((place for place in upright if place not in titled), key=lambda place: place.paragraph)
     head = lines_above_prose([place.text for place in places] for _, places in paragraphs)
-    return FrontPage(
-        title=re.sub(r"\s+", " ", MARKS_AT_END.sub("", title)).strip(),
-        authors=authors,
-        date=find_document_date(page, "\n".join(head[:25]), title),
-        abstract=abstract,
-        body=max([after, *(place.end for place in titled)]),
-    )
+    facts = {
+        "title": re.sub(r"\s+", " ", MARKS_AT_END.sub("", title)).strip(),
+        "authors": authors,
+        "date": find_document_date(page, "\n".join(head[:25]), title),
+        "abstract": abstract,
+    }
+    return facts, max([after, *(place.end for place in titled)])
 
 
 def fill_metadata(parsed: Parsed, name: str = "") -> Parsed:
@@ -150,10 +144,10 @@ def find_title_lines(lines: Sequence[FrontLine]) -> list[FrontLine]:
     upper = [line for line in lines if line.y < 0.65]
     if not upper:
         return []
-    weights: dict[float, int] = {}
+    weights: Counter[float] = Counter()
     for line in lines:
-        weights[line.size] = weights.get(line.size, 0) + len(line.text)
-    body = max(weights, key=lambda size: weights[size])
+        weights[line.size] += len(line.text)
+    body = weights.most_common(1)[0][0]
     first = upper[0]
     # a bold title in the size of the text; not if everything is bold, nor if it is a table row
     headed = (
@@ -235,8 +229,7 @@ VOUCHES = re.compile(
 
 def _vouched(lines: Sequence[FrontLine], after: int) -> bool:
     """Whether an affiliation or a byline is nearby: it is for authors' names, but not for table headers."""
-    near = [line for line in lines if line.start <= after + 400]
-    return any(VOUCHES.search(line.text) for line in near)
+    return any(VOUCHES.search(line.text) for line in lines if line.start <= after + 400)
 
 
 def _goes_on(gathered: str, words: str) -> bool:
@@ -258,8 +251,7 @@ def find_abstract(text: str, sections: Sequence[Section] = ()) -> tuple[int, int
     if end - start > LONGEST_ABSTRACT:
         end = text.find("\n\n", start)  # no end found: the first paragraph is certainly part of it
         end = end if end > 0 else len(text)
-    while end > start and text[end - 1].isspace():
-        end -= 1
+    end = start + len(text[start:end].rstrip())
     return (start, end) if SHORTEST_ABSTRACT <= end - start <= LONGEST_ABSTRACT else None
 
 
