@@ -88,6 +88,8 @@ def test_a_heading_over_a_whole_document_is_its_title() -> None:
         ("Smith & Sons", ("Smith & Sons",)),
         ("Jane Doe and Richard Roe", ("Jane Doe", "Richard Roe")),
         ("Jane Doe & Richard Roe", ("Jane Doe", "Richard Roe")),
+        ("Jane Doe, Richard Roe and Records Office", ("Jane Doe", "Richard Roe", "Records Office")),
+        ("Jane Doe, Richard Roe, and Mary Major", ("Jane Doe", "Richard Roe", "Mary Major")),
         ("Doe, Jane", ("Doe, Jane",)),
     ],
 )

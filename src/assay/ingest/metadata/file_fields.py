@@ -55,14 +55,16 @@ def parse_authors(*declared: str) -> tuple[str, ...]:
 
 
 def _names(names: str) -> list[str]:
-    parts = names.split(";") if ";" in names else names.split(",") if _is_list(names) else [names]
-    return [name for part in parts for name in (AND.split(part) if _is_pair(part) else [part])]
+    if ";" in names:
+        return names.split(";")
+    parts = AND.split(names) if _is_pair(names) else [names]
+    return [name for part in parts for name in (part.split(",") if _is_list(part) else [part])]
 
 
 def _is_pair(names: str) -> bool:
-    """Whether an "and" is between two names: each is a full one, and together they are no organisation's."""
-    sides = AND.split(names.strip())
-    return all(" " in side for side in sides) and not is_organisation(names.strip())
+    """Whether an "and" is between names: each is a full one, and the first part is not that of one organisation."""
+    sides = [side.strip(" ,") for side in AND.split(names)]
+    return all(" " in side for side in sides) and not is_organisation(names.partition(",")[0].strip())
 
 
 def _is_list(names: str) -> bool:
