@@ -44,7 +44,7 @@ def test_a_stream_ends_when_its_watcher_is_shut_out(folder: Path, monkeypatch: p
                 if by_key:
                     tokens.revoke(store, tokens.listing(store, "editor")[0].id)
                 else:
-                    tokens.end_all_sessions(store, "editor")
+                    members.set_password(store, "editor", "another long password")
                 assert [each.event for each in events if each.event in {"end", "parked"}] == []
             assert client.get(f"/api/runs/{run}").status_code == 401
         assert tool_context.at.server.runs.under_way(run), "the run itself goes on"
@@ -59,7 +59,9 @@ def test_a_stream_that_is_read_on_shows_what_its_watcher_may_read_now(folder: Pa
         run = client.post("/api/ask", json={"question": QUESTION}).json()["id"]
 
         async def bodies() -> str:
-            before = server.for_principal(Principal("reader", frozenset({"desk"})))  # as when the stream was opened
+            before = server.workspace.for_principal(
+                Principal("reader", frozenset({"desk"}))
+            )  # as when the stream was opened
             return "".join([frame.body async for frame in server.follower.follow(before, run) if frame is not None])
 
         assert "It leans a little" in asyncio.run(bodies())

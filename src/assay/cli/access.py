@@ -156,7 +156,7 @@ def share(
     """Let people or groups read a knowledge base; without --with, say who does."""
     from assay.cli.acting import check_owner_option, open_workspace
     from assay.core.errors import UserError
-    from assay.workspace.stored import grant_of
+    from assay.workspace.stored import grant_of, grants
 
     check_owner_option(owner)
     with open_workspace(workspace) as opened:
@@ -170,7 +170,7 @@ def share(
             seen.people.share_base(base.name, who, not stop, opened.principal.id)
             if not stop:
                 warn_if_unknown(opened, who)
-        readers = opened.people.readers_of_base(base)
+        readers = grants.shared_with(opened.store, base)
     if json:
         print_json({"base": base.name, "owner": base.owner, "read_by": readers})
         return
@@ -188,11 +188,11 @@ def owner_named(owner: str) -> Principal:
 def warn_if_unknown(opened: Opened, who: str) -> None:
     """Warn about an unknown name: it may be a typo, or a user that a proxy will name later. What names nobody is refused."""
     from assay.core.access import LOCAL
-    from assay.workspace.stored import check_grantee
+    from assay.workspace.stored import check_grantee, members
 
     check_grantee(who)
     kind, _, name = who.partition(":")
-    everybody = opened.people.listing()
+    everybody = members.listing(opened.store)
     groups = {group for each in everybody for group in each.groups}
     known = groups if kind == "group" else {LOCAL.id, *(each.name for each in everybody)}
     if name not in known:

@@ -141,9 +141,10 @@ def _contradictions(account: Synthesis) -> list[str]:
 def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """The actual usage beside the forecast."""
     from assay.cli.run_view import spent
+    from assay.workspace.stored import records
     from assay.workspace.synthesis_forecast import cost_in_words, lasting
 
-    parts = [*([spent(run)] if run.asked.has_model else []), lasting(opened.questions.active_seconds(run.id))]
+    parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
     text = f"It took {' · '.join(parts)}"
     return [f"{text}; the forecast was {cost_in_words(expected)}." if expected else f"{text}."]
 

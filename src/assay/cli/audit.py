@@ -69,9 +69,10 @@ def log(workspace: Workspace = None, json: Json = False) -> None:
     from assay.core.codec import to_json
     from assay.core.events.describe import describe
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import records
 
     with open_workspace(workspace) as opened:
-        found = opened.records.log()
+        found = records.workspace_log(opened.store)
     if json:
         print_json([{"at": at, "kind": type(event).__name__, **to_json(event)} for at, event in found])
         return

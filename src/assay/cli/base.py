@@ -17,9 +17,10 @@ Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
 def list_bases(workspace: Workspace = None, json: Json = False) -> None:
     """List the knowledge bases with how many documents each has, and whether their answers wait for a reviewer."""
     from assay.cli.acting import open_workspace
+    from assay.workspace.stored import reviews
 
     with open_workspace(workspace) as opened:
-        marked = opened.reviews.bases()
+        marked = reviews.bases_with_review(opened.store)
         rows = [
             {
                 "id": base.id,
@@ -45,10 +46,11 @@ def describe(
 ) -> None:
     """Say what a knowledge base is about."""
     from assay.cli.acting import open_workspace
+    from assay.workspace.stored import grants
 
     with open_workspace(workspace) as opened:
         opened.scope().named(name)
-        opened.documents.get_or_create_base(name, opened.principal, whole(description))
+        grants.get_or_create_base(opened.store, name, opened.principal, whole(description))
 
 
 @app.command()

@@ -262,6 +262,8 @@ def _remember(questions: Sequence[str]) -> None:
 
 
 def _run_command(conversation: Conversation, command: Command) -> None:
+    from assay.workspace.stored import threads
+
     match command.name:
         case "help":
             conversation.out(help_lines())
@@ -284,7 +286,7 @@ def _run_command(conversation: Conversation, command: Command) -> None:
             conversation.out(["The next question begins a thread."])
         case "title" if command.words and conversation.thread:
             opened = conversation.opened
-            opened.threads.rename(conversation.thread, opened.principal.id, command.words)
+            threads.rename(opened.store, conversation.thread, opened.principal.id, command.words)
             conversation.out([f"This thread is now called: {command.words}"])
         case "open":
             conversation.out(["Which one? /threads lists them, /open ID opens one."])
@@ -371,8 +373,10 @@ def _list(opened: Opened, *, json: bool) -> None:
 
 
 def _forget(opened: Opened, thread: str, *, json: bool) -> None:
-    found = opened.threads.named(whole(thread), opened.principal.id)
-    opened.threads.forget(found.id, opened.principal.id)
+    from assay.workspace.stored import threads
+
+    found = threads.named(opened.store, whole(thread), opened.principal.id)
+    threads.forget(opened.store, found.id, opened.principal.id)
     if json:
         print_json({"forgotten": found.id})
         return

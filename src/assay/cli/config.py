@@ -28,9 +28,10 @@ def agree(
 ) -> None:
     """Agree once that questions and the text of documents are sent to an endpoint on another machine."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import facts
 
     with open_workspace(workspace, create=True) as opened:
-        opened.setup.agree(host)
+        facts.agree(opened.store, host)
     typer.echo(f"Agreed: text may be sent to {host}.")
 
 
@@ -66,12 +67,13 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
     """The hosts without consent in this workspace; nobody else can consent for its user."""
     from assay.core.errors import AssayError
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import facts
 
     if not hosts:
         return []
     try:
         with open_workspace(folder) as opened:
-            return [host for host in hosts if not opened.setup.agreed(host)]
+            return [host for host in hosts if not facts.agreed(opened.store, host)]
     except AssayError:  # missing or unreadable
         return list(hosts)
 
@@ -79,15 +81,16 @@ def not_agreed(folder: Path, hosts: Sequence[str]) -> list[str]:
 def settle(opened: Opened, *, model: bool = True) -> None:
     """Ask for consent for new hosts. If not interactive, the workspace will refuse later."""
     from assay.models.factory import reached
+    from assay.workspace.stored import facts
 
-    hosts = [host for host in reached(opened.settings, model=model) if not opened.setup.agreed(host)]
+    hosts = [host for host in reached(opened.settings, model=model) if not facts.agreed(opened.store, host)]
     if not hosts or not at_terminal():
         return
     explain(opened.settings, hosts)
     try:
         for host in hosts:
             if confirm(f"May it be sent to {host}?"):
-                opened.setup.agree(host)
+                facts.agree(opened.store, host)
     except KeyboardInterrupt:
         say("Stopped. Nothing was sent.")
         raise typer.Exit(130) from None

@@ -200,6 +200,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
 
     from assay.models.factory import NO_MODEL
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import facts
 
     own = {"llm_model": NO_MODEL, "state": "", "index": "lance", "blobs": ""}  # in a place of its own
 
@@ -207,7 +208,7 @@ def _round(settings: Any, agreed: Sequence[str]) -> dict[str, Any]:
         (folder / "note.md").write_text("# Kettle\n\nThe kettle in the pump house holds seven litres of water.\n")
         with open_workspace(folder / "workspace", create=True, **settings.model_dump() | own) as opened:
             for host in agreed:
-                opened.setup.agree(host)
+                facts.agree(opened.store, host)
             await opened.add([folder / "note.md"])
             runs = [run async for run, _ in opened.ask("How many litres does the kettle hold?")]
         answer = runs[-1].answer

@@ -73,12 +73,14 @@ class Watched:
 
     def look_up(self) -> None:
         """Load titles and pages that are not known yet."""
+        from assay.workspace.stored import documents
+
         if self.run is not None:
             unplaced = [each for each in self.run.evidence if each.key not in self.pages]
-            self.pages |= self.opened.documents.quoted_pages(unplaced, self.opened.scope())
+            self.pages |= documents.quoted_pages(self.opened.store, unplaced, self.opened.scope())
         new = {each.passage.doc_id for each in self.run.evidence} - self.titles.keys() if self.run else set()
         if new:
-            self.titles |= dict.fromkeys(new, "") | self.opened.documents.titles(new, self.opened.scope())
+            self.titles |= dict.fromkeys(new, "") | documents.titles(self.opened.store, new, self.opened.scope())
 
 
 def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None = None) -> Run:
@@ -107,7 +109,9 @@ def follow(opened: Workspace, steps: Steps | None, show: Show, known: Run | None
 
 
 def _active_seconds(opened: Workspace, run: Run | None) -> float:
-    return opened.questions.active_seconds(run.id) if run else 0.0
+    from assay.workspace.stored import records
+
+    return records.active_seconds(opened.store, run.id) if run else 0.0
 
 
 def _follow_until_stop(steps: Steps, watched: Watched, show: Show) -> None:
@@ -235,9 +239,12 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
 def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """Print why an answer needs a review and how it continues. Notifies the webhook if one is set."""
     from assay.core.errors import AssayError
+    from assay.governance.reviewing import progress_line
 
     assert run.held is not None
-    say(f"{opened.questions.progress_line(run.id)} The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
+    say(
+        f"{progress_line(opened.questions.run(run.id))} The answer waits for a reviewer: {'; '.join(run.held.reasons)}."
+    )
     say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
     try:
         asyncio.run(opened.reviews.notify(TELLING))
@@ -277,10 +284,11 @@ def _remarks(opened: Workspace, run: Run) -> None:
 
 def _loop_advice(opened: Workspace, run: Run) -> str:
     from assay.core.events import Route
+    from assay.workspace.stored import history
 
     if run.asked.route is not None or run.route is Route.research:
         return ""
-    return REMARK if never_needed_the_loop(opened.questions.routes(opened.principal.id)) else ""
+    return REMARK if never_needed_the_loop(history.routes(opened.store, opened.principal.id)) else ""
 
 
 EVERY = 10  # consecutive questions before the hint, and before each repetition

@@ -157,10 +157,11 @@ def _consent(folder: Path, settings: Settings, *, agree: bool, yes: bool) -> lis
 def _apply(folder: Path, wanted: SettingChanges, paths: list[Path], agreed: list[str]) -> int:
     """Write the settings, record the consent, test the endpoint, add the documents."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import facts
 
     with open_workspace(folder, create=True) as opened:
         for host in agreed:
-            opened.setup.agree(host)
+            facts.agree(opened.store, host)
         _write(folder, wanted)
     with open_workspace(folder) as opened:
         try:

@@ -19,9 +19,10 @@ def add(
 ) -> None:
     """Make an API key and print it. It is kept as a digest only, so nobody can print it again."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import tokens
 
     with open_workspace(workspace) as opened:
-        key = opened.people.new_key(whole(name), whole(label))
+        key = tokens.new_key(opened.store, whole(name), whole(label))
     say("Keep it: it is not shown again.")
     typer.echo(key)
 
@@ -32,9 +33,10 @@ def list_keys(
 ) -> None:
     """List the API keys: whose, what for, when made and when last used."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import tokens
 
     with open_workspace(workspace) as opened:
-        found = opened.people.list_keys(whole(name))
+        found = tokens.listing(opened.store, whole(name))
     if json:
         print_json(found)
         return
@@ -48,7 +50,8 @@ def list_keys(
 def remove(key: Annotated[str, typer.Argument(help="The key's id.")], workspace: Workspace = None) -> None:
     """Take an API key back. From the next request on it opens nothing."""
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import tokens
 
     with open_workspace(workspace) as opened:
-        gone = opened.people.revoke_key(whole(key))
+        gone = tokens.revoke(opened.store, whole(key))
     say(f"Removed the key {gone.id} of {gone.who}.")

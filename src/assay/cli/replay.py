@@ -180,11 +180,12 @@ def diff(
     """Show what differs between two runs: question, route, plan, searches, evidence, claims, answer, cost."""
     from assay.cli.acting import open_workspace
     from assay.governance.difference import difference, render_difference
+    from assay.workspace.stored import documents
 
     with open_workspace(workspace) as opened:
         one, other = map(opened.questions.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-        compared = difference(one, other, opened.documents.titles(found, opened.scope()))
+        compared = difference(one, other, documents.titles(opened.store, found, opened.scope()))
     if json:
         parts = [
             {

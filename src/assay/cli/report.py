@@ -99,9 +99,9 @@ def format_cell(cell: Cell, column: str = "") -> str:
 
 def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
-    from assay.governance.reports.thresholds import alerts, dashboard
+    from assay.governance.reports.thresholds import monitoring_file
 
-    typer.echo(alerts() if file is MonitoringFile.alerts else dashboard(), nl=False)
+    typer.echo(monitoring_file("alerts.yml" if file is MonitoringFile.alerts else "dashboard.json"), nl=False)
 
 
 def export(

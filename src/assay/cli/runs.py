@@ -23,9 +23,10 @@ def runs(
     """List what was asked, newest first, with how it ended and what it took."""
     from assay.cli.acting import open_workspace
     from assay.core.codec import to_json
+    from assay.workspace.stored import history
 
     with open_workspace(workspace) as opened:
-        entries = opened.questions.recent(opened.principal.id, opened.scope(), limit)
+        entries = history.history(opened.store, opened.principal.id, opened.scope(), limit)
     if review:
         entries = [each for each in entries if each.cut_short or each.state == "failed"]
     if json:
@@ -57,13 +58,14 @@ def trace(
     from assay.cli.run_view import event_lines
     from assay.core.codec import to_json
     from assay.core.events.describe import record_line
+    from assay.workspace.stored import records
 
     with open_workspace(workspace) as opened:
-        chain = opened.questions.chain(run, opened.principal.id)
+        chain = records.chain(opened.store, run, opened.principal.id)
         seen = opened.questions.run_for_asker(run)
         events = seen.events
         below = [event_lines(event, seen, opened.documents.get) for event in events]
-        faults = list(opened.questions.faults(run))
+        faults = list(records.faults(opened.store, run))
     if json:
         print_json(
             {

@@ -209,6 +209,7 @@ def check_guards(opened: Opened) -> list[str]:
 def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: str = "") -> list[str]:
     """The startup message; `flag` names the workspace in commands."""
     from assay.models.factory import has_model, model_hosts
+    from assay.workspace.stored import facts, members
 
     lines = [f"Assay is at {address} (Ctrl-C ends it). Workspace: {opened.path}"]
     if not has_model(opened.settings):
@@ -218,11 +219,11 @@ def describe_server(opened: Opened, serving: ServeOptions, address: str, flag: s
         lines += [
             f"Questions would be sent to {host}, and nobody has agreed to that yet: `assay config agree {host}{flag}`."
             for host in model_hosts(opened.settings)
-            if not opened.setup.agreed(host)
+            if not facts.agreed(opened.store, host)
         ]
     if serving.auth == "off" and not serving.token:
         lines.append("There is no token: every user of this machine can read and change everything here.")
-    if serving.auth == "keys" and not opened.people.listing():
+    if serving.auth == "keys" and not members.listing(opened.store):
         lines.append(f"Nobody can sign in yet: `assay user add NAME --admin{flag}` adds the first administrator.")
     if outdated := opened.documents.outdated_of_all():
         lines.append(outdated)

@@ -26,12 +26,13 @@ def info(workspace: Workspace = None, json: Json = False) -> None:
     """Show where the workspace is, what is in it and how large it is."""
     from assay.models.factory import embedder_setting
     from assay.workspace.facade import open_workspace
+    from assay.workspace.stored import database
 
     with open_workspace(workspace) as opened:
         entries = opened.documents.listing()
         facts = {
             "path": str(opened.path.absolute()),
-            "version": opened.records.version(),
+            "version": database.version_of(opened.store),
             "bases": [base.name for base in opened.scope().bases],
             "documents": sum(entry.standing == "ready" for entry in entries),
             "off": sum(entry.off for entry in entries),

@@ -5,37 +5,139 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from assay.core.access import Base, Scope
+from assay.core.access import Base, Principal, Scope
 from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
-from assay.serve.document_schemas import (
-    BaseReadinessResponse,
-    BaseView,
-    CreateBaseRequest,
-    JobView,
-    UpdateBaseRequest,
-    base_view,
-    document_summary,
-    job_view,
-)
-from assay.serve.run_schemas import ErrorResponse, error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.routes.documents import DocumentSummary, document_summary
+from assay.serve.schemas import ErrorResponse, Id, Name, RequestModel, ResponseModel, error_responses
+from assay.serve.state import CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
 from assay.serve.upload_files import Admit, receive_files
 from assay.serve.upload_job import change_base, writable_base
 from assay.workspace.facade import DEFAULT_BASE, Workspace
-from assay.workspace.stored import Counted, Job, JobFile, NameTaken, check_grantee
+from assay.workspace.stored import (
+    Counted,
+    Job,
+    JobFile,
+    NameTaken,
+    check_grantee,
+    document_access,
+    document_list,
+    grants,
+    jobs,
+)
+
+
+class CreateBaseRequest(RequestModel):
+    name: Name
+    description: Annotated[str, StringConstraints(max_length=2000)] = ""
+    group: Id = ""  # the group whose members may write to it; empty: only the user
+
+
+class UpdateBaseRequest(RequestModel):
+    description: Annotated[str, StringConstraints(max_length=2000)]
+
+
+class BaseView(ResponseModel):
+    """A knowledge base at a glance."""
+
+    id: str  # routes take it in place of the name
+    name: str
+    description: str
+    owner: str
+    yours: bool  # whether the user may add and remove documents
+    documents: int  # searchable documents
+    unreadable: int
+    pending: int
+    off: int  # switched off: kept, but not searched
+    passages: int
+
+
+class FileReportView(ResponseModel):
+    """How a file ended: added, replaced, unchanged, moved, duplicate, finished, or failed; empty while it waits."""
+
+    name: str
+    bytes: int
+    outcome: str
+    status: str = ""
+    why: str = ""
+    title: str = ""
+    pages: int = 0
+    passages: int = 0
+
+
+class JobState(StrEnum):
+    waiting = "waiting"
+    running = "running"
+    done = "done"
+    failed = "failed"
+    cancelled = "cancelled"
+
+
+class JobView(ResponseModel):
+    """Work that goes on when the client leaves and after a restart: files that are being read."""
+
+    id: str
+    kind: str  # ingest
+    base: str
+    state: JobState
+    files: int
+    done: int
+    passages: int
+    seconds: float
+    left: float | None  # estimated seconds, if known
+    error: str
+    created: str
+    reports: tuple[FileReportView, ...]  # finished and waiting files; the first 200
+
+
+class BaseReadinessResponse(ResponseModel):
+    base: str
+    readable: int
+    unreadable: int
+    pending: int
+    pages: int
+    characters: int
+    passages: int
+    languages: dict[str, int]
+    warnings: tuple[str, ...]
+    problems: tuple[DocumentSummary, ...]  # unreadable files with the reason; the first 200
+
+
+FEW = 3  # finished files needed for an estimate of the remaining time
+
+
+def base_view(base: Base, counted: Counted | None, principal: Principal) -> BaseView:
+    held = counted or Counted()
+    return BaseView.made_from(base, held, yours=principal.owns(base), documents=held.ready)
+
+
+def job_view(job: Job, files: Sequence[JobFile]) -> JobView:
+    reports = tuple(
+        FileReportView.model_validate({**each.report, "name": each.name, "bytes": each.bytes, "outcome": each.outcome})
+        for each in files
+    )
+    return JobView.made_from(job, kind="ingest", left=_left(job), reports=reports)
+
+
+def _left(job: Job) -> float | None:
+    """The estimated remaining seconds, from the average time per finished file; None after too few files."""
+    if not job.going:
+        return 0.0
+    return round(job.seconds / job.done * (job.files - job.done), 1) if job.done >= FEW and job.seconds else None
+
 
 bases_router = APIRouter(prefix="/api/bases", tags=["knowledge bases"], responses=error_responses(413))
 
@@ -72,7 +174,7 @@ FORM = {
 def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
     """Every knowledge base that you may read, with how much there is in it."""
     scope = workspace.scope()
-    counted = workspace.documents.counts(scope)
+    counted = document_list.counts(workspace.store, scope)
     return [base_view(base, counted.get(base.id), workspace.principal) for base in scope.bases]
 
 
@@ -80,7 +182,7 @@ def list_bases(workspace: CurrentWorkspace) -> list[BaseView]:
 def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
     """A new knowledge base: yours, or that of a group you are in."""
     try:
-        base = workspace.documents.create_base(new.name, workspace.principal, new.description, new.group)
+        base = grants.create_base(workspace.store, new.name, workspace.principal, new.description, new.group)
     except NameTaken as taken:
         raise HTTPException(409, str(taken)) from taken
     return base_view(base, None, workspace.principal)
@@ -93,9 +195,9 @@ def make_base(new: CreateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
 def readiness_of(name: BaseName, workspace: CurrentWorkspace) -> BaseReadinessResponse:
     """What can be asked about, what cannot, and what to do about each."""
     base, scope = _named(workspace, name)
-    counted = workspace.documents.counts(scope).get(base.id, Counted())
-    sums = workspace.documents.sums(base, scope)
-    problems = workspace.documents.page(scope, ("unreadable",), limit=SHOWN).entries
+    counted = document_list.counts(workspace.store, scope).get(base.id, Counted())
+    sums = document_list.sums(workspace.store, base, scope)
+    problems = document_list.page(workspace.store, scope, ("unreadable",), limit=SHOWN).entries
     outdated = workspace.documents.outdated([base.id])
     return BaseReadinessResponse.made_from(
         sums,
@@ -123,7 +225,6 @@ async def send_files(
     request: Request,
     workspace: CurrentWorkspace,
     server: CurrentServer,
-    who: CurrentPerson,
     only_for: OnlyFor = (),
 ) -> JobView:
     """Send files. Once this is answered they are safe: they are read whoever leaves, and after a restart. A file with the
@@ -136,24 +237,23 @@ async def send_files(
         files = await receive_files(request, folder, most, admit)
         if only_for:
             uris, by = [UPLOAD + file.name for file in files], workspace.principal.id
-            await asyncio.to_thread(workspace.documents.restrict, base, uris, only_for, by)
+            await asyncio.to_thread(document_access.restrict, workspace.store, base, uris, only_for, by)
         return files
 
-    return await begin_job(server, workspace, who, base, arrive)
+    return await begin_job(server, workspace, base, arrive)
 
 
 async def begin_job(
     server: Server,
     workspace: Workspace,
-    who: Person,
     base: Base,
     arrive: Callable[[Path, int, Admit], Awaitable[list[JobFile]]],
 ) -> JobView:
     """Take the files of an upload as they arrive, within what the person may still keep, and begin to read them."""
     job, most = "j" + workspace.store.new_id(), file_limits(workspace.settings).bytes
     with (
-        await asyncio.to_thread(server.reserve_upload, who),
-        await asyncio.to_thread(server.upload_room, base, who) as room,
+        await asyncio.to_thread(server.reserve_upload, workspace.principal),
+        await asyncio.to_thread(server.upload_room, base, workspace.principal) as room,
     ):
         async with server.worker.arrival(job) as folder:
             files = await arrive(folder, most, room.take)
@@ -165,13 +265,15 @@ async def begin_job(
 @bases_router.get("/{name:path}")
 def one_base(name: BaseName, workspace: CurrentWorkspace) -> BaseView:
     base, scope = _named(workspace, name)
-    return base_view(base, workspace.documents.counts(scope).get(base.id), workspace.principal)
+    return base_view(base, document_list.counts(workspace.store, scope).get(base.id), workspace.principal)
 
 
 @bases_router.patch("/{name:path}")
 def describe_base(name: BaseName, changed: UpdateBaseRequest, workspace: CurrentWorkspace) -> BaseView:
-    base = workspace.documents.describe_base(writable_base(workspace, name), changed.description)
-    return base_view(base, workspace.documents.counts(workspace.scope([name])).get(base.id), workspace.principal)
+    base = grants.describe(workspace.store, writable_base(workspace, name), changed.description)
+    return base_view(
+        base, document_list.counts(workspace.store, workspace.scope([name])).get(base.id), workspace.principal
+    )
 
 
 @bases_router.delete("/{name:path}", status_code=204)
@@ -191,7 +293,7 @@ def _named(workspace: Workspace, name: str) -> tuple[Base, Scope]:
 def target_base(workspace: Workspace, name: str) -> Base:
     """The target base of an upload: it must exist and be writable. Only the default base is created on demand."""
     if name == DEFAULT_BASE:
-        workspace.documents.get_or_create_base(name, workspace.principal)
+        grants.get_or_create_base(workspace.store, name, workspace.principal)
     return writable_base(workspace, name)
 
 
@@ -204,14 +306,14 @@ LISTED = 20  # jobs in the list
 
 def job_of(workspace: Workspace, job: str) -> JobView:
     """The current state of a job of this user."""
-    return job_view(workspace.jobs.get(job, workspace.principal.id), workspace.jobs.files(job, REPORTS))
+    return job_view(jobs.get(workspace.store, job, workspace.principal.id), jobs.files(workspace.store, job, REPORTS))
 
 
 @jobs_router.get("")
 def list_jobs(workspace: CurrentWorkspace) -> list[JobView]:
     """Your latest jobs, the newest first."""
-    found = workspace.jobs.listing(workspace.principal.id, LISTED)
-    return [job_view(job, workspace.jobs.files(job.id, REPORTS)) for job in found]
+    found = jobs.listing(workspace.store, workspace.principal.id, LISTED)
+    return [job_view(job, jobs.files(workspace.store, job.id, REPORTS)) for job in found]
 
 
 @jobs_router.get("/{job}")
@@ -239,7 +341,7 @@ async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterat
         if now is None:
             yield HEARTBEAT
         else:
-            files = await asyncio.to_thread(workspace.jobs.files, job, REPORTS)
+            files = await asyncio.to_thread(jobs.files, workspace.store, job, REPORTS)
             yield sse("job", job_view(now, files).model_dump_json())
             last = now
     if last is not None and not last.going:
@@ -251,6 +353,6 @@ async def _events(server: Server, workspace: Workspace, job: str) -> AsyncIterat
 @jobs_router.post("/{job}/cancel")
 async def cancel_job(job: JobId, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
     """Stop reading. What has been read stays, the other files are left out."""
-    found = await asyncio.to_thread(workspace.jobs.get, job, workspace.principal.id)
+    found = await asyncio.to_thread(jobs.get, workspace.store, job, workspace.principal.id)
     await server.worker.cancel(found)
     return await asyncio.to_thread(job_of, workspace, job)

@@ -5,24 +5,66 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import StringConstraints
 
-from assay.serve.run_schemas import (
-    PageSize,
-    RenameThreadRequest,
-    SharedThreadsResponse,
-    SharedThreadSummary,
-    SharedThreadView,
-    SharedTurnView,
-    ShareThreadRequest,
-    ThreadListResponse,
-    ThreadReadersResponse,
-    ThreadSummary,
-    ThreadView,
-    error_responses,
-)
-from assay.serve.run_views import run_view, shared_answer
+from assay.serve.run_views import AnswerView, RunView, run_view, shared_answer
+from assay.serve.schemas import NOT_BLANK, Name, PageSize, RequestModel, ResponseModel, StrictFlag, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
-from assay.workspace.stored import WITHHELD_ANSWER
+from assay.workspace.stored import WITHHELD_ANSWER, threads
+
+
+class ThreadSummary(ResponseModel):
+    id: str
+    title: str
+    created: str
+    updated: str
+    turns: int
+
+
+class ThreadListResponse(ResponseModel):
+    threads: tuple[ThreadSummary, ...]
+    next: str
+
+
+class ThreadView(ThreadSummary):
+    runs: tuple[RunView, ...]
+    earlier: int  # turns before these
+
+
+class ThreadReadersResponse(ResponseModel):
+    """Who else may read a thread: `user:NAME`, `group:NAME`."""
+
+    readers: tuple[str, ...]
+
+
+class ShareThreadRequest(RequestModel):
+    name: Name  # user:NAME or group:NAME
+    may: StrictFlag
+
+
+class SharedThreadSummary(ThreadSummary):
+    owner: str
+
+
+class SharedThreadsResponse(ResponseModel):
+    threads: tuple[SharedThreadSummary, ...]
+
+
+class SharedTurnView(ResponseModel):
+    """A question that somebody else asked, and its answer as far as the reader may read the documents behind it."""
+
+    question: str
+    answer: AnswerView | None
+    withheld: str  # why there is no answer
+
+
+class SharedThreadView(SharedThreadSummary):
+    shared_turns: tuple[SharedTurnView, ...]
+
+
+class RenameThreadRequest(RequestModel):
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=NOT_BLANK)]
+
 
 threads_router = APIRouter(prefix="/api/threads", tags=["threads"], responses=error_responses(413))
 
@@ -35,7 +77,7 @@ def list_threads(
     workspace: CurrentWorkspace, after: str = "", limit: PageSize = 50, q: Annotated[str, Query(max_length=200)] = ""
 ) -> ThreadListResponse:
     """A page of threads, the one that was last spoken in first; `q` are words of their titles."""
-    found, more = workspace.threads.page_of_list(workspace.principal.id, after, limit, q)
+    found, more = threads.page(workspace.store, workspace.principal.id, after, limit, q)
     return ThreadListResponse.made_from(threads=found, next=more)
 
 
@@ -66,14 +108,14 @@ def share_thread(thread: str, given: ShareThreadRequest, workspace: CurrentWorks
 @threads_router.patch("/{thread}")
 def rename_thread(thread: str, given: RenameThreadRequest, workspace: CurrentWorkspace) -> ThreadSummary:
     """The thread under another title."""
-    workspace.threads.rename(thread, workspace.principal.id, given.title)
-    return ThreadSummary.made_from(workspace.threads.named(thread, workspace.principal.id))
+    threads.rename(workspace.store, thread, workspace.principal.id, given.title)
+    return ThreadSummary.made_from(threads.named(workspace.store, thread, workspace.principal.id))
 
 
 @threads_router.delete("/{thread}", status_code=204)
 def forget_thread(thread: str, workspace: CurrentWorkspace) -> Response:
     """The thread is no more; its runs and their records stay."""
-    workspace.threads.forget(thread, workspace.principal.id)
+    threads.forget(workspace.store, thread, workspace.principal.id)
     return Response(status_code=204)
 
 
