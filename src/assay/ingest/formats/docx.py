@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+from lxml.etree import _Element as Element
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
@@ -33,12 +35,7 @@ from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
-
-_TRANSPARENT = frozenset(
-    {"sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo", "body", "hyperlink", "dir", "bdo"}
-)
+_TRANSPARENT = frozenset("sdt sdtContent customXml smartTag ins moveTo body hyperlink dir bdo".split())
 _DELETED = frozenset({"del", "moveFrom"})
 DELETED = "deleted in a tracked change"
 _FAR = 8_000_000  # in drawings, of which 12,700 are a point: about the width of a page
@@ -450,8 +447,6 @@ def _alternative(element: Element) -> Element:
 
 def _marked(note: Element, number: str) -> Element:
     """A copy of a note that begins with its mark, if the mark itself is not a character."""
-    from copy import deepcopy
-
     copy = deepcopy(note)
     for part in list(inside(copy, "footnoteRef", "endnoteRef"))[:1]:
         part.tag = part.tag.replace(local_name(part), "t")

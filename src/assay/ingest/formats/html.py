@@ -6,20 +6,22 @@ the selection to text.
 
 from __future__ import annotations
 
+import email
 import json
+import logging
 import re
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from lxml.etree import _Element as Element
+from lxml.etree import tostring
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from assay.ingest.formats.html_hidden import Pruned, remove_hidden
 from assay.ingest.formats.html_text import limit_depth, remove_permalinks, write_tree
 from assay.ingest.formats.text import TextBuilder, decode
 from assay.ingest.metadata.file_fields import parse_authors, parse_date, plausible_title
 from assay.ingest.parsed import FileLimits, Parsed
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.I
@@ -29,9 +31,7 @@ _DEEP = 150  # levels; trafilatura recurses once per level
 _SHORT = 1500  # characters; a page this short has little beside its content
 _LONG = 2_000_000  # characters; no article is this long, and the selection would be slow
 _WHOLE = 0.95  # of the visible text
-_SECTIONS = (
-    6  # a page with as many headings is a handbook: an element that holds it is taken whole, lists and tables included
-)
+_SECTIONS = 6  # headings of a handbook: an element that holds it is taken whole, lists and tables included
 _MOSTLY = 0.8  # of the text outside menus
 _UNSAID = 5  # hidden words; nearly every page has a few for screen readers
 
@@ -45,8 +45,6 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 def _page_of_archive(data: bytes) -> bytes:
     """The page in a web archive (MHTML), which has the form of an e-mail; empty if there is none."""
-    import email
-
     parts = (part for part in email.message_from_bytes(data).walk() if part.get_content_type() == "text/html")
     payload = next((part.get_payload(decode=True) for part in parts), b"")
     return payload if isinstance(payload, bytes) else b""
@@ -58,8 +56,6 @@ def decode_page(data: bytes) -> str:
 
 
 def parse_page(source: str, limits: FileLimits) -> Parsed:
-    from selectolax.lexbor import LexborHTMLParser
-
     tree = LexborHTMLParser(limit_depth(source))
     remove_permalinks(tree)
     facts = _facts(tree)
@@ -76,8 +72,6 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
 
 def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
     """Append all visible text of this HTML: for a book chapter or a message, where all of it is content."""
-    from selectolax.lexbor import LexborHTMLParser
-
     tree = LexborHTMLParser(limit_depth(source))
     remove_permalinks(tree)
     _report(remove_hidden(tree), out)
@@ -208,9 +202,8 @@ def remove_menus(tree: LexborHTMLParser) -> None:
 
 def _is_contents(node: LexborNode) -> bool:
     links = node.css("a[href^='#']")
-    return len(links) >= _ENTRIES and sum(len(link.text().strip()) for link in links) > _LEADS * len(
-        "".join(node.text().split())
-    )
+    linked = sum(len(link.text().strip()) for link in links)
+    return len(links) >= _ENTRIES and linked > _LEADS * len("".join(node.text().split()))
 
 
 def has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
@@ -223,10 +216,6 @@ def has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
 
 def main_content(tree: LexborHTMLParser) -> LexborHTMLParser | None:
     """The main content, by trafilatura; None if there is none. It gets only the page's characters, never a URL."""
-    import logging
-
-    from lxml.etree import tostring
-    from selectolax.lexbor import LexborHTMLParser
     from trafilatura import bare_extraction
 
     page = LexborHTMLParser(tree.html or "")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from lxml.etree import _Element as Element
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
@@ -25,9 +27,6 @@ from assay.ingest.formats.archive import (
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
 
 _FURNITURE = frozenset({"ftr", "sldNum", "dt", "hdr"})
 _HIDEABLE = ("sp", "grpSp", "graphicFrame", "r")

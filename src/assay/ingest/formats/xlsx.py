@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+
+from lxml.etree import _Element as Element
+from lxml.etree import iterparse
 
 from assay.ingest.formats.archive import (
     RELATION,
@@ -28,9 +30,6 @@ from assay.ingest.formats.archive import (
 from assay.ingest.formats.table import left_out, write_rows
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
 
 _MERGED = 20_000  # cells filled from the merged cell that they belong to
 _DATES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
@@ -146,8 +145,6 @@ def _laid_out(
 
 def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dict[int, str]]]:
     """Row number, and values by column; only rows with visible content."""
-    from lxml.etree import iterparse
-
     hidden_columns: set[int] = set()
     number = 0
     with archive.open(target) as stream:
