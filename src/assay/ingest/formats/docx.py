@@ -15,6 +15,7 @@ from lxml.etree import _Element as Element
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
+    CHARACTERS,
     SAME_COLOUR,
     attribute,
     child,
@@ -220,7 +221,6 @@ class Numbering:
 
     levels: dict[str, dict[int, _Level]] = field(default_factory=dict)  # by list id
     shared: dict[str, str] = field(default_factory=dict)  # list → the abstract list whose count it continues
-    restarts: set[str] = field(default_factory=set)
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def label(self, numbered: tuple[str, int] | None) -> str:
@@ -234,7 +234,7 @@ class Numbering:
             return ""
         if level.form in {"bullet", "none"}:
             return "-"
-        scheme = name if name in self.restarts else self.shared.get(name, name)
+        scheme = self.shared.get(name, name)
         self.counts[scheme, depth] = self.counts.get((scheme, depth), level.start - 1) + 1
         for deeper in [key for key in self.counts if key[0] == scheme and key[1] > depth]:
             del self.counts[deeper]
@@ -260,7 +260,7 @@ def read_numbering(root: Element | None) -> Numbering:
         found.levels[name] = dict(schemes.get(scheme, {}))
         found.shared[name] = "scheme " + scheme
         for override in children(number, "lvlOverride"):
-            found.restarts.add(name)
+            found.shared[name] = name  # it counts anew
             depth = int(attribute(override, "ilvl") or 0)
             if (level := child(override, "lvl")) is not None:
                 found.levels[name][depth] = _level(level)
@@ -410,12 +410,8 @@ class _Reader:
             name = local_name(element)
             if name == "t":
                 yield element.text or ""
-            elif name in {"tab", "ptab"}:
-                yield " "
-            elif name in {"br", "cr"}:
-                yield "\n"
-            elif name == "noBreakHyphen":
-                yield "-"
+            elif name in CHARACTERS:
+                yield CHARACTERS[name]
             elif name == "txbxContent":
                 self.aside.append(element)
             elif name in self.notes:

@@ -13,7 +13,6 @@ import re
 from html import escape
 from typing import Any
 
-from lxml.etree import _Element as Element
 from lxml.etree import tostring
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -189,8 +188,6 @@ _ENTRIES, _LEADS = 5, 0.9  # links of a table of contents, and their share of it
 _NEARLY_ALL = 0.97  # of the blocks of the main content
 _CONTENT_BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, pre, td, th, dt, dd, blockquote"
 _OPENING = 60  # characters by which a block is recognised
-# The elements of trafilatura, with those of HTML.
-_TAGS = {"list": "ul", "item": "li", "code": "pre", "quote": "blockquote", "lb": "br", "ref": "a", "row": "tr"}
 
 
 def remove_menus(tree: LexborHTMLParser) -> None:
@@ -217,6 +214,7 @@ def has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
 def main_content(tree: LexborHTMLParser) -> LexborHTMLParser | None:
     """The main content, by trafilatura; None if there is none. It gets only the page's characters, never a URL."""
     from trafilatura import bare_extraction
+    from trafilatura.htmlprocessing import convert_to_html
 
     page = LexborHTMLParser(tree.html or "")
     _flatten_cells(page)
@@ -227,9 +225,10 @@ def main_content(tree: LexborHTMLParser) -> LexborHTMLParser | None:
         body = getattr(found, "body", None)
         if body is None:
             return None
-        for element in body.iter("*"):
-            element.tag = _html_tag(element)
-        return LexborHTMLParser(tostring(body, encoding="unicode"))
+        for item in body.iter("item"):
+            kind = (item.get("rend") or "")[:3]
+            item.tag = kind[:2] if kind in {"dt-", "dd-"} else "item"
+        return LexborHTMLParser(tostring(convert_to_html(body), encoding="unicode"))
     except MemoryError:
         raise
     except Exception:  # if the selection fails in any way, the visible text remains
@@ -260,17 +259,6 @@ def main_element(tree: LexborHTMLParser, content: LexborHTMLParser) -> LexborNod
 
 def _opening(node: LexborNode) -> str:
     return " ".join(node.text().split())[:_OPENING]
-
-
-def _html_tag(element: Element) -> str:
-    tag, kind = str(element.tag), element.get("rend") or ""
-    if tag == "head" and kind in {"h1", "h2", "h3", "h4", "h5", "h6"}:
-        return kind
-    if tag == "item" and kind[:3] in {"dt-", "dd-"}:
-        return kind[:2]
-    if tag == "cell":
-        return "th" if element.get("role") == "head" else "td"
-    return {"head": "h3", "hi": "span", **_TAGS}.get(tag, tag)
 
 
 def _flatten_cells(tree: LexborHTMLParser) -> None:

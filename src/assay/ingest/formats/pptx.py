@@ -10,6 +10,7 @@ from lxml.etree import _Element as Element
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
+    CHARACTERS,
     RELATION,
     Archive,
     attribute,
@@ -247,10 +248,8 @@ def _words(parent: Element) -> Iterator[str]:
         name = local_name(element)
         if name == "t":
             yield element.text or ""
-        elif name == "br":
-            yield "\n"
-        elif name == "tab":
-            yield " "
+        elif name in CHARACTERS:
+            yield CHARACTERS[name]
         elif name == "AlternateContent":
             yield from _words(element[0] if len(element) else element)
         elif name in {"oMath", "oMathPara"}:

@@ -173,13 +173,14 @@ def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, s
     column = 0
     for cell in element:
         column = _column(cell.get("r") or "") or column + 1
+        if not len(cell):
+            continue
         style = cell.get("s", "0")
         form, how = look.styles[int(style)] if style.isdigit() and int(style) < len(look.styles) else ("", "")
-        if not len(cell) or not (shown := _shown(cell, form, look)):
-            continue
-        if column in hidden_columns or how:
+        shown = _shown(cell, form, look)
+        if shown and (column in hidden_columns or how):
             look.hidden.append(HiddenText(shown, how or "in hidden columns"))
-        else:
+        elif shown:
             row[column] = shown
     return row
 
