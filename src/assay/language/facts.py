@@ -17,8 +17,6 @@ from assay.language.quantities import ORDINALS, UNIT, UNITS, Number, is_number_m
 from assay.language.sentences import split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word, stop_words, word_list
 
-# --- names ----------------------------------------------------------------------------------------------------------
-
 COMMON = re.compile(r"(?:ly|ing|tions?|ments?|ness|ities|ity|ists|ers)$")
 CODE = re.compile(r"[^\W_]+(?:[-./_][^\W_]+)*")
 DEMONYM = re.compile(r"(?:ians?|ans?|ns?|ese|ish|s)$")
@@ -91,9 +89,6 @@ def short_forms(words: str) -> frozenset[str]:
         if len(capitals) >= 2:
             found.add(fold_case("".join(capitals)))
     return frozenset(found)
-
-
-# --- together -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +208,6 @@ def _names(words: str) -> list[Name]:
     return found
 
 
-# --- same or not ----------------------------------------------------------------------------------------------------
-
-
 def same(left: Token, right: Token) -> bool:
     """Whether both may mean the same: May 2024 and 17 May 2024, 93.9 km and 94 km, Tolkien and J. R. R. Tolkien."""
     if left.kind != right.kind:
@@ -267,9 +259,6 @@ def _short_for(left: str, right: str) -> bool:
     """Whether one abbreviates the other: "NBA" and "National Basketball Association"."""
     pairs = ((left, right), (right, left))
     return any(short.isupper() and fold_case(short) in short_forms(long) for short, long in pairs)
-
-
-# --- alignment ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

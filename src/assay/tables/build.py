@@ -188,9 +188,6 @@ def is_title(line: str) -> bool:
     return 2 < len(line) <= 120 and line[-1] not in ".;," and any(map(str.isalpha, line))
 
 
-# --- which rows are the header --------------------------------------------------------------------------------------
-
-
 def find_header(rows: Sequence[Sequence[str]], *, pairs_named: bool = False) -> tuple[int, int]:
     """The first header row and the first row below the header; equal if there is no header. Rows above it are titles.
 

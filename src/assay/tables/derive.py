@@ -131,9 +131,6 @@ def fault(claim: Claim, evidence: Sequence[Evidence], document: Documents) -> st
     return "" if statement(claim.derived, document) == claim.text else "it does not follow from what it cites"
 
 
-# --- from tables ----------------------------------------------------------------------------------------------------
-
-
 def table_claims(found: TableAnswer, evidence: Sequence[Evidence], document: Document) -> tuple[Block, ...]:
     """The answer that a table gives: the statement, carried by its cell or its rows, then the rows if there are several.
     Empty if some row is not in the evidence."""

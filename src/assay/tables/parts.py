@@ -157,9 +157,6 @@ def _level(row: TableRow) -> int:
     return groups.count(BETWEEN) + 1 if groups else 0
 
 
-# --- what is cited ----------------------------------------------------------------------------------------------------
-
-
 def _covered(row: TableRow, text: str, quote: Span | None) -> frozenset[int]:
     """The columns whose cells a quotation covers. What is in a row and in no cell belongs to its label, over two lines."""
     start, end = (max(quote[0], row.start), min(quote[1], row.end)) if quote else (0, 0)
@@ -189,9 +186,6 @@ def _cited_names(table: Table, text: str, quote: Span | None, places: Sequence[i
     return tuple(index for index, place in enumerate(places) if table.columns[place] and table.columns[place] in words)
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def _numeric(table: Table, text: str, places: Sequence[int]) -> tuple[int, ...]:
     """The places of columns with numbers: four of five cells at the beginning of the table are figures."""
     spans = row_spans(table)[: max(1, min(SAMPLE, MOST_READ // len(table.columns)))]
@@ -212,9 +206,6 @@ def _is_figure(words: str) -> bool:
 
 def _has_digit(words: str) -> bool:
     return any(map(str.isdigit, words))
-
-
-# --- as text ----------------------------------------------------------------------------------------------------------
 
 
 def text_table(part: TablePart) -> list[str]:

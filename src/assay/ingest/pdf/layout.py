@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain, pairwise
 from statistics import median
@@ -130,9 +130,6 @@ def _chunks(row: Sequence[TextRun], widest: Callable[[float], float]) -> list[li
     return chunks
 
 
-# --- columns --------------------------------------------------------------------------------------------------------
-
-
 # A part of the page between two heights: what lies across a gutter, or what stands west and east of it.
 Band = tuple[list[TextRun], list[TextRun], list[TextRun]]
 
@@ -146,12 +143,9 @@ class Trust(IntEnum):
     sure = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Runs that are read from top to bottom."""
-
-    runs: list[TextRun]
-    doubtful: bool = False  # it is uncertain that it follows what is read before it
+Column = tuple[
+    list[TextRun], bool
+]  # read from top to bottom; whether it is uncertain that it follows what is read before it
 
 
 def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Column]:
@@ -161,7 +155,7 @@ def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Colum
     the most text beside it is taken first; then the parts are divided in the same way.
     """
     if len(runs) < 4:
-        return [Column(runs)] if runs else []
+        return [(runs, False)] if runs else []
     region = _survey(runs, shapes)
     ambiguous = _is_ambiguous(region)
     places = _candidates(region, ambiguous)
@@ -172,7 +166,7 @@ def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Colum
             others = [other for other in sizes if abs(other - place) > MIN_COLUMN and 2 * sizes[other] > sizes[place]]
             if bands := _bands(region, place, least, others) if others else found[place]:
                 return _divided(bands, shapes, least is Trust.possible)
-    return [Column(runs)]
+    return [(runs, False)]
 
 
 def _is_ambiguous(region: Region) -> bool:
@@ -186,9 +180,8 @@ def _is_ambiguous(region: Region) -> bool:
 def _divided(bands: list[Band], shapes: Sequence[Box], doubtful: bool) -> list[Column]:
     columns: list[Column] = []
     for part in chain.from_iterable(bands):
-        first, *rest = split_columns(part, shapes) or [None]
-        if first:
-            columns += [replace(first, doubtful=first.doubtful or (doubtful and bool(columns))), *rest]
+        for index, (runs, uncertain) in enumerate(split_columns(part, shapes)):
+            columns.append((runs, uncertain or (doubtful and index == 0 and bool(columns))))
     return columns
 
 
@@ -219,15 +212,15 @@ def _survey(runs: list[TextRun], shapes: Sequence[Box]) -> Region:
         tables,
         _headings(rows),
         shapes,
-        [box for box in shapes if not any(_is_inside(run, box) for run in runs)],
+        [
+            (x0, y0, x1, y1)
+            for x0, y0, x1, y1 in shapes
+            if not any(x0 <= (run.x0 + run.x1) / 2 <= x1 and y0 <= run.middle <= y1 for run in runs)
+        ],
         np.array([(run.x0, run.x1, run.y1 - run.y0) for run in runs]).T,
         np.array([id(run) not in cells and _is_wordy(run) for run in runs]),
         np.array([max(_word_gaps([run]), default=0.0) > CLOSE * (run.y1 - run.y0) for run in runs]),
     )
-
-
-def _is_inside(run: TextRun, box: Box) -> bool:
-    return box[0] <= (run.x0 + run.x1) / 2 <= box[2] and box[1] <= run.middle <= box[3]
 
 
 def _candidates(region: Region, ambiguous: bool) -> list[float]:
@@ -546,22 +539,19 @@ def _is_wordy(run: TextRun) -> bool:
     return len(run.words) >= 3 or sum(len(word.text) for word in run.words) >= 18
 
 
-# --- lines ----------------------------------------------------------------------------------------------------------
-
-
 def order_lines(sheet_runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[TextLine]:
     """A page's lines in reading order; `shapes` are the pictures and frames on it."""
     lines: list[TextLine] = []
-    for number, column in enumerate(split_columns(sheet_runs, shapes)):
-        left, right = min(run.x0 for run in column.runs), max(run.x1 for run in column.runs)
-        rows = [_join_close(row) for row in rows_of(column.runs)]
+    for number, (runs, doubtful) in enumerate(split_columns(sheet_runs, shapes)):
+        left, right = min(run.x0 for run in runs), max(run.x1 for run in runs)
+        rows = [_join_close(row) for row in rows_of(runs)]
         for index, row in enumerate(rows):
             near = rows[max(0, index - 3) : index] + rows[index + 1 : index + 4]
             if len(row) > 1 and _is_spaced_out(row, near, left, right):
                 row = [_join_runs(row)]
             over = index > 0 and _is_over(rows[index - 1], row)
             after = index > 1 and _is_over(rows[index - 2], rows[index - 1])
-            seam = over or after or (index == 0 and column.doubtful)
+            seam = over or after or (index == 0 and doubtful)
             lines.append(_line(row, left, right, number, seam))
     return lines
 

@@ -135,9 +135,6 @@ def find_tables(lines: Sequence[PlacedLine]) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-# --- cells of a line --------------------------------------------------------------------------------------------------
-
-
 def _cells(placed: PlacedLine) -> _Line:
     cells: list[_Cell] = []
     pending: tuple[float, int] | None = None  # where a sign before a number begins
@@ -189,9 +186,6 @@ def _parts(words: Sequence[_Word], blank: float) -> list[tuple[bool, list[_Word]
 
 def _numeric(word: str) -> bool:
     return bool(_VALUE.fullmatch(word) or _BEFORE.fullmatch(word) or _AFTER.fullmatch(word))
-
-
-# --- which lines are a table ------------------------------------------------------------------------------------------
 
 
 def _tables_of_column(
@@ -278,9 +272,6 @@ def _zone(rows: Sequence[_Line]) -> float:
 
 def _height(line: _Line) -> float:
     return max(line.placed.line.size, 4.0)
-
-
-# --- one table --------------------------------------------------------------------------------------------------------
 
 
 def _table(
@@ -404,9 +395,6 @@ def _nearest(cell: _Cell, columns: Sequence[tuple[float, float]]) -> int:
     return max(range(len(columns)), key=overlaps.__getitem__)
 
 
-# --- tables of words ----------------------------------------------------------------------------------------------------
-
-
 def _text_region_end(lines: list[_Line], first: int) -> int:
     """The end of a table of words that begins at `first`: lines of several cells, and lines that continue them."""
     end = first
@@ -461,9 +449,6 @@ def _is_different(first: _Line, others: Sequence[_Line]) -> bool:
     longer = sum(len(cell.text) for cell in cells) / len(cells) > 1.5 * len(first.text) / len(first.cells)
     bold = first.placed.line.bold and not all(line.placed.line.bold for line in others)
     return bold or (named and (digits * 3 > len(cells) or longer))
-
-
-# --- header and title -------------------------------------------------------------------------------------------------
 
 
 def _header(lines: list[_Line], floor: int, first: int, columns: list[tuple[float, float]]) -> tuple[int, list[_Line]]:
@@ -608,9 +593,6 @@ def _last_sentence(lines: list[_Line], floor: int, index: int) -> str:
     """The sentence that introduces a table: `… is as follows:`."""
     words = " ".join(line.text for line in lines[max(floor, index - 2) : index + 1])
     return re.split(r"(?<=[.!?])\s+(?=[A-Z])", words)[-1].strip(" :")[-250:]
-
-
-# --- rows -------------------------------------------------------------------------------------------------------------
 
 
 def _body(rows: Sequence[_Line], columns: list[tuple[float, float]], labelled: bool, zone: float) -> list[GridRow]:

@@ -279,9 +279,6 @@ def _moved(box: Any, matrix: Matrix) -> Box:
     return min(across), min(along), max(across), max(along)
 
 
-# --- which words could be hidden ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class WordsOnPage:
     """The words of a page, as parallel columns. Boxes are those of the page as shown."""
@@ -377,9 +374,6 @@ def _is_cut(frame: PageFrame, box: np.ndarray, clips: tuple[Box | None, ...]) ->
     slack = 0.25 * min(box[2] - box[0], box[3] - box[1])
     starts_late = x0.max() > box[0] + slack or y0.max() > box[1] + slack
     return bool(starts_late or x1.min() < box[2] - slack or y1.min() < box[3] - slack)
-
-
-# --- what is drawn --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
