@@ -108,7 +108,7 @@ class MilvusIndex:
         record = {
             "pk": _key(row.passage.id),
             "content": _packed(row),
-            "facets": facets(row.fields),
+            "facets": sorted({_facet(name, value) for name, value in row.fields.items()}),
             "vector": encoding.row_vector(row, self.dim).tolist(),
             **columns(row.fields),
         }
@@ -360,11 +360,6 @@ class Expression:
 
     text: str
     exact: bool
-
-
-def facets(fields: Mapping[str, str]) -> list[str]:
-    """A digest of each field with its value."""
-    return sorted({_facet(name, value) for name, value in fields.items()})
 
 
 def columns(fields: Mapping[str, str]) -> dict[str, str]:

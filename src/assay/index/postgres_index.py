@@ -133,8 +133,8 @@ class PostgresIndex:
         return {
             "id": row.passage.id,
             "content": encoding.pack(row),
-            "fields": fields_json(row.fields),
-            "folded": folded_json(row.fields),
+            "fields": _json({_key(name): _value(value) for name, value in row.fields.items()}),
+            "folded": _json({_key(name): value.casefold().translate(_ESCAPES) for name, value in row.fields.items()}),
             "words": plain_words(f"{row.lead}\n{row.passage.text}"),
             "vector": _literal(encoding.row_vector(row, self.dim)),
         }
@@ -344,14 +344,6 @@ def _add(parameters: dict[str, object], value: object) -> str:
     name = f"f{len(parameters)}"
     parameters[name] = value
     return f"%({name})s"
-
-
-def fields_json(fields: Mapping[str, str]) -> str:
-    return _json({_key(name): _value(value) for name, value in fields.items()})
-
-
-def folded_json(fields: Mapping[str, str]) -> str:
-    return _json({_key(name): value.casefold().translate(_ESCAPES) for name, value in fields.items()})
 
 
 def _compile(where: Filter, parameters: dict[str, object]) -> str:

@@ -429,7 +429,7 @@ def copy_original(folder: Path, source: SourceFile) -> tuple[str, Path]:
         try:
             shutil.copyfileobj(file, copy, 1 << 20)
             copy.seek(0)
-            return hashlib.file_digest(copy, "sha256").hexdigest(), Path(copy.name)
+            return hashlib.file_digest(copy, "sha256").hexdigest(), Path(copy.name)  # type: ignore[arg-type]
         except BaseException:
             Path(copy.name).unlink(missing_ok=True)
             raise

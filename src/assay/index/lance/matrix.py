@@ -107,11 +107,9 @@ class Snapshot:
             self._weights.append(word_weights([(each.words, each.alive) for each in self.blocks if each.words]))
         return self._weights[0]
 
-    def without_texts(self) -> Snapshot:
-        return Snapshot(self.version, tuple(replace(each, texts=None, text_bytes=0) for each in self.blocks))
-
-    def without_words(self) -> Snapshot:
-        return Snapshot(self.version, tuple(replace(each, words=None) for each in self.blocks))
+    def without(self, **parts: object) -> Snapshot:
+        """The same rows, with these parts of their blocks emptied."""
+        return Snapshot(self.version, tuple(replace(each, **parts) for each in self.blocks))
 
     def located(self, row_ids: Sequence[int]) -> dict[int, LocatedRow]:
         """The known data of those of these rows that are alive."""
@@ -159,14 +157,9 @@ def block(
     """A block of living rows, which come sorted by row id."""
     size = 0 if texts is None else sum(map(len, texts))
     alive = np.ones(len(row_ids), bool)
-    doc_ids = _doc_ids(columns.get("doc"), len(row_ids))
+    of = columns.get("doc")  # the last entry is what code −1 points to
+    doc_ids = np.full(len(row_ids), "", object) if of is None else np.array([*of.values, ""], object)[of.codes]
     return VectorBlock(row_ids, ids, doc_ids, vectors, _lengths(vectors), columns, alive, texts, size, words)
-
-
-def _doc_ids(col: FieldColumn | None, rows: int) -> np.ndarray:
-    if col is None:
-        return np.full(rows, "", object)
-    return np.array([*col.values, ""], object)[col.codes]  # the last entry is what code −1 points to
 
 
 def _lengths(vectors: np.ndarray) -> np.ndarray:

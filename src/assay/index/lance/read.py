@@ -91,8 +91,10 @@ async def _follow(
         # Two scans of a table may return different orders.
         kept = None if texts is None else rows.packed(rows.in_row_order(texts))
         made = matrix.advance(old, version, living, rows.to_block(rows.in_row_order(found), dim, kept))
-        made = made if made.text_bytes <= limits.text_bytes and made.has_texts else made.without_texts()
-        return made if words and made.has_words else made.without_words()
+        made = (
+            made if made.text_bytes <= limits.text_bytes and made.has_texts else made.without(texts=None, text_bytes=0)
+        )
+        return made if words and made.has_words else made.without(words=None)
 
     return await asyncio.to_thread(build)
 

@@ -109,9 +109,7 @@ class Surveyor:
     def __init__(self, engine: PdfFunctions, layered: bool) -> None:
         self.engine, self.layered = engine, layered
         self.marks: dict[int, bool] = {}  # a mark of content → whether it names a layer; objects share them
-        self.edges = (ctypes.c_float * 6)()
-        self.four = (ctypes.c_uint * 4)()
-        self.name = ctypes.create_string_buffer(8)
+        self.edges, self.four, self.name = engine.six, engine.four, engine.name
 
     def survey(self, page: Any) -> Survey:
         found = Survey()
