@@ -30,7 +30,7 @@ from assay.index import encoding
 from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or, matches
 from assay.index.lease import file_lease, lease_path
 from assay.index.memory_index import words
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
 
 MOST = 16_384  # rows that Milvus returns at once
 LONGEST = 65_535  # bytes of a text
@@ -39,7 +39,7 @@ COLUMNS = ["content", "vector"]
 
 
 @dataclass(frozen=True, slots=True)
-class MilvusIndex:
+class MilvusIndex(Index):
     """has_words: whether the collection has BM25, which servers from 2.5 on give it"""
 
     client: Any
@@ -65,9 +65,6 @@ class MilvusIndex:
 
     async def optimise(self) -> None:
         await self._call(self.client.flush, self.collection)
-
-    async def is_untidy(self) -> bool:
-        return False
 
     async def purge(self) -> tuple[str, ...]:
         """Compact. Milvus keeps old segments until its own retention has passed, so the collection is always named."""
@@ -123,7 +120,11 @@ class MilvusIndex:
     async def _search(self, channel: str, column: str, query: object, k: int, where: Filter) -> list[Hit]:
         test, limit = self._compiled(where), min(k + 8, MOST)
         while True:
-            found = await self._nearest(column, query, limit, test)
+            answered = await self._call(
+                self.client.search, self.collection, data=[query], anns_field=column, limit=limit, filter=test.text,
+                output_fields=COLUMNS, consistency_level="Strong",
+            )  # fmt: skip
+            found = [(*_stored(each["entity"]), float(each["distance"])) for each in answered[0]]
             scores = [abs(score) if channel == "lexical" else score for _, _, score in found]
             kept = [
                 (-score, stored.passage.id, stored, vector)
@@ -140,15 +141,6 @@ class MilvusIndex:
             stored.hit(vector, rank, **{channel: -score})
             for rank, (score, _, stored, vector) in enumerate(kept[:k], start=1)
         ]
-
-    async def _nearest(
-        self, column: str, query: object, limit: int, test: Expression
-    ) -> list[tuple[encoding.StoredRow, np.ndarray, float]]:
-        found = await self._call(
-            self.client.search, self.collection, data=[query], anns_field=column, limit=limit, filter=test.text,
-            output_fields=COLUMNS, consistency_level="Strong",
-        )  # fmt: skip
-        return [(*_stored(each["entity"]), float(each["distance"])) for each in found[0]]
 
     async def _matching(
         self, where: Filter, output: Sequence[str] = COLUMNS

@@ -27,7 +27,7 @@ from assay.core.types import Hit, Row
 from assay.index import encoding
 from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or
 from assay.index.lease import index_database, lease_path, shared_lease
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
 from assay.store.database import plain_errors
 
 EXACT_LIMIT = 200_000  # rows
@@ -42,7 +42,7 @@ WORDS = r"""(SELECT string_agg('''' || replace(replace(word, '\', '\\'), '''', '
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresIndex:
+class PostgresIndex(Index):
     engine: Engine
     table: str  # quoted, with its schema
     dim: int
@@ -75,9 +75,6 @@ class PostgresIndex:
                 first=f"SELECT set_config('maintenance_work_mem', {memory}, true)",
             )
         await asyncio.to_thread(self._maintain, f"VACUUM (ANALYZE) {self.table}")
-
-    async def is_untidy(self) -> bool:
-        return False
 
     async def purge(self) -> tuple[str, ...]:
         """Rewrite the table. What the server archives (write-ahead segments, replicas, dumps) is its operator's to delete."""

@@ -27,7 +27,7 @@ from assay.index.lance.sql import compile, literal
 from assay.index.lance.tables import TablePlace, build_indices, damaged, open_table
 from assay.index.lance.words import query_terms
 from assay.index.lease import lease_path, shared_lease
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
 
 if TYPE_CHECKING:
     from lancedb.table import AsyncTable
@@ -40,7 +40,7 @@ UNTIDY = 8  # versions; each write adds one, and a few cost a search nothing
 
 
 @dataclass(slots=True)
-class LanceIndex:
+class LanceIndex(Index):
     """An `Index` over one table. Any number may be open on the same table, in any number of processes."""
 
     place: TablePlace

@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain, pairwise
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 
 from assay.ingest.pdf.c_functions import Box
 from assay.ingest.pdf.page import PageContent, PdfWord
+
+T = TypeVar("T")
 
 CLOSE = 0.45  # of the height of the type: words so close stand on one line of text
 WIDE = 0.9  # words so far apart are cells, unless their line is spaced like that throughout
@@ -80,7 +83,8 @@ def join_words(words: Sequence[PdfWord]) -> TextRun:
 def split_runs(words: Sequence[PdfWord]) -> list[TextRun]:
     """Words that stand close together on one row. The order of the file only decides where a script runs to the left."""
     runs: list[TextRun] = []
-    for row in rows_of(_fragments(words)):
+    fragments = [join_words(chunk) for chunk in grouped(words, _follows)]  # that follow in the file and on the page
+    for row in rows_of(fragments):
         gaps = sorted(gap for gap in _word_gaps(row) if gap > 0)
         usual = gaps[len(gaps) // 2] if len(gaps) >= 3 else 0.0
         for chunk in _chunks(row, lambda em, usual=usual: min(max(CLOSE * em, 1.6 * usual), WIDE * em)):
@@ -92,15 +96,15 @@ def _join_runs(runs: Sequence[TextRun]) -> TextRun:
     return runs[0] if len(runs) == 1 else join_words([word for run in runs for word in run.words])
 
 
-def _fragments(words: Sequence[PdfWord]) -> list[TextRun]:
-    """Words that follow each other in the file and on the page."""
-    fragments: list[list[PdfWord]] = []
-    for word in words:
-        if fragments and _follows(fragments[-1][-1], word):
-            fragments[-1].append(word)
+def grouped(items: Iterable[T], follows: Callable[[T, T], bool]) -> list[list[T]]:
+    """Items in groups: one that follows the last one of a group belongs to it."""
+    groups: list[list[T]] = []
+    for item in items:
+        if groups and follows(groups[-1][-1], item):
+            groups[-1].append(item)
         else:
-            fragments.append([word])
-    return list(map(join_words, fragments))
+            groups.append([item])
+    return groups
 
 
 def _follows(before: PdfWord, word: PdfWord) -> bool:
@@ -118,16 +122,12 @@ def _word_gaps(row: Sequence[TextRun]) -> list[float]:
 
 def _chunks(row: Sequence[TextRun], widest: Callable[[float], float]) -> list[list[TextRun]]:
     """The runs of a row, cut where the gap between two is wider than `widest` (of the height of the type)."""
-    chunks: list[list[TextRun]] = []
-    for run in row:
-        if chunks:
-            last = chunks[-1][-1]
-            em = max(min(last.y1 - last.y0, run.y1 - run.y0), 2.0)
-            if max(run.x0 - last.x1, last.x0 - run.x1) <= widest(em):
-                chunks[-1].append(run)
-                continue
-        chunks.append([run])
-    return chunks
+
+    def is_near(last: TextRun, run: TextRun) -> bool:
+        em = max(min(last.y1 - last.y0, run.y1 - run.y0), 2.0)
+        return max(run.x0 - last.x1, last.x0 - run.x1) <= widest(em)
+
+    return grouped(row, is_near)
 
 
 # A part of the page between two heights: what lies across a gutter, or what stands west and east of it.
@@ -392,12 +392,10 @@ def _divides(run: TextRun, other: Sequence[tuple[float, float]]) -> bool:
 
 def _tables(rows: Sequence[list[TextRun]]) -> list[list[list[TextRun]]]:
     """Rows of cells: several in succession, with numbers in them."""
-    tables: list[list[list[TextRun]]] = []
-    for row in filter(_is_table_row, rows):
-        if tables and row[0].y0 - tables[-1][-1][0].y1 < 1.2 * (row[0].y1 - row[0].y0):
-            tables[-1].append(row)
-        else:
-            tables.append([row])
+    tables = grouped(
+        filter(_is_table_row, rows),
+        lambda above, row: row[0].y0 - above[0].y1 < 1.2 * (row[0].y1 - row[0].y0),
+    )
     return [table for table in tables if _is_table(table, rows)]
 
 

@@ -13,7 +13,7 @@ from statistics import median
 
 from assay.core.tables import LINES
 from assay.core.types import Table
-from assay.ingest.pdf.layout import TextLine
+from assay.ingest.pdf.layout import TextLine, grouped
 from assay.language.quantities import find_units, only_declares
 from assay.tables.build import CAPTION, GridCell, GridRow, build_table
 
@@ -335,13 +335,8 @@ def _columns(data: Sequence[_Line], labelled: bool) -> list[tuple[float, float]]
     if len(merged) < most:  # a wide number reaches under its neighbour: numbers are aligned at the right
         em = median(_height(row) for row in data)
         edges = sorted((cell.x1, cell.x0) for row in values for cell in row)
-        clusters: list[list[tuple[float, float]]] = []
-        for right, left in edges:
-            if clusters and right - clusters[-1][-1][1] < 0.7 * em:
-                clusters[-1].append((left, right))
-            else:
-                clusters.append([(left, right)])
-        merged = [(median(left for left, _ in cluster), max(right for _, right in cluster)) for cluster in clusters]
+        clusters = grouped(edges, lambda last, edge: edge[0] - last[0] < 0.7 * em)
+        merged = [(median(left for _, left in cluster), cluster[-1][0]) for cluster in clusters]
     # Words that stand under each other, and not under numbers, are columns too.
     texts = sorted(
         (cell.x0, cell.x1)

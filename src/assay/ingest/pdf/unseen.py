@@ -182,17 +182,14 @@ class Surveyor:
         plain = self.engine.segments(thing) <= 5 and None not in clips and not self._doubt(thing, around)
         for clip in clips if plain else ():
             box = _common(box, clip)
-        found.paints.append(Paint(box, found.objects, self._colour(thing) if plain else None))
+        one_colour = plain and self.engine.fill(thing, at, at + 4, at + 8, at + 12)
+        found.paints.append(Paint(box, found.objects, tuple(self.four[:3]) if one_colour else None))  # type: ignore[arg-type]
 
     def _stroke(self, path: int, matrix: Matrix) -> float:
         at = ctypes.addressof(self.edges)
         width = self.edges[0] if self.engine.stroke_width(path, at) else 0.0
         own = _product(tuple(self.edges), matrix) if self.engine.object_matrix(path, at) else matrix
         return width * max(np.hypot(own[0], own[1]), np.hypot(own[2], own[3]))
-
-    def _colour(self, thing: int) -> Colour | None:
-        at = ctypes.addressof(self.four)
-        return tuple(self.four[:3]) if self.engine.fill(thing, at, at + 4, at + 8, at + 12) else None  # type: ignore[return-value]
 
     def _box(self, thing: int, matrix: Matrix) -> Box | None:
         at = ctypes.addressof(self.edges)
