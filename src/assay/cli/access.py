@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.workspace.facade import Workspace as Opened
     from assay.workspace.types import Access
 
-app = typer.Typer(help="Who may read a knowledge base or a document.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 Of = Annotated[str, typer.Argument(help="A document, as `assay sources` names it; none: the whole of --base.")]
 What = Annotated[
     list[str],

@@ -13,7 +13,7 @@ from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, pri
 if TYPE_CHECKING:
     from assay.governance.audit.verify import ReportProgress, Verification
 
-app = typer.Typer(help="The record of all runs: sealed, kept, erased when it is old.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()

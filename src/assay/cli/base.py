@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from assay.cli import access
 from assay.cli.options import Json, Workspace, Yes, console, plain, print_json, wait_for, whole
 
-app = typer.Typer(help="Knowledge bases.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]
 
 
@@ -126,3 +127,6 @@ def delete(name: Name, workspace: Workspace = None, yes: Yes = False) -> None:
         if not yes:
             typer.confirm(f"Delete {base.name!r} with its {count} documents?", abort=True, err=True)
         wait_for(opened.records.erase_base(name))
+
+
+app.command("share")(access.share)

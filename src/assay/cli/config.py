@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.core.settings import Settings
     from assay.workspace.facade import Workspace as Opened
 
-app = typer.Typer(help="Settings.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()

@@ -23,7 +23,7 @@ FailUnder = Annotated[
     typer.Option("--fail-under", metavar="METRIC=VALUE", help="Exit with 1 if a metric is lower. May be repeated."),
 ]
 
-app = typer.Typer(help="Measure on labelled questions.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 OWN, PUBLIC = "Your own questions", "Public collections"
 

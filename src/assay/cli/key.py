@@ -8,7 +8,7 @@ import typer
 
 from assay.cli.options import Json, Workspace, console, plain, print_json, say, whole
 
-app = typer.Typer(help="API keys for a server.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()

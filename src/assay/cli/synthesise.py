@@ -156,6 +156,9 @@ def synthesise(
         raise account.end(opened, run, show, out, expected)
 
 
+synthesize = synthesise
+
+
 def _synthesis_options(
     settings: Settings,
     pipeline: PipelineOption,

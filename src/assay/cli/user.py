@@ -12,7 +12,7 @@ from assay.cli.options import Json, Workspace, Yes, at_terminal, console, plain,
 if TYPE_CHECKING:
     from assay.workspace.facade import Workspace as Opened
 
-app = typer.Typer(help="People who may sign in to a server.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The user's name.")]
 Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group they are in. May be repeated.")]
 FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]

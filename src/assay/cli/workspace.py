@@ -18,7 +18,7 @@ FILES = (
     "state-version-*.bak", "state-version-*.part", "state.db-*", "state.db",
 )  # fmt: skip
 
-app = typer.Typer(help="The workspace: where documents, index and runs are kept.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
