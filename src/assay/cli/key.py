@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from assay.cli.acting import open_workspace
 from assay.cli.options import Json, Workspace, console, plain, print_json, say, whole
 
 app = typer.Typer(no_args_is_help=True)
@@ -18,8 +19,6 @@ def add(
     workspace: Workspace = None,
 ) -> None:
     """Make an API key and print it. It is kept as a digest only, so nobody can print it again."""
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         key = opened.people.new_key(whole(name), whole(label))
     say("Keep it: it is not shown again.")
@@ -31,8 +30,6 @@ def list_keys(
     name: Annotated[str, typer.Argument(help="Only this user's.")] = "", workspace: Workspace = None, json: Json = False
 ) -> None:
     """List the API keys: whose, what for, when made and when last used."""
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         found = opened.people.list_keys(whole(name))
     if json:
@@ -47,8 +44,6 @@ def list_keys(
 @app.command()
 def remove(key: Annotated[str, typer.Argument(help="The key's id.")], workspace: Workspace = None) -> None:
     """Take an API key back. From the next request on it opens nothing."""
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         gone = opened.people.revoke_key(whole(key))
     say(f"Removed the key {gone.id} of {gone.who}.")

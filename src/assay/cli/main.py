@@ -25,11 +25,11 @@ from assay.core.private_files import OTHERS
 # Each command and the module that has a function of that name, in the order of the help.
 COMMANDS = {
     "init": "init", "add": "add", "sync": "add", "reindex": "add", "sources": "sources", "off": "sources", "on": "sources",
-    "tag": "sources", "remove": "sources", "erase": "erase", "show": "sources", "search": "search", "ask": "ask",
+    "tag": "sources", "remove": "sources", "erase": "sources", "show": "sources", "search": "ask", "ask": "ask",
     "chat": "chat", "synthesise": "synthesise", "synthesize": "synthesise", "serve": "serve", "worker": "serve",
-    "mcp": "serve", "review": "review", "runs": "runs", "feedback": "runs", "trace": "runs", "replay": "replay",
-    "diff": "replay", "resume": "ask", "verify": "audit", "export": "report", "report": "report", "monitor": "report",
-    "doctor": "doctor", "backup": "migrate", "restore": "migrate", "migrate": "migrate",
+    "mcp": "serve", "review": "review", "runs": "runs", "feedback": "runs", "trace": "runs", "replay": "runs",
+    "diff": "runs", "resume": "ask", "verify": "audit", "export": "report", "report": "report", "monitor": "report",
+    "doctor": "doctor", "backup": "workspace", "restore": "workspace", "migrate": "workspace",
 }  # fmt: skip
 HIDDEN = frozenset({"synthesize"})  # American spelling
 # Commands of commands: each is the `app` of the module of its name.
