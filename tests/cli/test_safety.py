@@ -11,7 +11,8 @@ import pytest
 from terminal import Done, Typed
 
 from assay.cli import doctor, main
-from assay.cli.options import Filters, as_json, plain, whole
+from assay.cli.options import Filters
+from assay.cli.terminal import as_json, plain, whole
 from assay.core.errors import UserError
 from assay.core.events import Route, Routed
 from assay.core.events.describe import live_line

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from assay.cli.acting import check_owner_option, open_workspace
-from assay.cli.options import Json, Workspace, picked, print_result, say, wait_for, whole
+from assay.cli.options import Json, Workspace
+from assay.cli.terminal import picked, print_result, say, wait_for, whole
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import UserError
 from assay.workspace.facade import Workspace as Opened

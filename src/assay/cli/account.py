@@ -12,9 +12,9 @@ import typer
 
 from assay.cli import follow
 from assay.cli.follow import Show
-from assay.cli.options import as_json, plain
 from assay.cli.run_view import spent
 from assay.cli.synthesis_view import related
+from assay.cli.terminal import as_json, plain
 from assay.core.errors import UserError
 from assay.core.events.describe import count_of
 from assay.core.private_files import write_private

@@ -14,20 +14,8 @@ from rich.table import Table
 from assay.cli.access import warn_if_unknown
 from assay.cli.acting import open_workspace
 from assay.cli.follow import show_forecast
-from assay.cli.options import (
-    BaseName,
-    Json,
-    Quiet,
-    Workspace,
-    aside,
-    cells,
-    console,
-    plain,
-    print_json,
-    print_result,
-    wait_for,
-    whole,
-)
+from assay.cli.options import BaseName, Json, Quiet, Workspace
+from assay.cli.terminal import aside, cells, console, plain, print_json, print_result, wait_for, whole
 from assay.core.codec import to_json
 from assay.core.events.describe import count_of
 from assay.core.printable import printable_name

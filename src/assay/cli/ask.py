@@ -27,15 +27,9 @@ from assay.cli.options import (
     Verbose,
     Workspace,
     again,
-    aside,
-    console,
-    plain,
-    print_json,
-    say_if_any,
-    wait_for,
-    whole,
     with_option_groups,
 )
+from assay.cli.terminal import aside, console, plain, print_json, say_if_any, wait_for, whole
 from assay.core.errors import UserError
 from assay.core.events import Mode, Route, Stakes
 from assay.core.types import Document, Hit, Passage

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from assay.cli.acting import open_workspace
-from assay.cli.options import Json, Quiet, Workspace, aside, picked, plain, print_json, print_result
+from assay.cli.options import Json, Quiet, Workspace
+from assay.cli.terminal import aside, picked, plain, print_json, print_result
 from assay.core.codec import to_json
 from assay.core.events.describe import describe
 from assay.governance.audit import witness

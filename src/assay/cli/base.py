@@ -9,7 +9,8 @@ import typer
 
 from assay.cli import access
 from assay.cli.acting import open_workspace
-from assay.cli.options import Json, Workspace, Yes, plain, print_result, wait_for, whole
+from assay.cli.options import Json, Workspace, Yes
+from assay.cli.terminal import plain, print_result, wait_for, whole
 
 app = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The knowledge base's name.")]

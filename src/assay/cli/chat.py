@@ -27,14 +27,10 @@ from assay.cli.options import (
     StakesOption,
     Workspace,
     again,
-    line,
-    plain,
-    print_result,
-    say,
-    whole,
     with_option_groups,
 )
 from assay.cli.run_view import quote_line, shortened
+from assay.cli.terminal import line, plain, print_result, say, whole
 from assay.core.codec import to_json
 from assay.core.errors import AssayError, UserError
 from assay.core.events import Decided, Event, Mode, Stakes

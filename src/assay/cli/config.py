@@ -10,7 +10,8 @@ import typer
 from rich.table import Table
 
 from assay.cli.acting import open_workspace
-from assay.cli.options import Json, Workspace, at_terminal, cells, confirm, console, print_json, say, workspace_folder
+from assay.cli.options import Json, Workspace, workspace_folder
+from assay.cli.terminal import at_terminal, cells, confirm, console, print_json, say
 from assay.core.errors import AssayError
 from assay.core.settings import Settings, show_settings
 from assay.models.factory import cluster_hosts, reached, receives

@@ -20,7 +20,8 @@ from assay.answer.checking.trial import JudgeTrial, describe_trial, measure_judg
 from assay.cli.acting import open_workspace
 from assay.cli.config import not_agreed
 from assay.cli.follow import price_of
-from assay.cli.options import Json, Workspace, console, plain, print_json, workspace_folder
+from assay.cli.options import Json, Workspace, workspace_folder
+from assay.cli.terminal import console, plain, print_json
 from assay.core.errors import AssayError
 from assay.core.private_files import readable_by
 from assay.core.settings import Settings, load_settings, masked, secret

@@ -14,7 +14,8 @@ from typer.core import TyperCommand
 
 from assay.cli import config
 from assay.cli.acting import open_workspace
-from assay.cli.options import Json, Workspace, plain, print_json, wait_for
+from assay.cli.options import Json, Workspace
+from assay.cli.terminal import plain, print_json, wait_for
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.events import Mode, Route

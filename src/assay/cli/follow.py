@@ -22,7 +22,8 @@ from rich.text import Text
 from assay.answer import render
 from assay.answer.claim_details import show_workings
 from assay.cli import synthesis_view
-from assay.cli.options import (
+from assay.cli.run_view import choose, commands, question, rows_for, spent, view
+from assay.cli.terminal import (
     as_json,
     aside,
     at_terminal,
@@ -34,7 +35,6 @@ from assay.cli.options import (
     say_if_any,
     wait_for,
 )
-from assay.cli.run_view import choose, commands, question, rows_for, spent, view
 from assay.core.codec import to_json
 from assay.core.errors import AssayError, UserError
 from assay.core.events import AwaitingReview, Event, Gathered, Rephrased, Route

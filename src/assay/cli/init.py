@@ -14,18 +14,8 @@ from assay.cli.acting import open_workspace
 from assay.cli.add import run_with_progress, show
 from assay.cli.config import explain, not_agreed
 from assay.cli.doctor import checks
-from assay.cli.options import (
-    Limits,
-    Workspace,
-    ask_until_valid,
-    at_terminal,
-    confirm,
-    one_of,
-    say,
-    whole,
-    with_option_groups,
-    workspace_folder,
-)
+from assay.cli.options import Limits, Workspace, with_option_groups, workspace_folder
+from assay.cli.terminal import ask_until_valid, at_terminal, confirm, one_of, say, whole
 from assay.core.errors import UserError
 from assay.core.events import Checkpoint, Eagerness
 from assay.core.settings import FILE, PREFIX, Settings, keys_written_in, load_settings, write_settings

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from assay.cli.acting import open_workspace
-from assay.cli.options import Json, Workspace, console, plain, print_json, say, whole
+from assay.cli.options import Json, Workspace
+from assay.cli.terminal import console, plain, print_json, say, whole
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -176,7 +176,7 @@ def _fail_for(error: BaseException) -> None:
 
 
 def _fail(line: str, code: int) -> None:
-    from assay.cli.options import plain
+    from assay.cli.terminal import plain
 
     typer.echo(plain(f"assay: {line}"), err=True)
     sys.exit(code)

@@ -1,33 +1,25 @@
-"""Options shared by several commands; what commands print, and how they prompt."""
+"""Options shared by several commands, and what they stand for."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
-import json
-import re
 import shlex
-import sys
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
-from assay.core.codec import to_json
+from assay.cli.terminal import whole
 from assay.core.errors import UserError
 from assay.core.events import Checkpoint, Eagerness, Mode, SearchFilters, Stakes
-from assay.core.printable import UNSAFE, printable_text
 from assay.index.search_filter import parse_document_types
 from assay.language.dates import first_day, last_day
 from assay.workspace.facade import default_workspace
 
-T = TypeVar("T")
 Workspace = Annotated[
     Path | None,
     typer.Option("--workspace", "-w", help="Where documents are kept. Default: $ASSAY_WORKSPACE, or your data folder."),
@@ -53,26 +45,6 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="The folder for the files of a synthesis. Default: ./assay-account-RUN."),
 ]
-
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all control characters except tab and newline
-# Escaped in JSON too: controls, and what reorders or hides text on a terminal.
-JSON_UNSAFE = re.compile(f"[{UNSAFE}\ud800-\udfff]")
-HALVES = re.compile("[\ud800-\udfff]")  # surrogates, which Python uses for bytes that are not UTF-8
-
-
-def plain(text: str) -> str:
-    """Text made safe for a terminal: without control characters; those that reorder or hide text are escaped."""
-    return printable_text(CONTROL.sub("", whole(text)))
-
-
-def whole(text: str) -> str:
-    """Text as typed, with a replacement character for bytes that are not UTF-8."""
-    return HALVES.sub("\ufffd", text)
-
-
-def cells(*texts: str) -> list[Text]:
-    """A table row; brackets are literal and not markup."""
-    return [Text(plain(text)) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,111 +167,3 @@ def again(workspace: Path | None, limits: Limits | None = None, out: Path | None
 def workspace_folder(workspace: Path | None) -> Path:
     """The folder of the workspace, whether there is one or not."""
     return (workspace or default_workspace()).expanduser()
-
-
-def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; on Ctrl-C, print what that means."""
-    try:
-        return asyncio.run(work)
-    except KeyboardInterrupt:
-        typer.echo(
-            "Stopped. Nothing that was done is lost; run the same command, or `assay resume` for a run.", err=True
-        )
-        raise typer.Exit(130) from None
-
-
-def print_json(value: Any, *, indent: int | None = 2) -> None:
-    sys.stdout.write(as_json(value, indent=indent) + "\n")
-    sys.stdout.flush()
-
-
-def as_json(value: Any, *, indent: int | None = 2) -> str:
-    """JSON that is lossless and safe for a terminal: all control characters are escaped."""
-    text = json.dumps(to_json(value), ensure_ascii=False, indent=indent)
-    return JSON_UNSAFE.sub(lambda sign: json.dumps(sign[0])[1:-1], text)
-
-
-def print_lines(*lines: str) -> None:
-    out = console()
-    for each in lines:
-        out.print(plain(each), markup=False)
-
-
-def print_result(json: bool, data: Any, lines: Iterable[str]) -> None:
-    """Print data as JSON, or lines that say the same in words."""
-    print_json(data) if json else print_lines(*lines)
-
-
-def picked(value: Any, names: str) -> dict[str, Any]:
-    """The attributes of these names, for JSON."""
-    return {name: getattr(value, name) for name in names.split()}
-
-
-def console() -> Console:
-    """The console for results (standard output)."""
-    return Console(highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
-
-
-def aside() -> Console:
-    """The console for progress and remarks (standard error), so that results can be piped."""
-    return Console(stderr=True, highlight=False, emoji=False)
-
-
-def at_terminal() -> bool:
-    """Whether the user can be prompted: standard input and standard error are terminals."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def say(words: str = "") -> None:
-    typer.echo(plain(words), err=True)
-
-
-def say_if_any(words: str) -> None:
-    if words:
-        say(words)
-
-
-def line(prompt: str) -> str | None:
-    """Read a line; None at the end of input."""
-    typer.echo(plain(prompt), err=True, nl=False)
-    typed = sys.stdin.readline()
-    return plain(typed).strip() if typed else None
-
-
-def ask_until_valid(question: str, present: str, read: Callable[[str], T], *, shown_default: str = "") -> T:
-    """Prompt until the answer is valid; an empty one keeps the current value. `read` raises ValueError with the
-    problem. The end of input counts as an abort."""
-    while True:
-        typed = line(f"{question} [{shown_default or present or 'none'}]: ")
-        if typed is None:
-            raise KeyboardInterrupt
-        try:
-            return read(typed or present)
-        except ValueError as wrong:
-            say(f"  {wrong}")
-
-
-def confirm(question: str, *, present: bool = False) -> bool:
-    """Ask for yes or no; anything else is asked again."""
-    words = {"y": True, "yes": True, "n": False, "no": False}
-
-    def read(typed: str) -> bool:
-        if typed.casefold() not in words:
-            raise ValueError("Answer y or n.")
-        return words[typed.casefold()]
-
-    return ask_until_valid(question, "y" if present else "n", read, shown_default="Y/n" if present else "y/N")
-
-
-def one_of(options: Sequence[str]) -> Callable[[str], str]:
-    """A parser that accepts an option by its number or text."""
-
-    def read(typed: str) -> str:
-        if typed.isascii() and typed.isdigit() and 0 < int(typed) <= len(options):
-            return options[int(typed) - 1]
-        fitting = [option for option in options if option.casefold() == typed.casefold()]
-        if not fitting:
-            raise ValueError(f"Choose one of: {', '.join(options)}.")
-        return fitting[0]
-
-    return read

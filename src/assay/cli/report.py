@@ -11,7 +11,8 @@ import typer
 from rich.table import Table
 
 from assay.cli.acting import open_workspace
-from assay.cli.options import Json, Workspace, aside, cells, console, days_between, plain, print_json, whole
+from assay.cli.options import Json, Workspace, days_between
+from assay.cli.terminal import aside, cells, console, plain, print_json, whole
 from assay.core.errors import UserError
 from assay.core.private_files import write_private
 from assay.governance.audit.export import export_bundle

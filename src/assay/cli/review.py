@@ -9,22 +9,9 @@ import typer
 from assay.answer import claim_details, render
 from assay.answer.render import Cited
 from assay.cli.acting import open_workspace
-from assay.cli.options import (
-    FourEyes,
-    Json,
-    Workspace,
-    at_terminal,
-    console,
-    line,
-    picked,
-    plain,
-    print_json,
-    print_lines,
-    say,
-    wait_for,
-    whole,
-)
+from assay.cli.options import FourEyes, Json, Workspace
 from assay.cli.run_view import claim_lines, shortened
+from assay.cli.terminal import at_terminal, console, line, picked, plain, print_json, print_lines, say, wait_for, whole
 from assay.core.codec import to_json
 from assay.core.errors import AssayError, UserError
 from assay.core.events import Decision, Edit, Reviewed

@@ -11,7 +11,7 @@ from assay.agent.prompt_window import fill_placeholders
 from assay.agent.toolbox.search import recall
 from assay.answer import claim_details, compose, render
 from assay.answer.checking.judge import Rulings
-from assay.cli.options import line, one_of, plain, say
+from assay.cli.terminal import line, one_of, plain, say
 from assay.core.events import OTHER_WORDS, Call, Checked, Checkpoint, Decided, Event, ModelReplied, ToolRan
 from assay.core.events.describe import LONGEST, NO_PAGES, call_in_words, count_of, format_money, understood_turn
 from assay.core.run import Run

@@ -10,21 +10,9 @@ import typer
 from assay.cli.acting import open_workspace
 from assay.cli.config import settle
 from assay.cli.follow import EXIT, FormatOption, OutputFormat, Show, end, follow, render_answer
-from assay.cli.options import (
-    Json,
-    Quiet,
-    Workspace,
-    again,
-    aside,
-    console,
-    picked,
-    plain,
-    print_json,
-    print_lines,
-    print_result,
-    wait_for,
-)
+from assay.cli.options import Json, Quiet, Workspace, again
 from assay.cli.run_view import event_lines
+from assay.cli.terminal import aside, console, picked, plain, print_json, print_lines, print_result, wait_for
 from assay.core.codec import to_json
 from assay.core.errors import UserError
 from assay.core.events import Answered

@@ -15,7 +15,8 @@ from typing import Annotated
 import typer
 
 from assay.cli.acting import open_workspace
-from assay.cli.options import FourEyes, Workspace, again, say
+from assay.cli.options import FourEyes, Workspace, again
+from assay.cli.terminal import say
 from assay.cli.workspace import server_lock
 from assay.core.errors import UserError
 from assay.ingest.sandbox.process import describe_missing, unguarded

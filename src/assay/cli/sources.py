@@ -9,12 +9,8 @@ import typer
 from rich.table import Table
 
 from assay.cli.acting import open_workspace
-from assay.cli.options import (
-    BaseName,
-    Bases,
-    Json,
-    Workspace,
-    Yes,
+from assay.cli.options import BaseName, Bases, Json, Workspace, Yes
+from assay.cli.terminal import (
     cells,
     console,
     plain,

@@ -14,25 +14,8 @@ from assay.cli import account, config
 from assay.cli.acting import open_workspace
 from assay.cli.add import run_with_progress
 from assay.cli.follow import OutputFormat, Show, follow, warn_about_prices
-from assay.cli.options import (
-    Json,
-    Limits,
-    NoModel,
-    Out,
-    Quiet,
-    StakesOption,
-    Workspace,
-    again,
-    at_terminal,
-    cells,
-    confirm,
-    console,
-    print_json,
-    print_lines,
-    say,
-    wait_for,
-    whole,
-)
+from assay.cli.options import Json, Limits, NoModel, Out, Quiet, StakesOption, Workspace, again
+from assay.cli.terminal import at_terminal, cells, confirm, console, print_json, print_lines, say, wait_for, whole
 from assay.core.errors import UserError
 from assay.core.events import Stakes
 from assay.core.settings import Settings

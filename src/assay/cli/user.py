@@ -9,18 +9,8 @@ from typing import Annotated
 import typer
 
 from assay.cli.acting import open_workspace
-from assay.cli.options import (
-    Json,
-    Workspace,
-    Yes,
-    at_terminal,
-    picked,
-    plain,
-    print_json,
-    print_lines,
-    say,
-    whole,
-)
+from assay.cli.options import Json, Workspace, Yes
+from assay.cli.terminal import at_terminal, picked, plain, print_json, print_lines, say, whole
 from assay.core.access import LOCAL
 from assay.core.errors import UserError
 from assay.core.events.describe import count_of

@@ -13,7 +13,8 @@ import typer
 from filelock import BaseFileLock, FileLock, Timeout
 
 from assay.cli.acting import open_workspace
-from assay.cli.options import Json, Workspace, Yes, plain, print_result, workspace_folder
+from assay.cli.options import Json, Workspace, Yes, workspace_folder
+from assay.cli.terminal import plain, print_result
 from assay.core.errors import UserError
 from assay.core.settings import FILE, keys_written_in, load_settings, secret, write_settings
 from assay.governance.backup import restore as unpack
