@@ -16,7 +16,7 @@ from assay.language.names import find_names
 from assay.language.sentences import split_sentences
 from assay.models.cost import estimate_tokens, prompt_tokens
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.models.meter import ConnectedModel, Ledger, Meter
 
 NOTE = "It states a part of what the question asks for, and names what the next part is about."
 NOT = "It does not help."
@@ -123,4 +123,4 @@ def meter(model: Knowing, window: int = 32768) -> Meter:
         )
         for role in Role
     }
-    return Meter(models, record=lambda _: None, recorded_reply=lambda _: None, ledger=FreeLedger())
+    return Meter(models, record=lambda _: None, recorded_reply=lambda _: None, ledger=Ledger())

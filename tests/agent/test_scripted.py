@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,19 +14,20 @@ from doubles import ChatServer, Script, calls, enough, keeps, lookup, passages_i
 from lighthouse_notes import (
     CLAIMS,
     GROUND,
+    NOTES,
     PAINT,
     QUESTION,
     STEPS,
     TALL,
     TENDS,
     answered,
-    fill,
     literal,
     opened,
     self_critical,
     stateless,
 )
 from lighthouse_notes import script as scripted
+from notes import folder_of
 
 from assay.agent.context import RunContext
 from assay.agent.loop import play
@@ -36,7 +36,7 @@ from assay.core.run import Run
 from assay.core.types import Answer, Outcome, Usage
 from assay.governance.replay import load, replay, save
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.models.meter import ConnectedModel, Ledger, Meter
 from assay.workspace.facade import Workspace
 from assay.workspace.services.ask import run_context_for
 
@@ -48,22 +48,13 @@ LEVELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def _notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("island") / "workspace"
-    asyncio.run(fill(folder))
-    return folder
+folder = folder_of(NOTES)
 
 
 @pytest.fixture
-def folder(_notes: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(_notes, tmp_path / "workspace")
-
-
-@pytest.fixture
-def reader(_notes: Path) -> Iterator[Workspace]:
+def reader(folder: Path) -> Iterator[Workspace]:
     """A workspace without a model, which nobody writes to."""
-    with opened(_notes) as workspace:
+    with opened(folder) as workspace:
         yield workspace
 
 
@@ -250,7 +241,7 @@ class Counted:
 
 async def _kit(workspace: Workspace, run: Run, model: Counted) -> RunContext:
     models = {Role(role_model.role): (ConnectedModel(model, role_model),) for role_model in run.asked.seats}
-    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
+    meter = Meter(models, lambda _: None, lambda _: None, Ledger())
     return replace(await run_context_for(workspace.context, run), record=Run.then, meter=meter)
 
 

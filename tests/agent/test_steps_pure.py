@@ -47,7 +47,7 @@ from assay.core.types import Passage, Plan, PlanStep
 from assay.language.quotation import within
 from assay.models.cost import fair_share
 from assay.models.llm import Prompt, Reading, Reply, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.models.meter import ConnectedModel, Ledger, Meter
 
 TEXT = (
     "The tower of the light-\nhouse is “31 metres” tall, as the log says. It was built by hand,\n"
@@ -164,7 +164,7 @@ def context(model: Any, *, small: bool = False, **more: Any) -> RunContext:
     models = {Role.weigh: (ConnectedModel(model, RoleModel("weigh", "weigher", not small, True, True, small=small)),)}
     nowhere: Any = None
     unread: Any = SimpleNamespace(answer_model=None)
-    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
+    meter = Meter(models, lambda _: None, lambda _: None, Ledger())
     return RunContext(
         ToolContext(unread, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: {}, **more
     )

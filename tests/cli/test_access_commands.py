@@ -10,7 +10,7 @@ from terminal import Typed
 
 from assay.core.access import Principal
 from assay.store.access import members
-from assay.store.runs import records
+from assay.store.runs import history
 from assay.workspace.facade import Workspace
 
 READER = Principal("reader")
@@ -50,7 +50,7 @@ def test_what_is_typed_wrongly_is_said(noted: Workspace, typed: Typed):
 
 def test_what_is_erased_is_said_and_gone(noted: Workspace, typed: Typed):
     typed("ask", "What is the lamp room painted with?", "--no-model")
-    ((run, _),) = records.listing(noted.store, "local")
+    (run,) = history.history(noted.store, "local", noted.scope())
     done = typed("erase", "lamp.md", "--yes")
     assert done.code == 0 and "Erased 1 document (" in done.out and "records said" in done.out
     replayed = typed("replay", run.id)

@@ -28,7 +28,7 @@ from assay.core.settings import Settings
 from assay.core.types import Hit, Passage, Row, Scalar
 from assay.governance.backup import hold_writer_locks
 from assay.index import factory, milvus_index
-from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
+from assay.index.filters import EVERYTHING, NOTHING, And, Contains, Eq, Filter, In, Not, Or, matches
 from assay.index.lance.lance_index import LanceEngine, open_index
 from assay.index.lance.read import MemoryLimits
 from assay.index.lance.tables import Bucket, Folder
@@ -344,7 +344,7 @@ async def test_no_string_can_break_a_filter(name, index, request):
         pytest.skip("in a bucket the filters are the same SQL as in a folder: one field is enough")
     await index.upsert([row(f"h{i:02d}", **{name: text}) for i, text in enumerate(HOSTILE)])
     filters = [make(text) for text in HOSTILE for make in (
-        lambda text: Eq(name, text), lambda text: Contains(name, text), lambda text: Range(name, text, None),
+        lambda text: Eq(name, text), lambda text: Contains(name, text),
     )]  # fmt: skip
     await agree(index, {f"h{i:02d}": {name: text} for i, text in enumerate(HOSTILE)}, filters)
 
@@ -357,16 +357,6 @@ async def test_half_a_character_in_a_filter_matches_nothing_and_breaks_nothing(i
         for where in (Eq(name, lone), Contains(name, lone), In(name, (lone, lone + "x")), Eq(lone, "x")):
             assert await index.count(where) == 0
             assert await index.count(Not(where)) == 3
-        await agree(
-            index,
-            {id: {name: text} for id, text in stored.items()},
-            [
-                Range(name, lone, None),
-                Range(name, None, lone),
-                Range(name, lone, lone),
-                Range(name, "\ud7ff" + lone, "\uffff"),
-            ],
-        )
 
 
 @pytest.mark.long
@@ -377,18 +367,6 @@ async def test_large_filters_are_taken_in_their_stride(index):
     assert await index.count(In("doc", tuple(f"d{i}" for i in range(5_000)))) == 1
     assert await index.count(Or(tuple(Eq("doc", f"d{i}") for i in range(2_000)))) == 1
     assert await index.count(And(tuple(Not(Eq("doc", f"e{i}")) for i in range(2_000)))) == 2
-
-
-async def test_a_range_takes_dates_as_precise_as_they_are(index):
-    await index.upsert(
-        [row(date or "none", date=date) for date in ("2019", "2020", "2020-05", "2020-05-17", "2021", "")]
-    )
-    await index.upsert([row("absent")])
-    found = await index.fetch(
-        ["2019", "2020", "2020-05", "2020-05-17", "2021", "none", "absent"], Range("date", "2020", "2020-12")
-    )
-    assert ids(found) == ["2020", "2020-05", "2020-05-17"]
-    assert await index.count(Range("date")) == 5
 
 
 # ── filters, against their meaning ────────────────────────────────────────────────────────────────────────────────────
@@ -402,11 +380,9 @@ FIGURES = ("year", "doc", "n")  # `doc` has a column of its own in some engines,
 def leaves() -> st.SearchStrategy[Filter]:
     def on(names: tuple[str, ...], values: st.SearchStrategy[Scalar]) -> st.SearchStrategy[Filter]:
         name = st.sampled_from((*names, "absent"))
-        bound = st.none() | values
         return (
             st.builds(Eq, name, values)
             | st.builds(In, name, st.lists(values, max_size=3).map(tuple))
-            | st.builds(Range, name, bound, bound)
             | st.builds(Contains, name, TEXTS | st.sampled_from(("0", "tru", "1", ".", "e+")))
         )
 

@@ -11,7 +11,7 @@ import pytest
 from ledger import NOTES, QUESTION, ask
 
 from assay.evaluate.plain_text import WordEmbedder
-from assay.store.runs import records
+from assay.store.runs import history
 from assay.workspace.facade import Workspace, open_workspace
 
 
@@ -46,4 +46,6 @@ def opened(_asked: Path, tmp_path: Path, second: Path) -> Iterator[Workspace]:
 
 @pytest.fixture
 def run(opened: Workspace) -> str:
-    return next(entry.id for entry, question in records.listing(opened.store, "local") if question == QUESTION)
+    return next(
+        each.id for each in history.history(opened.store, "local", opened.scope(), 50) if each.question == QUESTION
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +24,7 @@ from doubles import (
     synthesis_model,
     writes,
 )
-from notes import filled, opened
+from notes import folder_of, opened
 
 from assay import prompts
 from assay.core.codec import dumps, to_json
@@ -50,7 +49,7 @@ from assay.core.events import (
 from assay.core.run import Run, seal_of
 from assay.core.types import Answer, Outcome, Shape
 from assay.store.access import grants
-from assay.store.runs import records
+from assay.store.runs import history, records
 from assay.workspace.facade import Workspace
 from assay.workspace.services.questions import copied_events, first_of_step
 
@@ -69,16 +68,7 @@ def script(claim: str = "The tower at Carrow Point is 31 metres tall [{31 metres
     return Script(route=lookup(), weigh=keeps(TALL), judge=enough(), write=writes(claim), check=supported())
 
 
-@pytest.fixture(scope="module")
-def _noted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("branching") / "workspace"
-    asyncio.run(filled(folder, NOTES))
-    return folder
-
-
-@pytest.fixture
-def folder(_noted: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(_noted, tmp_path / "workspace")
+folder = folder_of(NOTES)
 
 
 @pytest.fixture
@@ -244,7 +234,7 @@ async def test_a_record_that_is_not_there_is_refused_and_nothing_is_written(fold
         run = await asked(workspace)
         with pytest.raises(UserError, match=rf"no record {place} to go on from: choose 1 to {len(run.events) - 1}"):
             await branched(workspace, run, place)
-        assert len(records.listing(workspace.store, "local")) == 1
+        assert len(history.history(workspace.store, "local", workspace.scope())) == 1
 
 
 def test_a_step_is_done_again_as_a_whole():

@@ -1,22 +1,18 @@
-"""Thresholds at their boundary, in the report on health and in the alert rules; and the files that are made from them."""
+"""Thresholds at their boundary, in the report on health and in the alert rules; and the files that have the same limits."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from facts_of_runs import BOUNDARIES, one
 
-from assay.governance.reports import thresholds
 from assay.governance.reports.definitions import health_figures, health_report
 from assay.governance.reports.figures import RunFigures
-from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS, quantile
-
-FILES = Path(thresholds.__file__).parent / "data"
-
+from assay.governance.reports.thresholds import BY_NAME, DAYS, THRESHOLDS, monitoring_file, quantile
 
 LIMITS = {
     "iterations": 8.0,
@@ -72,24 +68,28 @@ def test_a_quantile_is_one_of_the_values_and_enough_of_them_do_not_pass_it():
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def test_the_files_are_what_the_thresholds_make_of_them():
-    assert (FILES / "alerts.yml").read_text(encoding="utf-8") == thresholds.alerts()
-    assert (FILES / "dashboard.json").read_text(encoding="utf-8") == thresholds.dashboard()
+def alert_rules() -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load(monitoring_file("alerts.yml"))["groups"]
+    return group["rules"]
 
 
 def test_there_is_an_alert_for_every_threshold_with_its_limit_and_its_direction():
-    (group,) = yaml.safe_load(thresholds.alerts())["groups"]
-    rules = {rule["alert"]: rule for rule in group["rules"]}
-    assert len(rules) == len(THRESHOLDS)
-    for each, rule in zip(THRESHOLDS, group["rules"], strict=True):
+    rules = alert_rules()
+    assert len({rule["alert"] for rule in rules}) == len(THRESHOLDS)
+    for each, rule in zip(THRESHOLDS, rules, strict=True):
         compared = re.search(r" ([<>]) ([\d.]+)$", rule["expr"])
         assert compared is not None and (compared[1], float(compared[2])) == ("<" if each.falls else ">", each.limit)
-        assert each.about in rule["annotations"]["summary"] and rule["for"] == "10m"
+        assert rule["alert"] == f"Assay{each.name.title().replace('_', '')}" and rule["for"] == "10m"
+        assert rule["annotations"]["summary"] == f"{each.about}: {each.words} over {DAYS} days"
+        assert set(re.findall(r"\[(\w+)\]", rule["expr"])) == {f"{DAYS}d"}
 
 
 def test_the_dashboard_draws_every_threshold_and_places_no_panel_over_another():
-    made = json.loads(thresholds.dashboard())
-    drawn = [panel["targets"][0]["expr"] for panel in made["panels"]]
-    assert {each.expr for each in THRESHOLDS} <= set(drawn)
+    made = json.loads(monitoring_file("dashboard.json"))
+    drawn = {panel["targets"][0]["expr"]: panel["fieldConfig"]["defaults"] for panel in made["panels"]}
+    for each, rule in zip(THRESHOLDS, alert_rules(), strict=True):
+        steps = drawn[rule["expr"].rsplit(" ", 2)[0]]["thresholds"]["steps"]
+        assert [step["value"] for step in steps] == [None, each.limit]
+        assert [step["color"] for step in steps] == (["red", "green"] if each.falls else ["green", "red"])
     places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in made["panels"]]
     assert len(set(places)) == len(places) and all(x in (0, 8, 16) for x, _ in places)

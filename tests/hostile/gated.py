@@ -49,7 +49,7 @@ from assay.core.settings import Settings
 from assay.core.types import Block, Claim, Evidence, Passage, Quote, Shape, Verdict
 from assay.governance.reviewing import review_requirement
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.models.meter import ConnectedModel, Ledger, Meter
 from assay.store.database import Store, engine_for, open_store
 from assay.store.runs import records, reviews
 from assay.store.schema import acceptances, bases, documents, grants, payloads, texts
@@ -232,7 +232,7 @@ class Attack:
         nowhere: Any = None
         tool_context = ToolContext(nowhere, workspace.scope)
         models = {Role(role_model.role): (ConnectedModel(Yes(), role_model),) for role_model in ROLE_MODELS}
-        meter = Meter(models, lambda _: None, lambda _: None, FreeLedger())
+        meter = Meter(models, lambda _: None, lambda _: None, Ledger())
         return RunContext(
             tool_context=tool_context,
             record=lambda run, event: workspace.questions.record(run, event),

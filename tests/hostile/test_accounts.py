@@ -17,7 +17,7 @@ from assay.governance.audit.verify import verify
 from assay.serve.limits import FREE_ATTEMPTS, PasswordAttempts
 from assay.store import threads
 from assay.store.access import grants, members, tokens
-from assay.store.runs import records
+from assay.store.runs import history, records
 
 PASSWORD = "a lamp on the pier"
 
@@ -85,7 +85,7 @@ async def test_who_is_added_under_the_name_of_somebody_who_left_inherits_nothing
     assert (await made.ask("DELETE", "/api/people/reader", "editor")).status_code == 204
     members.add(store, "reader")
     assert made.as_(again).scope().bases == () and made.as_(again).documents.listing() == []
-    assert records.listing(store, "reader") == [] and threads.listing(store, "reader") == []
+    assert history.history(store, "reader", made.as_(again).scope()) == [] and threads.listing(store, "reader") == []
     with pytest.raises(Missing):
         made.as_(again).questions.run(run)
     with pytest.raises(Missing):

@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
+from loopback import Kept
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay import prompts
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import Fallback, ModelReplied, RoleModel
+from assay.core.events import Fallback, RoleModel
 from assay.core.types import Usage
 from assay.models.ask import ask, choose
 from assay.models.cost import estimate_tokens, prompt_tokens
 from assay.models.llm import Prompt, Reply, Role, ToolCall, ToolSpec
-from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
+from assay.models.meter import ConnectedModel, Ledger, Meter, NoReply
 from assay.models.replies import RequestedCall, ToolChoice
 
 
@@ -64,14 +65,6 @@ class Fake:
         return said if isinstance(said, Reply) else Reply(str(said), usage=Usage(1, 40, 10))
 
 
-@dataclass
-class Kept:
-    replies: list[ModelReplied] = field(default_factory=list)
-
-    def recorded_reply(self, request: str) -> ModelReplied | None:
-        return next((each for each in self.replies if each.request == request), None)
-
-
 class Silent(Fake):
     """Stands in for every model when a run is replayed."""
 
@@ -86,7 +79,7 @@ def metered(*models: Fake, kept: Kept | None = None, abilities: tuple[Mapping[st
         ConnectedModel(llm, RoleModel("", llm.name, **able)) for llm, able in zip(models, each, strict=True)
     )
     return Meter(
-        dict.fromkeys(Role, connected), kept.replies.append, kept.recorded_reply, **{"ledger": FreeLedger(), **how}
+        dict.fromkeys(Role, connected), kept.replies.append, kept.recorded_reply, **{"ledger": Ledger(), **how}
     )
 
 
@@ -235,7 +228,7 @@ async def test_a_reply_that_is_whole_is_taken_though_more_was_to_come():
 
 
 async def test_running_out_of_budget_is_an_outcome_between_two_replies():
-    class Once(FreeLedger):
+    class Once(Ledger):
         def reserve(self, role, model, tokens, max_tokens, seconds):
             return (
                 NoReply(Fallback.tokens, "none left")
@@ -547,6 +540,6 @@ async def test_200_calls_at_once_are_read_and_left_to_the_check():
 async def test_a_small_model_that_runs_on_is_not_given_more_room_to_run_on(small: bool, given: list[int]):
     model = Fake([Reply('{"enough": tru', finish="length")])
     connected = ConnectedModel(model, RoleModel("judge", "fake", schema=True, window=8192, small=small))
-    meter = Meter({Role.judge: (connected,)}, lambda _: None, lambda _: None, FreeLedger())
+    meter = Meter({Role.judge: (connected,)}, lambda _: None, lambda _: None, Ledger())
     said = await ask(meter, Role.judge, "critique", Verdict, lambda room: {"matter": "m"}, max_tokens=100)
     assert isinstance(said, NoReply) and [prompt.max_tokens for prompt in model.seen] == given

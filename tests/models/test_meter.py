@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from loopback import Kept
 
 from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RawToolCall, RoleModel
@@ -14,7 +15,7 @@ from assay.models.llm import Message, Prompt, Reply, Role, ToolCall
 from assay.models.meter import (
     ConcurrencyLimit,
     ConnectedModel,
-    FreeLedger,
+    Ledger,
     Meter,
     NoReply,
     StoreLedger,
@@ -50,21 +51,11 @@ class Fake:
         return said if isinstance(said, Reply) else Reply(str(said), usage=Usage(1, 40, 10))
 
 
-@dataclass
-class Kept:
-    """The replies that were recorded."""
-
-    replies: list[ModelReplied] = field(default_factory=list)
-
-    def recorded_reply(self, request: str) -> ModelReplied | None:
-        return next((each for each in self.replies if each.request == request), None)
-
-
 def metered(llm: Fake, kept: Kept | None = None, **how) -> tuple[Meter, ConnectedModel, Kept]:
     kept = kept or Kept()
     connected = ConnectedModel(llm, RoleModel("weigh", "fake"))
     return (
-        Meter({Role.weigh: (connected,)}, kept.replies.append, kept.recorded_reply, **{"ledger": FreeLedger(), **how}),
+        Meter({Role.weigh: (connected,)}, kept.replies.append, kept.recorded_reply, **{"ledger": Ledger(), **how}),
         connected,
         kept,
     )
@@ -242,7 +233,7 @@ async def test_a_model_that_does_not_keep_to_the_deadline_is_left():
 # --- money ----------------------------------------------------------------------------------------------------------
 
 
-class NothingLeft(FreeLedger):
+class NothingLeft(Ledger):
     def reserve(
         self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
     ) -> SpendingReservation | NoReply:

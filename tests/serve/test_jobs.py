@@ -27,15 +27,12 @@ from assay.serve import upload_files, upload_job, upload_worker
 from assay.serve.limits import ServerLimits, UploadRoom
 from assay.serve.takeover import RunTakeover
 from assay.serve.upload_job import JobStopped, RunningJob, StoppableReader
-from assay.store import jobs
+from assay.store import documents, jobs
 from assay.store.access import grants
 from assay.store.database import Store
 from assay.store.jobs import JobFile
 from assay.store.schema import bases
-from assay.workspace.context import OnStore
 from assay.workspace.facade import open_workspace
-from assay.workspace.services.documents import Documents
-from assay.workspace.services.serving import Jobs
 
 REAL = StoppableReader.read
 
@@ -44,12 +41,6 @@ REAL = StoppableReader.read
 def at(folder: Path) -> Iterator[Served]:
     with served(folder, file_max_megabytes=1) as there:
         yield there
-
-
-@pytest.fixture
-def client(at: Served) -> Iterator[httpx.Client]:
-    with at.client() as made:
-        yield made
 
 
 class Gate:
@@ -130,8 +121,7 @@ def test_a_long_job_is_not_written_down_with_every_passage(
 ):
     written: list[float] = []
     real = jobs.note
-    note = OnStore(lambda *given: (written.append(time.monotonic()), real(*given)))
-    monkeypatch.setattr(Jobs, "note", note, raising=False)
+    monkeypatch.setattr(jobs, "note", lambda *given: (written.append(time.monotonic()), real(*given)))
     began = time.monotonic()
     read(client, [(f"{number}.txt", f"Note {number}.".encode()) for number in range(60)])
     assert len(written) <= (time.monotonic() - began) / 0.4 + 2
@@ -317,7 +307,7 @@ def test_who_has_used_up_the_room_is_told_and_nothing_is_kept(folder: Path, monk
         [one] = listed(client, q="one.txt")
         assert client.delete(f"/api/documents/{one['id']}").status_code == 200
         assert read(client, [("two.txt", words)])["state"] == "done"
-        monkeypatch.setattr(Documents, "bytes_owned", OnStore(lambda store, owner: 1_000_000), raising=False)
+        monkeypatch.setattr(documents, "bytes_owned", lambda store, owner: 1_000_000)
         reply = send(client, [("tiny.txt", b"One more.")])
         assert reply.status_code == 507 and "Remove documents" in reply.json()["detail"]
         assert at.server.limits.uploads == {}
@@ -423,7 +413,7 @@ def test_a_job_that_cannot_be_written_down_is_tried_again_after_a_while_and_not_
         return start(store, name, process)
 
     monkeypatch.setattr(upload_worker, "PAUSE", 0.5)
-    monkeypatch.setattr(Jobs, "start", OnStore(full), raising=False)
+    monkeypatch.setattr(jobs, "start", full)
     began = time.monotonic()
     assert read(client, [("a.txt", b"About lamps.")])["state"] == "done"
     assert time.monotonic() - began > 1.0 and len(tries) == 3
@@ -436,7 +426,7 @@ def test_a_server_closes_though_a_job_cannot_be_written_down(folder: Path, monke
         tries.append(name)
         raise StoreError("The disk is full.")
 
-    monkeypatch.setattr(Jobs, "start", OnStore(full), raising=False)
+    monkeypatch.setattr(jobs, "start", full)
     with served(folder) as there, there.client() as client:
         send(client, [("a.txt", b"About lamps.")])
         until(lambda: tries)

@@ -25,13 +25,11 @@ from doubles import (
     writes,
 )
 from leaving import hangs_up, held
-from notes import Plain, opened
-from serving import Served, until
+from notes import opened
+from serving import Served, add, until
 
-from assay.core.access import Principal
 from assay.core.events import Checked, Drafted, Rephrased
 from assay.core.types import Block, Claim, Shape, Verdict
-from assay.ingest.sources import SourceFile
 from assay.serve.attached_run import citation_marks, line_of, number_notes, strip_notes
 from assay.serve.openai_chat import ChatMessage, split_messages
 from assay.serve.state import ServeOptions
@@ -64,15 +62,6 @@ def height(**other: Any) -> Script:
         **{"route": lookup(), "weigh": keeps(TALL), "write": writes(f"{TALL} [{{31 metres}}]"), "check": supported()}
         | other
     )
-
-
-async def add(folder: Path, base: str, who: str, **texts: str) -> None:
-    """A knowledge base of somebody's, with these texts."""
-    with opened(folder) as workspace:
-        own = workspace.for_principal(Principal(who))
-        own.embedder = workspace.embedder
-        files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
-        await own.documents.add_sources(files, base, reader=Plain())
 
 
 # --- models ---------------------------------------------------------------------------------------------------------

@@ -19,10 +19,9 @@ from serving import QUESTION, Served, followed, script
 from team import team
 
 from assay.core.events import Granted
-from assay.governance.reports import thresholds
 from assay.governance.reports.definitions import health_figures
 from assay.governance.reports.figures import figures
-from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS
+from assay.governance.reports.thresholds import BY_NAME, THRESHOLDS, monitoring_file
 from assay.serve.metrics import ServerMetrics
 from assay.store.access import members
 from assay.store.runs import figures as store_figures
@@ -109,10 +108,9 @@ def test_alert_rules_and_dashboard_name_only_figures_that_are_there(meters: Serv
     meters.requests.labels("GET", "2xx").inc()
     meters.failures.inc()
     there = {sample.name for sample in shown(meters)} | {"assay_jobs", "assay_model_calls_total"}
-    assert {"assay_jobs", "assay_model_calls_total"} <= named(Path(thresholds.__file__).read_text())
-    spoken = named(thresholds.alerts()) | named(
-        json.dumps([panel["targets"] for panel in json.loads(thresholds.dashboard())["panels"]])
-    )
+    panels = json.loads(monitoring_file("dashboard.json"))["panels"]
+    spoken = named(monitoring_file("alerts.yml")) | named(json.dumps([panel["targets"] for panel in panels]))
+    assert {"assay_jobs", "assay_model_calls_total"} <= spoken
     assert spoken - there == set()
 
 
@@ -157,7 +155,7 @@ def spread(samples: list[Sample], name: str, share: float) -> float:
 
 
 def rules() -> dict[str, str]:
-    (group,) = yaml.safe_load(thresholds.alerts())["groups"]
+    (group,) = yaml.safe_load(monitoring_file("alerts.yml"))["groups"]
     return {each.name: rule["expr"] for each, rule in zip(THRESHOLDS, group["rules"], strict=True)}
 
 

@@ -12,7 +12,7 @@ from assay.core.events import Asked
 from assay.store import embedding_cache, threads
 from assay.store.access import grants, members
 from assay.store.database import Store, open_cache, open_store
-from assay.store.runs import records
+from assay.store.runs import history, records
 
 READER, EDITOR = Principal("reader", frozenset({"desk"})), Principal("editor", frozenset({"desk", "press"}))
 STRANGER = Principal("stranger")
@@ -169,7 +169,8 @@ def test_everything_of_one_person_becomes_anothers(store: Store, tmp_path: Path)
     (now,) = grants.scope_of(store, EDITOR).bases
     assert (now.id, now.owner) == (base.id, "editor")
     assert grants.shared_with(store, now) == ["user:editor"]
-    assert [entry.id for entry, _ in records.listing(store, "editor")] == [run] and not records.listing(store, "local")
+    assert [each.id for each in history.history(store, "editor", grants.scope_of(store, EDITOR))] == [run]
+    assert not history.history(store, "local", grants.scope_of(store, LOCAL))
     assert [each.id for each in threads.listing(store, "editor")] == [thread.id]
     assert list(embedding_cache.recall(cache, "editor", "words", ["d"])) == ["d"]
     assert not embedding_cache.recall(cache, "local", "words", ["d"])

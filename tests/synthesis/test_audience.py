@@ -32,7 +32,7 @@ from assay.core.synthesis import EXECUTIVE, EXPERT, PLAIN, Brief, Pipeline, Port
 from assay.core.types import Answer, Block, Claim, Conflict, Evidence, Outcome, Passage, Quote, Shape, Verdict
 from assay.models.cost import estimate_tokens
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.models.meter import ConnectedModel, Ledger, Meter
 from assay.synthesis import audience, state
 from assay.synthesis.state import evidence_key
 
@@ -122,7 +122,7 @@ class Model:
 def context(run: Run, model: Any = None) -> RunContext:
     models = {Role(role_model.role): (ConnectedModel(model, role_model),) for role_model in run.asked.seats}
     nowhere: Any = None
-    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger()) if model else None
+    meter = Meter(models, lambda _: None, lambda _: None, Ledger()) if model else None
     return RunContext(ToolContext(nowhere, nowhere), Run.then, lambda _: None, meter=meter, titled=lambda ids: TITLES)
 
 

@@ -1,4 +1,4 @@
-"""What rules find between documents: contradictions with their two sentences, and names that documents share."""
+"""What rules find between documents: contradictions with their two sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from wharf import DOCS, INSTRUCTION, KEPT_A, KEPT_B, Model, carried, context, do
 
 from assay.core.events import Covered
 from assay.core.run import Run
-from assay.core.synthesis import Relation, RelationType
+from assay.core.synthesis import QuestionKind, Relation, RelationType
 from assay.core.types import Document
 from assay.synthesis import compare, state
 
@@ -71,24 +71,8 @@ NAMED = [
 ]
 
 
-async def test_without_a_capable_model_names_that_documents_share_are_compared_by_their_sentences():
-    run = await compared(*NAMED)
-    (question,) = state.questions(run)
-    assert question.text == "What is said of Marrow Quay?" and question.documents == ("m", "n")
-    cells = [each for each in state.insights(run).values() if each.question == question.id]
-    assert [each.claim.words for each in cells] == [each.text for each in NAMED[:2]]
-    (shared,) = state.relations(run)
-    assert shared.type is RelationType.complement and shared.reason == "D1 and D2 both speak of Marrow Quay."
-
-
-async def test_with_a_capable_model_names_are_left_to_it():
-    run = await compared(*NAMED, model=True)
-    assert not any("both speak of" in each.reason for each in state.relations(run))
-
-
-def test_a_word_that_only_opens_sentences_is_no_name_that_documents_share():
-    one = document("one", "Large ferries leave Skelby at noon. The pier at Skelby takes LLMs of brass.")
-    other = document(
-        "other", "Large rafts are towed to Skelby in a storm. A large crane stands there. An LLM is of brass."
-    )
-    assert [name for name, _ in compare.shared_names([one, other])] == ["Skelby"]
+@pytest.mark.parametrize(("model", "small"), [(False, False), (True, False), (False, True)])
+async def test_a_name_that_documents_share_relates_nothing_and_asks_nothing(model: bool, small: bool):
+    run = await compared(*NAMED, model=model, small=small)
+    assert state.relations(run) == ()
+    assert not any(each.kind is QuestionKind.comparative for each in state.questions(run))

@@ -65,7 +65,7 @@ def test_what_was_compared_is_said_first():
 
 def test_by_rule_nobody_is_told_that_what_was_noted_is_too_general():
     reading = diagnose(run(*related([RelationType.complement] * 9, by="rules"), model=False)).reading
-    assert "too general" not in reading and "only contradictions and shared names are recognised" in reading
+    assert "too general" not in reading and "only contradictions are recognised" in reading
 
 
 def test_a_summary_is_not_blamed_for_having_no_relations():

@@ -181,12 +181,12 @@ async def test_points_that_are_not_told_yet_are_offered_and_worked_in():
 # --- without a capable model ----------------------------------------------------------------------------------------
 
 
-async def test_without_a_model_the_text_is_a_digest_contradictions_first_then_each_document_under_its_title():
+async def test_without_a_model_the_text_is_a_digest_each_document_under_its_title_then_contradictions():
     run, _, able = await written(has_model=False)
     assert run.draft
     heads = [block.heading for block in run.draft.blocks]
-    assert heads == [narrate.DISAGREE, "D1 · Title of a", "D2 · Title of b", "D3 · Title of c"]
-    assert [claim.words for claim in run.draft.blocks[0].claims] == [KEPT_A, KEPT_B]
+    assert heads == ["D1 · Title of a", "D2 · Title of b", "D3 · Title of c", narrate.DISAGREE]
+    assert [claim.words for claim in run.draft.blocks[-1].claims] == [KEPT_A, KEPT_B]
     assert all(claim.quote for claim in claims(run))
     run = await delivered(run, able)
     assert run.answer and run.answer.outcome is Outcome.answered and run.answer.conflicts

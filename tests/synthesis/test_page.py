@@ -12,7 +12,7 @@ import pytest
 from accounts_by_hand import account
 from selectolax.lexbor import LexborHTMLParser
 
-from assay.core.synthesis import Pipeline, Synthesis, Theme
+from assay.core.synthesis import Pipeline, RelationType, Synthesis, Theme
 from assay.core.types import Answer, Block, Claim, Outcome, Quote
 from assay.synthesis.circle import overlap
 from assay.synthesis.render import html
@@ -83,6 +83,14 @@ def test_a_summary_has_no_relations_and_shows_what_each_document_says_all_the_sa
 def test_an_account_without_a_model_says_so():
     assert "no model: extractive, quotations only" in text(parsed(account(10, model="")), "header")
     assert "no model" not in text(parsed(account(10)), "header")
+
+
+def test_an_account_without_a_model_has_contradictions_and_no_map_of_them():
+    made = account(10, model="")
+    disputed = tuple(each for each in made.relations if each.type is RelationType.contradiction)
+    page = parsed(replace(made, relations=disputed))
+    assert page.css("#contradictions") and not page.css("#map, #relations")
+    assert parsed(made).css("#map"), "as an earlier version has recorded it"
 
 
 def test_every_claim_is_told_with_citations_that_hold_its_quotation():

@@ -21,7 +21,7 @@ from assay.core.types import Document, Passage
 from assay.evaluate.plain_text import WordEmbedder
 from assay.models.cost import prompt_tokens
 from assay.models.llm import Prompt, Reply, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter
+from assay.models.meter import ConnectedModel, Ledger, Meter
 from assay.synthesis import compare, read, state
 
 KEPT_A, KEPT_B = "The crane log of the wharf is kept for 30 days.", "The crane log of the wharf is kept for 90 days."
@@ -116,7 +116,7 @@ def context(documents: Sequence[Document], run: Run, model: Model | None = None)
     def record(event: ModelReplied) -> None:
         known[event.request] = event
 
-    return replace(made, meter=Meter(models, record, known.get, FreeLedger()))
+    return replace(made, meter=Meter(models, record, known.get, Ledger()))
 
 
 Stage = Callable[[Run, RunContext], AsyncIterator[Event]]

@@ -23,6 +23,7 @@ from assay.core.synthesis import Pipeline, RelationType, Synthesis
 from assay.core.types import Document
 from assay.synthesis.render import html, markdown
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import records
 from assay.workspace.synthesis_forecast import SynthesisForecast, cost_in_words, lasting
 
 DATA, TEXT, PAGE = "account.json", "account.md", "account.html"
@@ -131,7 +132,7 @@ def _contradictions(account: Synthesis) -> list[str]:
 
 def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """The actual usage beside the forecast."""
-    parts = [*([spent(run)] if run.asked.has_model else []), lasting(opened.questions.active_seconds(run.id))]
+    parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
     text = f"It took {' · '.join(parts)}"
     return [f"{text}; the forecast was {cost_in_words(expected)}." if expected else f"{text}."]
 

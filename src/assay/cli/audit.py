@@ -19,6 +19,7 @@ from assay.governance.audit.verify import ReportProgress, Verification
 from assay.governance.audit.verify import verify as look
 from assay.governance.audit.witness import audit_context, erasure_signer
 from assay.governance.audit.witness import seal as sign
+from assay.workspace.stored import records
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -62,7 +63,7 @@ def key(workspace: Workspace = None) -> None:
 def log(workspace: Workspace = None, json: Json = False) -> None:
     """List who was given or denied access, changes of accounts, groups and keys, and what was erased."""
     with open_workspace(workspace) as opened:
-        found = opened.records.log()
+        found = records.workspace_log(opened.store)
     if json:
         print_json([{"at": at, "kind": type(event).__name__, **to_json(event)} for at, event in found])
         return

@@ -19,7 +19,7 @@ from assay.governance.audit.export import export_bundle
 from assay.governance.reports import ReportKind
 from assay.governance.reports.definitions import build_report, build_run_account
 from assay.governance.reports.report import Cell, Report, to_csv
-from assay.governance.reports.thresholds import alerts, dashboard
+from assay.governance.reports.thresholds import monitoring_file
 
 
 class MonitoringFile(StrEnum):
@@ -86,7 +86,7 @@ def format_cell(cell: Cell, column: str = "") -> str:
 
 def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
-    typer.echo(alerts() if file is MonitoringFile.alerts else dashboard(), nl=False)
+    typer.echo(monitoring_file("alerts.yml" if file is MonitoringFile.alerts else "dashboard.json"), nl=False)
 
 
 def export(

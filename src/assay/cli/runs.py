@@ -22,6 +22,7 @@ from assay.core.types import Usage
 from assay.governance.difference import difference, render_difference
 from assay.governance.replay import Replay
 from assay.workspace.facade import Workspace as Opened
+from assay.workspace.stored import documents, history, records
 
 
 def runs(
@@ -34,7 +35,7 @@ def runs(
 ) -> None:
     """List what was asked, newest first, with how it ended and what it took."""
     with open_workspace(workspace) as opened:
-        entries = opened.questions.recent(opened.principal.id, opened.scope(), limit)
+        entries = history.history(opened.store, opened.principal.id, opened.scope(), limit)
     if review:
         entries = [each for each in entries if each.cut_short or each.state == "failed"]
     if json:
@@ -60,14 +61,14 @@ def trace(
 ) -> None:
     """Show every step of a run, what its judges said of each claim, and whether its record is whole."""
     with open_workspace(workspace) as opened:
-        chain = opened.questions.chain(run, opened.principal.id)
+        chain = records.chain(opened.store, run, opened.principal.id)
         seen = opened.questions.run_for_asker(run)
         events = seen.events
         below = [event_lines(event, seen, opened.documents.get) for event in events]
-        faults = list(opened.questions.faults(run))
+        faults = list(records.faults(opened.store, run))
     if json:
-        records = [{**to_json(record), "payload": event} for record, event in zip(chain, events, strict=True)]
-        print_json({"run": run, "whole": not faults, "faults": faults, "records": records})
+        steps = [{**to_json(record), "payload": event} for record, event in zip(chain, events, strict=True)]
+        print_json({"run": run, "whole": not faults, "faults": faults, "records": steps})
         raise typer.Exit(1 if faults else 0)
     wide = max([9, *(len(record.kind) for record in chain)])
     for record, event, details in zip(chain, events, below, strict=True):
@@ -232,7 +233,7 @@ def diff(
     with open_workspace(workspace) as opened:
         one, other = map(opened.questions.run_for_asker, (a, b))
         found = {each.quote.doc_id for run in (one, other) for each in run.evidence}
-        compared = difference(one, other, opened.documents.titles(found, opened.scope()))
+        compared = difference(one, other, documents.titles(opened.store, found, opened.scope()))
     parts = [picked(part, "name same only_a only_b changed") for part in compared.parts]
     data = {"a": a, "b": b, "same": compared.same, "parts": parts}
     print_result(json, data, render_difference(compared))

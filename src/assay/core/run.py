@@ -53,14 +53,14 @@ V = TypeVar("V")
 _CHANGED_BY: dict[str, tuple[type, ...]] = {}
 
 
-def changed_by(*kinds: type) -> Callable[[cached_property[V]], cached_property[V]]:
-    """Say that a view depends on events of these kinds alone. Without this it is computed anew after every event."""
+def view(*kinds: type) -> Callable[[Callable[[Run], V]], cached_property[V]]:
+    """A view that depends on events of these kinds alone. A plain `cached_property` is computed anew after every event."""
 
-    def mark(view: cached_property[V]) -> cached_property[V]:
-        _CHANGED_BY[view.func.__name__] = kinds
-        return view
+    def make(compute: Callable[[Run], V]) -> cached_property[V]:
+        _CHANGED_BY[compute.__name__] = kinds
+        return cached_property(compute)
 
-    return mark
+    return make
 
 
 @cache
@@ -84,51 +84,43 @@ class Run:
         grown.__dict__.update({name: value for name, value in self.__dict__.items() if name not in changing})
         return grown
 
-    @changed_by()
-    @cached_property
+    @view()
     def asked(self) -> Asked:
         first = self.events[0]
         assert isinstance(first, Asked), "a run begins with its question"
         return first
 
-    @changed_by(Rephrased)
-    @cached_property
+    @view(Rephrased)
     def question(self) -> str:
         """The question to answer: as asked, or as rewritten for its conversation."""
         rephrased = self.rephrased
         return rephrased.question if rephrased else self.asked.question
 
-    @changed_by(Rephrased)
-    @cached_property
+    @view(Rephrased)
     def query(self) -> str:
         """What is searched for and read for: the question, with words of earlier turns where no model rewrote it."""
         return (self.rephrased.query if self.rephrased else "") or self.question
 
-    @changed_by(Rephrased)
-    @cached_property
+    @view(Rephrased)
     def rephrased(self) -> Rephrased | None:
         return next((event for event in reversed(self.events) if isinstance(event, Rephrased)), None)
 
-    @changed_by(Rephrased)
-    @cached_property
+    @view(Rephrased)
     def subject(self) -> Subject | None:
         """What the turn is about, if it is no question to the documents."""
         return self.rephrased.on if self.rephrased else None
 
-    @changed_by(HistorySummarised)
-    @cached_property
+    @view(HistorySummarised)
     def summarised(self) -> HistorySummarised | None:
         """The summary of the oldest turns, if it was due in this run."""
         return next((event for event in self.events if isinstance(event, HistorySummarised)), None)
 
-    @changed_by()
-    @cached_property
+    @view()
     def last_answer(self) -> Exchange | None:
         """The turn whose answer this one may work on, in full."""
         return next((turn for turn in reversed(self.asked.history) if turn.whole is not None), None)
 
-    @changed_by(Decided)
-    @cached_property
+    @view(Decided)
     def recalled(self) -> bool:
         """Whether evidence of earlier turns was reused."""
         return any(isinstance(event, Decided) and event.recalls for event in self.events)
@@ -137,26 +129,22 @@ class Run:
     def kinds(self) -> list[str]:
         return [type(event).__name__ for event in self.events]
 
-    @changed_by(Rephrased, Routed)
-    @cached_property
+    @view(Rephrased, Routed)
     def routed(self) -> Routed | None:
         """The last routing of the question; a question that was rephrased again is routed again."""
         last = next((event for event in reversed(self.events) if isinstance(event, Routed | Rephrased)), None)
         return last if isinstance(last, Routed) else None
 
-    @changed_by(Rephrased, Routed)
-    @cached_property
+    @view(Rephrased, Routed)
     def route(self) -> Route | None:
         return self.routed.route if self.routed else None
 
-    @changed_by(Rephrased, Routed)
-    @cached_property
+    @view(Rephrased, Routed)
     def every(self) -> bool:
         """Whether the question asks for a complete set."""
         return self.routed is not None and self.routed.every
 
-    @changed_by(Rephrased, Routed, Resumed)
-    @cached_property
+    @view(Rephrased, Routed, Resumed)
     def readings(self) -> tuple[str, ...]:
         """The possible meanings of the question: the one the user chose, or all of them."""
         routed = self.routed
@@ -164,8 +152,7 @@ class Run:
         readings = routed.readings if routed else ()
         return (resumed.choice,) if resumed and resumed.choice in readings else readings
 
-    @changed_by(Rephrased, Routed)
-    @cached_property
+    @view(Rephrased, Routed)
     def where(self) -> SearchFilters:
         """The search restrictions of the user; in older runs also those from dates in the question."""
         routed = self.routed
@@ -174,21 +161,18 @@ class Run:
             return asked
         return replace(asked, since=asked.since or routed.since, until=asked.until or routed.until, undated=True)
 
-    @changed_by(Planned)
-    @cached_property
+    @view(Planned)
     def plan(self) -> Plan | None:
         return next((event.plan for event in reversed(self.events) if isinstance(event, Planned)), None)
 
     # Models and users
 
-    @changed_by(ModelReplied)
-    @cached_property
+    @view(ModelReplied)
     def consulted(self) -> dict[str, ModelReplied]:
         """All recorded replies, by request digest."""
         return {event.request: event for event in self.events if isinstance(event, ModelReplied)}
 
-    @changed_by(ModelReplied)
-    @cached_property
+    @view(ModelReplied)
     def usage(self) -> Usage:
         return sum((event.usage for event in self.events if isinstance(event, ModelReplied)), Usage())
 
@@ -198,14 +182,12 @@ class Run:
         last = self.events[-1]
         return last if isinstance(last, Paused) else None
 
-    @changed_by(Paused)
-    @cached_property
+    @view(Paused)
     def pauses(self) -> frozenset[Checkpoint]:
         """The checkpoints the run has paused at: each pauses it once."""
         return frozenset(event.at for event in self.events if isinstance(event, Paused))
 
-    @changed_by(Resumed)
-    @cached_property
+    @view(Resumed)
     def choices(self) -> dict[Checkpoint, Resumed]:
         """The users' choices, by checkpoint."""
         resumptions: dict[Checkpoint, Resumed] = {}
@@ -221,41 +203,34 @@ class Run:
 
     # Searching
 
-    @changed_by(Decided)
-    @cached_property
+    @view(Decided)
     def calls(self) -> tuple[Call, ...]:
         return tuple(call for event in self.events if isinstance(event, Decided) for call in event.calls)
 
-    @changed_by(ToolRan)
-    @cached_property
+    @view(ToolRan)
     def results(self) -> dict[str, ToolRan]:
         return {event.call: event for event in self.events if isinstance(event, ToolRan)}
 
-    @changed_by(Decided, ToolRan)
-    @cached_property
+    @view(Decided, ToolRan)
     def calls_waiting(self) -> tuple[Call, ...]:
         done = self.results
         return tuple(call for call in self.calls if call.id not in done)
 
-    @changed_by(Decided)
-    @cached_property
+    @view(Decided)
     def rounds(self) -> int:
         """The number of search rounds; following a name or searching for support of a claim does not count."""
         return sum(isinstance(event, Decided) and bool(event.calls) and event.is_round for event in self.events)
 
-    @changed_by(StepAnswered)
-    @cached_property
+    @view(StepAnswered)
     def bound(self) -> dict[str, StepAnswered]:
         """Answers of plan steps, by step."""
         return {event.step: event for event in self.events if isinstance(event, StepAnswered)}
 
-    @changed_by(Compacted)
-    @cached_property
+    @view(Compacted)
     def compacted(self) -> tuple[Compacted, ...]:
         return tuple(event for event in self.events if isinstance(event, Compacted))
 
-    @changed_by(ToolRan, Gathered, Judged, Critiqued, Resumed)
-    @cached_property
+    @view(ToolRan, Gathered, Judged, Critiqued, Resumed)
     def fresh(self) -> tuple[int, ...]:
         """The number of new pieces of evidence, or of notes on documents, in each judged round since the search was last
         opened."""
@@ -276,8 +251,7 @@ class Run:
                 new = 0
         return tuple(counts)
 
-    @changed_by(Rephrased, Routed, Gathered, ToolRan, PassagesChosen)
-    @cached_property
+    @view(Rephrased, Routed, Gathered, ToolRan, PassagesChosen)
     def examined(self) -> Examined | None:
         """How completely a question about a whole set was followed up."""
         if not self.every:
@@ -299,16 +273,14 @@ class Run:
             tuple(each for each in matching if each not in read),
         )
 
-    @changed_by(ToolRan, PassagesChosen)
-    @cached_property
+    @view(ToolRan, PassagesChosen)
     def found(self) -> tuple[Found, ...]:
         """All passages returned by any call or synthesis search, in order; may contain duplicates."""
         return tuple(
             found for event in self.events if isinstance(event, ToolRan | PassagesChosen) for found in event.found
         )
 
-    @changed_by(ToolRan, Gathered)
-    @cached_property
+    @view(ToolRan, Gathered)
     def unweighed(self) -> tuple[Found, ...]:
         """Passages still to be weighed, without duplicates. A skipped passage is weighed again when another search
         returns it."""
@@ -326,51 +298,37 @@ class Run:
                     waiting.pop(passage, None)
         return tuple(waiting.values())
 
-    @changed_by(Gathered)
-    @cached_property
+    @view(Gathered)
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence library: one entry per document span, best first; a later judgement replaces an earlier one."""
-        by_key = {
-            evidence.key: evidence
-            for event in self.events
-            if isinstance(event, Gathered)
-            for evidence in event.evidence
-        }
+        gathered = (event for event in self.events if isinstance(event, Gathered))
+        by_key = {evidence.key: evidence for event in gathered for evidence in event.evidence}
         return tuple(sorted(by_key.values(), key=lambda evidence: -evidence.score))
 
-    @changed_by(Judged)
-    @cached_property
+    @view(Judged)
     def judged(self) -> Judged | None:
         return next((event for event in reversed(self.events) if isinstance(event, Judged)), None)
 
-    @changed_by(Judged, ToolRan)
-    @cached_property
+    @view(Judged, ToolRan)
     def round_unjudged(self) -> bool:
         """Whether searches have returned since the last judgement."""
-        for event in reversed(self.events):
-            if isinstance(event, Judged):
-                return False
-            if isinstance(event, ToolRan):
-                return True
-        return False
+        last = next((event for event in reversed(self.events) if isinstance(event, Judged | ToolRan)), None)
+        return isinstance(last, ToolRan)
 
-    @changed_by(Judged, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Judged, Rephrased, Critiqued, Resumed)
     def satisfied(self) -> bool:
         """Whether the evidence was judged sufficient since the search was last opened."""
         judged = next((event for event in reversed(self.current) if isinstance(event, Judged)), None)
         return judged is not None and judged.enough
 
-    @changed_by(Decided, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Decided, Rephrased, Critiqued, Resumed)
     def nothing_left(self) -> str:
         """Why nothing more is worth trying; empty otherwise."""
         decided = (event for event in reversed(self.current) if isinstance(event, Decided) and event.is_round)
         last = next(decided, None)
         return last.why if last is not None and not last.calls else ""
 
-    @changed_by(Critiqued, Resumed)
-    @cached_property
+    @view(Critiqued, Resumed)
     def reopened(self) -> Critiqued | Resumed | None:
         """What reopened the search after it had stopped, if anything: a gap in the draft, or the user's choice."""
         return next((event for event in reversed(self.events) if self._reopens(event)), None)
@@ -389,13 +347,11 @@ class Run:
             return not event.complete and not event.final
         return isinstance(event, Resumed) and event.choice in SEARCH_MORE
 
-    @changed_by(Stopped, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Stopped, Rephrased, Critiqued, Resumed)
     def stopped(self) -> Stopped | None:
         return next((event for event in reversed(self.current) if isinstance(event, Stopped)), None)
 
-    @changed_by(Decided, ToolRan, Gathered)
-    @cached_property
+    @view(Decided, ToolRan, Gathered)
     def searched(self) -> tuple[Searched, ...]:
         """The queries tried, each with the number of passages found and kept."""
         kept = {evidence.passage.id for evidence in self.evidence}
@@ -412,8 +368,7 @@ class Run:
 
     # Writing
 
-    @changed_by(Drafted, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Drafted, Rephrased, Critiqued, Resumed)
     def draft(self) -> Drafted | None:
         return next((event for event in reversed(self.current) if isinstance(event, Drafted)), None)
 
@@ -426,8 +381,7 @@ class Run:
                 return current[place + 1 :]
         return ()
 
-    @changed_by(Drafted, Revised, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Drafted, Revised, Rephrased, Critiqued, Resumed)
     def claims_by_place(self) -> dict[int, Claim]:
         """The draft's current claims by index: with revisions applied and dropped claims removed."""
         draft = self.draft
@@ -440,8 +394,7 @@ class Run:
                     claims[event.place] = event.claim
         return claims
 
-    @changed_by(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     def checked(self) -> dict[int, Claim]:
         """Claims with a verdict, by index; a claim revised since has none."""
         verdicts: dict[int, Claim] = {}
@@ -452,19 +405,16 @@ class Run:
                 verdicts.pop(event.place, None)
         return verdicts
 
-    @changed_by(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     def unchecked(self) -> tuple[tuple[int, Claim], ...]:
         done = self.checked
         return tuple((place, claim) for place, claim in self.claims_by_place.items() if place not in done)
 
-    @changed_by(Drafted, Revised, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Drafted, Revised, Rephrased, Critiqued, Resumed)
     def revised(self) -> dict[int, Revised]:
         return {event.place: event for event in self.drafting if isinstance(event, Revised)}
 
-    @changed_by(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Drafted, Checked, Revised, Rephrased, Critiqued, Resumed)
     def unsupported(self) -> tuple[tuple[int, Claim], ...]:
         """Unsupported claims that have not been revised, in reading order regardless of verdict order: each is
         revised once."""
@@ -475,28 +425,24 @@ class Run:
             if claim.verdict is not Verdict.supported and place not in done
         )
 
-    @changed_by(Drafted, Decided, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Drafted, Decided, Rephrased, Critiqued, Resumed)
     def sought(self) -> bool:
         """Whether support was searched for since the draft was written."""
         return any(isinstance(event, Decided) and event.seeks for event in self.drafting)
 
-    @changed_by(Drafted, Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Drafted, Rephrased, Critiqued, Resumed)
     def judgement(self) -> Critiqued | None:
         """The last judgement of the current draft as an answer."""
         return next((event for event in reversed(self.drafting) if isinstance(event, Critiqued)), None)
 
-    @changed_by(Rephrased, Critiqued, Resumed)
-    @cached_property
+    @view(Rephrased, Critiqued, Resumed)
     def objections(self) -> tuple[Claim, ...]:
         """Claims of earlier drafts that failed their check, each with the reason, latest last."""
         before = self.events[: len(self.events) - len(self.current)]
         failed = [event.claim for event in before if isinstance(event, Checked) and event.claim.why]
         return tuple(claim for claim in failed if claim.verdict is not Verdict.supported)[-4:]
 
-    @changed_by(Answered)
-    @cached_property
+    @view(Answered)
     def answer(self) -> Answer | None:
         return next((event.answer for event in self.events if isinstance(event, Answered)), None)
 
@@ -518,31 +464,24 @@ class Run:
         last = self.events[-1]
         return last if isinstance(last, AwaitingReview) else None
 
-    @changed_by(AwaitingReview)
-    @cached_property
+    @view(AwaitingReview)
     def gated(self) -> bool:
         """Whether the answer has waited for review: from then on only reviewers change it."""
         return any(isinstance(event, AwaitingReview) for event in self.events)
 
-    @changed_by(Reviewed)
-    @cached_property
+    @view(Reviewed)
     def reviews(self) -> tuple[Reviewed, ...]:
         """The reviewers' decisions, in order."""
         return tuple(event for event in self.events if isinstance(event, Reviewed))
 
-    @changed_by(Reviewed, AwaitingReview, Revised)
-    @cached_property
+    @view(Reviewed, AwaitingReview, Revised)
     def decided(self) -> Reviewed | None:
         """The decision still to be applied: no answer was submitted for review, or edited, since."""
-        for event in reversed(self.events):
-            if isinstance(event, Reviewed):
-                return event
-            if isinstance(event, AwaitingReview | Revised):
-                return None
-        return None
+        ends = Reviewed | AwaitingReview | Revised
+        last = next((event for event in reversed(self.events) if isinstance(event, ends)), None)
+        return last if isinstance(last, Reviewed) else None
 
-    @changed_by(Reviewed, AwaitingReview, Revised)
-    @cached_property
+    @view(Reviewed, AwaitingReview, Revised)
     def edits_due(self) -> tuple[Edit, ...]:
         """A reviewer's edits that have not been applied yet."""
         done: set[int] = set()
@@ -555,8 +494,7 @@ class Run:
                 return tuple(each for each in event.edits if each.place not in done)
         return ()
 
-    @changed_by(Reviewed)
-    @cached_property
+    @view(Reviewed)
     def rejected(self) -> Reviewed | None:
         reviews = self.reviews
         return reviews[-1] if reviews and reviews[-1].decision is Decision.reject else None

@@ -21,6 +21,17 @@ from assay.core.private_files import write_private
 
 PREFIX = "ASSAY_"
 FILE = "assay.toml"
+NO_SECRET = SecretStr("")
+_KEY = "key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
+
+
+def _set(default: Any, about: str, **limits: Any) -> Any:
+    """A setting: its default, what it is, and between which numbers it must lie."""
+    return Field(default, description=about, **limits)
+
+
+def _ceiling(default: float, about: str) -> Any:
+    return _set(default, f"{about}; 0 for no ceiling", ge=0)
 
 
 class Settings(BaseModel):
@@ -28,242 +39,183 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    embedder: str = Field(
-        "bundled",
-        description="`bundled` or `gte-small`, a folder with an ONNX model, or the URL of a /v1 endpoint",
+    embedder: str = _set(
+        "bundled", "`bundled` or `gte-small`, a folder with an ONNX model, or the URL of a /v1 endpoint"
     )
-    embedder_model: str = Field("", description="the model's name at the endpoint")
-    embedder_api_key: SecretStr = Field(
-        SecretStr(""), description="key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
-    )
-    embedder_query_prefix: str = Field("", description="words put before every query, where the model wants them")
-    embedder_passage_prefix: str = Field("", description="words put before every passage, where the model wants them")
-    embedder_pooling: str = Field("", description="mean, cls, max or last; empty takes it from the model's folder")
+    embedder_model: str = _set("", "the model's name at the endpoint")
+    embedder_api_key: SecretStr = _set(NO_SECRET, _KEY)
+    embedder_query_prefix: str = _set("", "words put before every query, where the model wants them")
+    embedder_passage_prefix: str = _set("", "words put before every passage, where the model wants them")
+    embedder_pooling: str = _set("", "mean, cls, max or last; empty takes it from the model's folder")
 
-    reranker: str = Field(
+    reranker: str = _set(
         "none",
-        description="`none`, `late` (tokens of the bundled embedder), `answer` (the bundled answer model), `llm` (the "
-        "language model, in questions), a folder with a cross-encoder, or a /rerank URL",
+        "`none`, `late` (tokens of the bundled embedder), `answer` (the bundled answer model), `llm` (the language "
+        "model, in questions), a folder with a cross-encoder, or a /rerank URL",
     )
-    reranker_model: str = Field("", description="the model's name at the endpoint")
-    reranker_api_key: SecretStr = Field(
-        SecretStr(""), description="key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
-    )
+    reranker_model: str = _set("", "the model's name at the endpoint")
+    reranker_api_key: SecretStr = _set(NO_SECRET, _KEY)
 
-    llm_base_url: str = Field(
-        "",
-        description="address of an OpenAI-compatible endpoint, up to /v1; empty: no model, unless `llm_model` names a provider",
+    llm_base_url: str = _set(
+        "", "address of an OpenAI-compatible endpoint, up to /v1; empty: no model, unless `llm_model` names a provider"
     )
-    llm_api_key: SecretStr = Field(
-        SecretStr(""), description="key for the endpoint; or file:PATH, or keyring:SERVICE/NAME"
+    llm_api_key: SecretStr = _set(NO_SECRET, _KEY)
+    llm_model: str = _set(
+        "", "the model's name at the endpoint, or provider:model as pydantic-ai spells it; `none` for no model"
     )
-    llm_model: str = Field(
-        "",
-        description="the model's name at the endpoint, or provider:model as pydantic-ai spells it; `none` for no model",
+    llm_fallback_model: str = _set("", "the model that takes over where another one fails")
+    llm_route_model: str = _set("", "a model of its own for routing; empty: `llm_model`")
+    llm_plan_model: str = _set("", "a model of its own for planning")
+    llm_decide_model: str = _set("", "a model of its own for choosing what to search for")
+    llm_weigh_model: str = _set("", "a model of its own for weighing passages; a cheap one will do")
+    llm_judge_model: str = _set("", "a model of its own for judging whether there is enough")
+    llm_write_model: str = _set("", "a model of its own for writing the answer; take the best one")
+    llm_check_model: str = _set("", "a model of its own for checking claims")
+    llm_temperature: float = _set(0.0, "0 for the same answer each time, as far as a model can", ge=0.0, le=2.0)
+    llm_timeout: float = _set(180.0, "seconds that one request may take, its retries included", gt=0, le=3600)
+    llm_concurrency: int = _set(
+        0, "requests at the same time, per question; 0: 1 if the model is on this machine, else 4", ge=0, le=64
     )
-    llm_fallback_model: str = Field("", description="the model that takes over where another one fails")
-    llm_route_model: str = Field("", description="a model of its own for routing; empty: `llm_model`")
-    llm_plan_model: str = Field("", description="a model of its own for planning")
-    llm_decide_model: str = Field("", description="a model of its own for choosing what to search for")
-    llm_weigh_model: str = Field("", description="a model of its own for weighing passages; a cheap one will do")
-    llm_judge_model: str = Field("", description="a model of its own for judging whether there is enough")
-    llm_write_model: str = Field("", description="a model of its own for writing the answer; take the best one")
-    llm_check_model: str = Field("", description="a model of its own for checking claims")
-    llm_temperature: float = Field(
-        0.0, ge=0.0, le=2.0, description="0 for the same answer each time, as far as a model can"
-    )
-    llm_timeout: float = Field(
-        180.0, gt=0, le=3600, description="seconds that one request may take, its retries included"
-    )
-    llm_concurrency: int = Field(
-        0,
-        ge=0,
-        le=64,
-        description="requests at the same time, per question; 0: 1 if the model is on this machine, else 4",
-    )
-    llm_size: Literal["auto", "small", "large"] = Field(
+    llm_size: Literal["auto", "small", "large"] = _set(
         "auto",
-        description="a small model is shown one passage at a time, and its verdict lets no claim pass; auto: a judge as it was "
+        "a small model is shown one passage at a time, and its verdict lets no claim pass; auto: a judge as it was "
         "measured, other roles by tool calls",
     )
-    llm_window: int = Field(0, ge=0, description="tokens that the model can read; 0 asks the endpoint")
-    llm_prices: str = Field(
-        "", description="prices of models nobody lists, in USD per million tokens in/out: `my-model=0.5/1.5, other=0/0`"
+    llm_window: int = _set(0, "tokens that the model can read; 0 asks the endpoint", ge=0)
+    llm_prices: str = _set(
+        "", "prices of models nobody lists, in USD per million tokens in/out: `my-model=0.5/1.5, other=0/0`"
     )
-    llm_general: bool = Field(
-        True, description="whether greetings and general knowledge may be answered without the documents, labelled so"
+    llm_general: bool = _set(
+        True, "whether greetings and general knowledge may be answered without the documents, labelled so"
     )
 
-    budget_run_calls: int = Field(200, ge=0, description="model calls that one question may take; 0 for no ceiling")
-    budget_run_tokens: int = Field(400_000, ge=0, description="tokens that one question may take; 0 for no ceiling")
-    budget_run_money: float = Field(0.0, ge=0, description="USD that one question may cost; 0 for no ceiling")
-    budget_day_tokens: int = Field(0, ge=0, description="tokens that one person may use in a day; 0 for no ceiling")
-    budget_day_money: float = Field(0.0, ge=0, description="USD that one person may spend in a day; 0 for no ceiling")
-    budget_day_calls: int = Field(
-        0, ge=0, description="model calls that one person may make in a day; 0 for no ceiling"
-    )
-    budget_day_seconds: float = Field(
-        0.0, ge=0, description="seconds of models' time that one person may use in a day; 0 for no ceiling"
-    )
-    budget_all_day_tokens: int = Field(
-        0, ge=0, description="tokens that all together may use in a day; 0 for no ceiling"
-    )
-    budget_all_day_money: float = Field(
-        0.0, ge=0, description="USD that all together may spend in a day; 0 for no ceiling"
-    )
-    budget_call_tokens: int = Field(
-        0, ge=0, description="tokens that one request may take, in and out; 0 for no ceiling"
-    )
-    budget_run_seconds: float = Field(900.0, gt=0, description="active seconds that one question may take")
-    synthesis_calls: int = Field(5000, ge=0, description="model calls that one synthesis may take; 0 for no ceiling")
-    synthesis_tokens: int = Field(5_000_000, ge=0, description="tokens that one synthesis may take; 0 for no ceiling")
-    synthesis_money: float = Field(0.0, ge=0, description="USD that one synthesis may cost; 0 for no ceiling")
-    synthesis_seconds: float = Field(14_400.0, gt=0, description="active seconds that one synthesis may take")
+    budget_run_calls: int = _ceiling(200, "model calls that one question may take")
+    budget_run_tokens: int = _ceiling(400_000, "tokens that one question may take")
+    budget_run_money: float = _ceiling(0.0, "USD that one question may cost")
+    budget_day_tokens: int = _ceiling(0, "tokens that one person may use in a day")
+    budget_day_money: float = _ceiling(0.0, "USD that one person may spend in a day")
+    budget_day_calls: int = _ceiling(0, "model calls that one person may make in a day")
+    budget_day_seconds: float = _ceiling(0.0, "seconds of models' time that one person may use in a day")
+    budget_all_day_tokens: int = _ceiling(0, "tokens that all together may use in a day")
+    budget_all_day_money: float = _ceiling(0.0, "USD that all together may spend in a day")
+    budget_call_tokens: int = _ceiling(0, "tokens that one request may take, in and out")
+    budget_run_seconds: float = _set(900.0, "active seconds that one question may take", gt=0)
+    synthesis_calls: int = _ceiling(5000, "model calls that one synthesis may take")
+    synthesis_tokens: int = _ceiling(5_000_000, "tokens that one synthesis may take")
+    synthesis_money: float = _ceiling(0.0, "USD that one synthesis may cost")
+    synthesis_seconds: float = _set(14_400.0, "active seconds that one synthesis may take", gt=0)
 
-    tools: str = Field("", description="the tools that a model may use, separated by commas; empty for all")
-    own_tools: str = Field("", description="read-only tools of your own, as package.module:name, separated by commas")
-    search_per_base: bool = Field(False, description="give the model one search tool per knowledge base")
-    eagerness: Literal["sparing", "normal", "eager"] = Field(
-        "normal", description="how readily it searches: sparing, normal or eager"
+    tools: str = _set("", "the tools that a model may use, separated by commas; empty for all")
+    own_tools: str = _set("", "read-only tools of your own, as package.module:name, separated by commas")
+    search_per_base: bool = _set(False, "give the model one search tool per knowledge base")
+    eagerness: Literal["sparing", "normal", "eager"] = _set(
+        "normal", "how readily it searches: sparing, normal or eager"
     )
-    checkpoints: str = Field(
-        "", description="where to wait for a person: searches, nothing, sources, reading; separated by commas"
-    )
-    evidence_cutoff: float = Field(3.0, ge=0, le=10, description="passages that a model scores below this are dropped")
+    checkpoints: str = _set("", "where to wait for a person: searches, nothing, sources, reading; separated by commas")
+    evidence_cutoff: float = _set(3.0, "passages that a model scores below this are dropped", ge=0, le=10)
 
-    passage_tokens: int = Field(400, ge=32, le=2000, description="the size of a passage, in the embedder's tokens")
-    passage_overlap: int = Field(0, ge=0, le=500, description="how many tokens neighbouring passages share, at most")
+    passage_tokens: int = _set(400, "the size of a passage, in the embedder's tokens", ge=32, le=2000)
+    passage_overlap: int = _set(0, "how many tokens neighbouring passages share, at most", ge=0, le=500)
 
-    state: SecretStr = Field(
-        SecretStr(""),
-        description="where runs, records and accounts are kept: empty for a file in the workspace, or postgresql://…; "
-        "or file:PATH, or keyring:SERVICE/NAME with such an address",
+    state: SecretStr = _set(
+        NO_SECRET,
+        "where runs, records and accounts are kept: empty for a file in the workspace, or postgresql://…; or "
+        "file:PATH, or keyring:SERVICE/NAME with such an address",
     )
-    index: str = Field(
+    index: str = _set(
         "lance",
-        description="the search index: `lance` (in the workspace), `lance:PATH`, `lance:s3://BUCKET/PREFIX`, `postgres` "
-        "(pgvector in the database that `state` names), `milvus:http://…`, or `memory` (gone when the process ends)",
+        "the search index: `lance` (in the workspace), `lance:PATH`, `lance:s3://BUCKET/PREFIX`, `postgres` (pgvector "
+        "in the database that `state` names), `milvus:http://…`, or `memory` (gone when the process ends)",
     )
-    blobs: str = Field(
+    blobs: str = _set(
         "",
-        description="where the original bytes of documents are kept: empty for the folder `originals` of the workspace, a "
-        "PATH, or s3://BUCKET/PREFIX",
+        "where the original bytes of documents are kept: empty for the folder `originals` of the workspace, a PATH, "
+        "or s3://BUCKET/PREFIX",
     )
-    glossary: str = Field(
-        "", description="a TOML file with measures and names of your own, added to the glossary that comes with Assay"
+    glossary: str = _set(
+        "", "a TOML file with measures and names of your own, added to the glossary that comes with Assay"
     )
-    pool: int = Field(100, ge=10, le=1000, description="how many passages each channel contributes to a search")
-    per_document: int = Field(
-        3, ge=0, le=100, description="the most passages of one document in a result; 0 for no cap"
-    )
-    diversity: float = Field(
-        0.0, ge=0.0, le=1.0, description="0 ranks by relevance alone, 1 by difference from what is above"
-    )
+    pool: int = _set(100, "how many passages each channel contributes to a search", ge=10, le=1000)
+    per_document: int = _set(3, "the most passages of one document in a result; 0 for no cap", ge=0, le=100)
+    diversity: float = _set(0.0, "0 ranks by relevance alone, 1 by difference from what is above", ge=0.0, le=1.0)
 
-    file_max_megabytes: int = Field(200, ge=1, description="the largest file that is read")
-    file_max_pages: int = Field(5000, ge=1, description="the most pages that are read of one file")
-    file_max_cells: int = Field(
-        200_000, ge=1000, description="the most cells of tables that are read of a spreadsheet or CSV file"
-    )
-    file_max_passages: int = Field(20_000, ge=1, description="the most passages of one file that are made searchable")
-    file_max_seconds: float = Field(120.0, gt=0, description="processor time that reading one file may take")
-    file_max_memory_megabytes: int = Field(4000, ge=256, description="memory that reading one file may take")
-    sandbox: Literal["available", "require"] = Field(
+    file_max_megabytes: int = _set(200, "the largest file that is read", ge=1)
+    file_max_pages: int = _set(5000, "the most pages that are read of one file", ge=1)
+    file_max_cells: int = _set(200_000, "the most cells of tables that are read of a spreadsheet or CSV file", ge=1000)
+    file_max_passages: int = _set(20_000, "the most passages of one file that are made searchable", ge=1)
+    file_max_seconds: float = _set(120.0, "processor time that reading one file may take", gt=0)
+    file_max_memory_megabytes: int = _set(4000, "memory that reading one file may take", ge=256)
+    sandbox: Literal["available", "require"] = _set(
         "available",
-        description="`require`: read no file where a guard of the parsers' sandbox is missing; `available`: use what there is",
+        "`require`: read no file where a guard of the parsers' sandbox is missing; `available`: use what there is",
     )
-    ingest_engine: Literal["local", "ray"] = Field(
+    ingest_engine: Literal["local", "ray"] = _set(
         "local",
-        description="where `add`, `sync` and `reindex` parse, split and embed: `local` (this process) or `ray` (a Ray cluster)",
+        "where `add`, `sync` and `reindex` parse, split and embed: `local` (this process) or `ray` (a Ray cluster)",
     )
-    ray_address: str = Field(
+    ray_address: str = _set(
         "",
-        description="the Ray cluster: HOST:PORT of its head, or `auto` for the one that this machine is a node of; empty: Ray "
-        "is started on this machine while a command runs",
+        "the Ray cluster: HOST:PORT of its head, or `auto` for the one that this machine is a node of; empty: Ray is "
+        "started on this machine while a command runs",
     )
-    ray_embedder_gpus: float = Field(
-        0.0,
-        ge=0.0,
-        le=16.0,
-        description="GPUs that Ray reserves for each embedding task; the bundled embedders use none",
+    ray_embedder_gpus: float = _set(
+        0.0, "GPUs that Ray reserves for each embedding task; the bundled embedders use none", ge=0.0, le=16.0
     )
-    ocr: bool = Field(False, description="read scanned pages with the tesseract program, where it is installed")
-    ocr_languages: str = Field("eng", description="the languages of scanned pages, as tesseract spells them: eng+deu")
+    ocr: bool = _set(False, "read scanned pages with the tesseract program, where it is installed")
+    ocr_languages: str = _set("eng", "the languages of scanned pages, as tesseract spells them: eng+deu")
 
-    search_rounds: int = Field(
-        0,
-        ge=0,
-        le=50,
-        description="most rounds of searching per question, if fewer than the mode's; 0 leaves it to the mode",
+    search_rounds: int = _set(
+        0, "most rounds of searching per question, if fewer than the mode's; 0 leaves it to the mode", ge=0, le=50
     )
 
-    serve_requests_per_minute: int = Field(
-        600, ge=0, description="requests that one person may make of a server in a minute; 0 for no ceiling"
+    serve_requests_per_minute: int = _ceiling(600, "requests that one person may make of a server in a minute")
+    serve_runs_per_person: int = _ceiling(8, "runs of one person that a server carries on at the same time")
+    serve_uploads_per_person: int = _ceiling(20, "uploads of one person that may wait to be read by a server")
+    serve_connections: int = _ceiling(1000, "connections that a server keeps open at the same time")
+    serve_connections_per_address: int = _ceiling(200, "connections from one address, other than a trusted proxy's")
+    serve_header_seconds: float = _set(
+        20.0, "seconds in which the headers of a request must arrive; 0 for no limit", ge=0
     )
-    serve_runs_per_person: int = Field(
-        8, ge=0, description="runs of one person that a server carries on at the same time; 0 for no ceiling"
+    serve_idle_seconds: float = _set(60.0, "seconds that a body may be late, or a reply unread; 0 for no limit", ge=0)
+    serve_megabytes_per_person: int = _ceiling(
+        20_000, "megabytes of files that one person or group may keep on a server"
     )
-    serve_uploads_per_person: int = Field(
-        20, ge=0, description="uploads of one person that may wait to be read by a server; 0 for no ceiling"
-    )
-    serve_connections: int = Field(
-        1000, ge=0, description="connections that a server keeps open at the same time; 0 for no ceiling"
-    )
-    serve_connections_per_address: int = Field(
-        200, ge=0, description="connections from one address, other than a trusted proxy's; 0 for no ceiling"
-    )
-    serve_header_seconds: float = Field(
-        20.0, ge=0, description="seconds in which the headers of a request must arrive; 0 for no limit"
-    )
-    serve_idle_seconds: float = Field(
-        60.0, ge=0, description="seconds that a body may be late, or a reply unread; 0 for no limit"
-    )
-    serve_megabytes_per_person: int = Field(
-        20_000, ge=0, description="megabytes of files that one person or group may keep on a server; 0 for no ceiling"
-    )
-    serve_session_hours: float = Field(
-        24.0, gt=0, le=8760, description="hours after which a browser has to sign in again"
-    )
+    serve_session_hours: float = _set(24.0, "hours after which a browser has to sign in again", gt=0, le=8760)
 
-    review_always: bool = Field(False, description="every answer waits for a reviewer before it is delivered")
-    review_classes: str = Field(
+    review_always: bool = _set(False, "every answer waits for a reviewer before it is delivered")
+    review_classes: str = _set(
         "",
-        description="kinds of questions whose answers wait for a reviewer: medical, legal, financial, employment, safety, "
-        "or word:WORD; separated by commas",
+        "kinds of questions whose answers wait for a reviewer: medical, legal, financial, employment, safety, or "
+        "word:WORD; separated by commas",
     )
-    review_support: float = Field(
-        0.0, ge=0.0, le=1.0, description="an answer waits when a smaller share of its draft's claims held; 0 for never"
+    review_support: float = _set(
+        0.0, "an answer waits when a smaller share of its draft's claims held; 0 for never", ge=0.0, le=1.0
     )
-    review_conflicts: bool = Field(False, description="an answer waits when its sources disagree")
-    review_flagged: bool = Field(
-        False,
-        description="an answer waits when a passage that reads like an instruction is among its evidence",
+    review_conflicts: bool = _set(False, "an answer waits when its sources disagree")
+    review_flagged: bool = _set(
+        False, "an answer waits when a passage that reads like an instruction is among its evidence"
     )
-    judges_differ: Literal["drop", "mark"] = Field(
-        "drop", description="a claim on which two judgements differ is dropped, or delivered with a mark"
+    judges_differ: Literal["drop", "mark"] = _set(
+        "drop", "a claim on which two judgements differ is dropped, or delivered with a mark"
     )
-    review_four_eyes: bool = Field(False, description="whoever asked cannot review the answer")
-    reviewers: str = Field(
-        "", description="who may review, as user:NAME and group:NAME, separated by commas; empty: administrators"
-    )
-    review_hours: float = Field(24.0, gt=0, le=8760, description="hours after which an unused approval has lapsed")
-    review_webhook: str = Field("", description="address that is told when an answer waits for a reviewer")
-    review_webhook_secret: SecretStr = Field(
-        SecretStr(""), description="signs what the webhook is told; or file:PATH, or keyring:SERVICE/NAME"
+    review_four_eyes: bool = _set(False, "whoever asked cannot review the answer")
+    reviewers: str = _set("", "who may review, as user:NAME and group:NAME, separated by commas; empty: administrators")
+    review_hours: float = _set(24.0, "hours after which an unused approval has lapsed", gt=0, le=8760)
+    review_webhook: str = _set("", "address that is told when an answer waits for a reviewer")
+    review_webhook_secret: SecretStr = _set(
+        NO_SECRET, "signs what the webhook is told; or file:PATH, or keyring:SERVICE/NAME"
     )
 
-    audit_key: str = Field(
-        "", description="file with the private key that signs the audit log; empty: in the workspace"
-    )
-    audit_copy: str = Field("", description="folder elsewhere that signed heads of the audit log are written to")
-    audit_minutes: float = Field(60.0, gt=0, le=10_080, description="minutes between two signed heads, while it serves")
-    retention_days: int = Field(200, ge=0, description="days that what runs recorded is kept; 0 for ever")
+    audit_key: str = _set("", "file with the private key that signs the audit log; empty: in the workspace")
+    audit_copy: str = _set("", "folder elsewhere that signed heads of the audit log are written to")
+    audit_minutes: float = _set(60.0, "minutes between two signed heads, while it serves", gt=0, le=10_080)
+    retention_days: int = _set(200, "days that what runs recorded is kept; 0 for ever", ge=0)
 
-    metrics: bool = Field(False, description="whether a server shows its figures to Prometheus under /metrics")
-    otel_endpoint: str = Field("", description="address of an OpenTelemetry collector (OTLP over HTTP); empty: none")
+    metrics: bool = _set(False, "whether a server shows its figures to Prometheus under /metrics")
+    otel_endpoint: str = _set("", "address of an OpenTelemetry collector (OTLP over HTTP); empty: none")
 
-    proxy: str = Field("", description="proxy for endpoints; empty uses HTTPS_PROXY and its kin")
-    ca_bundle: str = Field("", description="file with certificates to trust at endpoints; empty uses the system's")
+    proxy: str = _set("", "proxy for endpoints; empty uses HTTPS_PROXY and its kin")
+    ca_bundle: str = _set("", "file with certificates to trust at endpoints; empty uses the system's")
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,13 +278,10 @@ def _validated(workspace: Path, found: Mapping[str, tuple[Any, str]]) -> Setting
 def show_settings(workspace: Path, flags: Mapping[str, Any] | None = None) -> list[Shown]:
     found = _gathered(workspace, flags or {})
     settings = _validated(workspace, found)
-    lines: list[Shown] = []
-    for name, field in Settings.model_fields.items():
-        value = getattr(settings, name)
-        lines.append(
-            Shown(name, shown_value(value), found[name][1] if name in found else "default", field.description or "")
-        )
-    return lines
+    return [
+        Shown(name, shown_value(getattr(settings, name)), found.get(name, ("", "default"))[1], field.description or "")
+        for name, field in Settings.model_fields.items()
+    ]
 
 
 def shown_value(value: object) -> str:

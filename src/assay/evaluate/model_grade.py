@@ -17,7 +17,7 @@ from assay.models.ask import ask as ask_meter
 from assay.models.capability import probe
 from assay.models.factory import has_model, llm_for, models_by_role
 from assay.models.llm import Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
+from assay.models.meter import ConnectedModel, Ledger, Meter, NoReply
 from assay.prompts import fence, fence_mark
 from assay.workspace.facade import Workspace
 
@@ -42,7 +42,7 @@ async def connect_judge(opened: Workspace) -> AskModel:
     window = settings.llm_window or can.window
     role_model = RoleModel(Role.check.value, llm.name, can.tools, can.schema, can.json, window, small=False)
     models = {Role.check: (ConnectedModel(llm, role_model),)}
-    meter = Meter(models, lambda _: None, lambda _: None, FreeLedger(), timeout=settings.llm_timeout)
+    meter = Meter(models, lambda _: None, lambda _: None, Ledger(), timeout=settings.llm_timeout)
     return functools.partial(ask_meter, meter)
 
 

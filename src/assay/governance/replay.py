@@ -65,7 +65,7 @@ from assay.core.run import Run
 from assay.core.types import Answer, Document, Verdict
 from assay.language.quotation import stands
 from assay.models.llm import Prompt, Reply, Role, ToolCall
-from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply, request_digest
+from assay.models.meter import ConnectedModel, Ledger, Meter, NoReply, request_digest
 from assay.store.runs.budgets import SpendingReservation
 
 STEP_OF: Mapping[type, Step] = {
@@ -480,7 +480,7 @@ class _RecordedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class _NoBudget(FreeLedger):
+class _NoBudget(Ledger):
     """A budget that allows nothing. If a reply is missing from the record, the run had none, for the recorded
     reason."""
 

@@ -40,24 +40,10 @@ def storable_key(name: str) -> str:
     return name if storable(name) else name.encode("utf-8", "backslashreplace").decode()
 
 
-def storable_bound(bound: str) -> str:
-    """A bound of texts without half a character: the text up to it, and then the next storable value."""
-    at = next((i for i, char in enumerate(bound) if "\ud800" <= char <= "\udfff"), None)
-    return bound if at is None else bound[:at] + "\ue000"
-
-
 def sortable_value(number: Scalar) -> str:
     if not storable(number):
         raise StoreError(f"The number {number!r} cannot be kept as a field: it does not fit a float.")
     return sortable(float(number))
-
-
-def sortable_bound(bound: Scalar) -> str:
-    """A bound of numbers; one that is too large for a float lies beyond all of them."""
-    try:
-        return sortable(float(bound))
-    except OverflowError:
-        return sortable(float("inf") if bound > 0 else float("-inf"))  # type: ignore[operator]
 
 
 def sortable(number: float) -> str:

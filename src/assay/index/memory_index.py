@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from assay.index.encoding import require_dimensions
 from assay.index.filters import Filter, matches
 from assay.index.lease import file_lease, lease_path
 from assay.index.protocol import NO_INDEX
+from assay.language.terms import stem_word
 
 K1, B = 1.2, 0.75
 
@@ -84,15 +84,7 @@ class MemoryIndex:
 def words(text: str) -> list[str]:
     """Lower-cased, unaccented, stemmed words."""
     plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
-    stem = _stemmer()
-    return [stem(word) for word in re.findall(r"[^\W_]+", plain.lower())]
-
-
-def _stemmer() -> Callable[[str], str]:
-    import snowballstemmer
-
-    english: Any = snowballstemmer.stemmer("english")
-    return english.stemWord
+    return [stem_word(word) for word in re.findall(r"[^\W_]+", plain.lower())]
 
 
 def _bm25(query: set[str], texts: dict[str, list[str]]) -> dict[str, float]:

@@ -15,8 +15,8 @@ import hashlib
 import logging
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -36,11 +36,10 @@ from assay.index.encoding import (
     row_vector,
     sortable_value,
     storable,
-    storable_bound,
     storable_key,
     unpack,
 )
-from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or, Range, matches
+from assay.index.filters import EVERYTHING, And, Contains, Eq, Filter, In, Not, Or, matches
 from assay.index.lease import file_lease, lease_path
 from assay.index.memory_index import words
 from assay.index.protocol import NO_INDEX
@@ -202,17 +201,20 @@ class MilvusIndex:
         return found
 
     async def _call(self, call: Callable[..., Any], *values: Any, **named: Any) -> Any:
-        try:
+        with plain_errors():
             return await asyncio.to_thread(call, *values, **named)
-        except AssayError:
-            raise
-        except Exception as error:
-            raise unusable(error) from error
 
 
-def unusable(error: Exception) -> StoreError:
-    reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-    return StoreError(f"Milvus refused a request or cannot be reached ({reason}). Check the address in `index`.")
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        why = f"Milvus refused a request or cannot be reached ({reason}). Check the address in `index`."
+        raise StoreError(why) from error
 
 
 def _key(id: str) -> str:
@@ -270,9 +272,8 @@ class MilvusEngine:
         return bool(self._client.has_collection(self._name(base_id)))
 
     async def open(self, base_id: str, dim: int, *, create: bool = False) -> MilvusIndex:
-
         name = self._name(base_id)
-        try:
+        with plain_errors():
             if not await asyncio.to_thread(self.exists, base_id):
                 if not create:
                     raise UserError(NO_INDEX)
@@ -280,10 +281,6 @@ class MilvusEngine:
                 await asyncio.to_thread(_create, self._client, name, dim, words=has_bm25(server))
             about = await asyncio.to_thread(self._client.describe_collection, name)
             await asyncio.to_thread(self._client.load_collection, name)
-        except AssayError:
-            raise
-        except Exception as error:
-            raise unusable(error) from error
         fields = {field["name"]: field for field in about["fields"]}
         require_dimensions(int(fields["vector"]["params"]["dim"]), dim)
         if "sparse" not in fields:
@@ -301,13 +298,8 @@ class MilvusEngine:
         return _client(self.address)
 
     def _server_version(self) -> str:
-
-        try:
+        with plain_errors():
             server = str(self._client.get_server_version())
-        except AssayError:
-            raise
-        except Exception as error:
-            raise unusable(error) from error
         if _numbers(server) < OLDEST:
             raise UserError(f"Milvus {server} is too old. The oldest version that Assay can use is 2.3.5.")
         return server
@@ -344,10 +336,8 @@ def _client(address: str) -> Any:
     except ImportError as error:
         raise UserError("An index on Milvus needs its client: `pip install 'assay[milvus]'`.") from error
 
-    try:
+    with plain_errors():
         return MilvusClient(address)
-    except Exception as error:
-        raise unusable(error) from error
 
 
 def _create(client: Any, name: str, dim: int, *, words: bool) -> None:
@@ -374,7 +364,7 @@ def _create(client: Any, name: str, dim: int, *, words: bool) -> None:
 
 
 SEARCHED = ("source", "title")  # fields that `Contains` finds in a column
-SORTED = ("date",)  # fields whose text ranges have a column
+SORTED = ("date",)  # fields with a column that nothing reads: collections have it, and Milvus wants it written
 SORTED_BYTES = 32
 SEARCHED_BYTES = 2000
 ALL, NONE = 'pk != ""', 'pk == ""'
@@ -418,12 +408,8 @@ def _compile(where: Filter, *, wanted: bool, infix: bool) -> Expression:
             return Expression(text, all(each.exact for each in compiled))
         case Not(part):
             return _compile(part, wanted=not wanted, infix=infix)
-        case Eq(name, value):
-            return _among(name, (value,), wanted)
         case In(name, values):
             return _among(name, values, wanted)
-        case Range(name, low, high):
-            return Expression(_between(name, low, high) if wanted and name in SORTED else ALL, False)
         case Contains(name, text):
             needle = text.casefold()
             if not (wanted and infix and name in SEARCHED and needle and storable(needle)):
@@ -440,18 +426,6 @@ def _among(name: str, values: tuple[Scalar, ...], wanted: bool) -> Expression:
     listed = ", ".join(f'"{digest}"' for digest in digests)
     test = f"array_contains_any(facets, [{listed}])"
     return Expression(test if wanted else f"(not {test})", True)
-
-
-def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
-    if not all(isinstance(bound, str) for bound in (low, high) if bound is not None):
-        return ALL  # numbers: checked by the caller
-    column = f"s_{name}"
-    tests = [
-        f'{column} {sign} "{_hex(storable_bound(str(bound)), SORTED_BYTES)}"'
-        for sign, bound in ((">=", low), ("<=", high))
-        if bound is not None
-    ]
-    return join_conditions("and", tests) if tests else ALL
 
 
 def _facet(name: str, value: Scalar) -> str:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from assay.core.codec import digest, dumps, to_json
@@ -45,8 +44,9 @@ class ConnectedModel:
     role_model: RoleModel
 
 
-class Ledger(Protocol):
-    """The budget that requests are charged to."""
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The budget that requests are charged to. This one has no limits and no records: for tests, and for free models."""
 
     def reserve(
         self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
@@ -54,23 +54,21 @@ class Ledger(Protocol):
         """Reserve `tokens` for a request and `max_tokens` for its reply, within `seconds`. NoReply names the limit that it
         would exceed.
         """
-        ...
+        return SpendingReservation(0, seconds)
 
     def settle(self, id: int, model: str, usage: Usage) -> Usage:
         """Replace the reservation by the actual usage. Returns the usage with its cost."""
-        ...
+        return usage
 
     def release(self, id: int) -> None:
         """Return the reservation: the request was never sent, or was rejected unread."""
-        ...
 
     def one_transaction(self) -> AbstractContextManager[None]:
         """A reply is recorded and settled within: both or neither."""
-        ...
+        return nullcontext()
 
     async def flushed(self) -> None:
         """Return when all reservations so far are on disk."""
-        ...
 
 
 class ConcurrencyLimit:
@@ -256,7 +254,7 @@ def _counted(reply: Reply, tokens: int, seconds: float) -> Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreLedger:
+class StoreLedger(Ledger):
     """The budget of a person and a run, in the workspace's state. A model without a price is charged by tokens alone."""
 
     store: Store
@@ -298,25 +296,3 @@ class StoreLedger:
         return budgets.reserve_for_draft(
             self.store, self.who, self.run, tokens + max_tokens, money, self.ceilings, self.day()
         )
-
-
-@dataclass(frozen=True, slots=True)
-class FreeLedger:
-    """No limits and no records: for tests, and for free models."""
-
-    def reserve(
-        self, role: Role, model: str, tokens: int, max_tokens: int, seconds: float
-    ) -> SpendingReservation | NoReply:
-        return SpendingReservation(0, seconds)
-
-    def settle(self, id: int, model: str, usage: Usage) -> Usage:
-        return usage
-
-    def release(self, id: int) -> None:
-        return None
-
-    def one_transaction(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    async def flushed(self) -> None:
-        return None

@@ -17,7 +17,7 @@ from assay.serve.run_registry import ActiveRun, RunRegistry
 from assay.serve.run_views import CANCELLED
 from assay.serve.stream import build_frame
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import this_process
+from assay.workspace.stored import budgets, records, this_process, underway
 
 log = logging.getLogger("assay.serve")
 
@@ -53,7 +53,7 @@ class LiveRuns:
         """Start a run and return it once its first event is on disk; it continues when the client leaves."""
         self._open()
         run, event = await anext(steps)
-        workspace.underway.begin(run.id, workspace.principal, self.process if self.works else "")
+        underway.begin(workspace.store, run.id, workspace.principal, self.process if self.works else "")
         own = ActiveRun(run.id, workspace.principal.id, run)
         if not self.works:
             await cast(AsyncGenerator[Any], steps).aclose()
@@ -95,7 +95,7 @@ class LiveRuns:
         if run.rejected:
             raise UserError(f"Run {run_id} was rejected in review; it cannot be carried on. Ask again.")
         workspace.questions.check_choice(run, choice, words)  # raises if the choice is invalid
-        workspace.underway.begin(run_id, workspace.principal, self.process)
+        underway.begin(workspace.store, run_id, workspace.principal, self.process)
         own = ActiveRun(run_id, workspace.principal.id, run)
         self.runs.enter(own)
         steps = workspace.resume(run_id, choice, words)
@@ -127,7 +127,7 @@ class LiveRuns:
         try:
             await self.resume(workspace, run_id)
         except UserError:
-            if not (workspace.underway.is_listed(run_id) or workspace.questions.run(run_id).delivered):
+            if not (underway.is_listed(workspace.store, run_id) or workspace.questions.run(run_id).delivered):
                 raise  # otherwise another process has noticed the decision first
 
     async def _carry(self, workspace: Workspace, own: ActiveRun, steps: Steps) -> None:
@@ -164,13 +164,13 @@ class LiveRuns:
 
     def _ended(self, workspace: Workspace, own: ActiveRun) -> None:
         try:
-            workspace.underway.end(own.id, self.process)
+            underway.end(workspace.store, own.id, self.process)
         except AssayError as error:  # the next server finds it listed and nothing left to do
             log.error("the end of run %s could not be noted: %s", own.id, error)
 
     def _released(self, workspace: Workspace, own: ActiveRun) -> None:
         try:
-            workspace.underway.release(self.process, [own.id])
+            underway.release(workspace.store, self.process, [own.id])
         except AssayError as error:  # its lease runs out by itself
             log.error("run %s could not be released: %s", own.id, error)
 
@@ -188,8 +188,8 @@ class LiveRuns:
     def _failed(self, workspace: Workspace, own: ActiveRun, error: str, detail: str) -> None:
         """Record the failure of a run, after the events that were recorded but not yet sent."""
         try:
-            workspace.questions.mark_lost(own.id)  # requests in flight may have been charged
-            owner = workspace.questions.owner(own.id)  # runs of a removed person are under another name
+            budgets.mark_lost(workspace.store, own.id)  # requests in flight may have been charged
+            owner = records.owner(workspace.store, own.id)  # runs of a removed person are under another name
             if owner != workspace.principal.id:
                 workspace = workspace.for_principal(Principal(owner))
             run = workspace.questions.run(own.id)
@@ -207,7 +207,7 @@ class LiveRuns:
                 own.frames.clear()  # buffered frames must be contiguous
             return
         seq = len(run.events) - 1
-        at, watched = workspace.questions.recorded_at(own.id, seq), workspace.reviews.may_be_needed(own.id)
+        at, watched = records.recorded_at(workspace.store, own.id, seq), workspace.reviews.may_be_needed(own.id)
         frame = build_frame(workspace, seq, at, event, own.titles, watched=watched)
         with self.runs.lock:
             own.frames.append(frame)
@@ -234,7 +234,7 @@ class LiveRuns:
         run = workspace.questions.run(run_id)  # raises if the user has no such run
         due = self.runs.no_longer_due(run_id)
         at_rest = run.delivered or run.failed or run.waiting or run.held or run.rejected
-        if due is None and (at_rest or not workspace.underway.request_stop(run_id, self.process)):
+        if due is None and (at_rest or not underway.request_stop(workspace.store, run_id, self.process)):
             return bool(at_rest)
         own = ActiveRun(run_id, workspace.principal.id, run)
         self._failed(workspace, own, CANCELLED, STOPPED)
@@ -246,7 +246,7 @@ class LiveRuns:
         """Wait until no process works on a run, but not for long: it stops in any case."""
         with self.runs.watchers.watching(run_id) as woken, suppress(TimeoutError):
             async with asyncio.timeout(STOPPING):
-                while await asyncio.to_thread(workspace.underway.is_listed, run_id):
+                while await asyncio.to_thread(underway.is_listed, workspace.store, run_id):
                     with suppress(TimeoutError):
                         await asyncio.wait_for(woken.wait(), POLL)
                     woken.clear()

@@ -28,7 +28,7 @@ from assay.serve.run_schemas import (
 )
 from assay.tables.parts import quoted_part
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import WITHHELD_ANSWER, RunProgress
+from assay.workspace.stored import WITHHELD_ANSWER, RunProgress, budgets, records
 
 CANCELLED = "cancelled"  # the error of a run stopped by its asker
 
@@ -93,7 +93,7 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     return RunView.made_from(
         run,
         kind="synthesis" if asked.brief else "question",
-        started=workspace.questions.started(run.id),
+        started=records.started(workspace.store, run.id),
         state=run_state(run, under_way),
         outcome=answer.outcome if answer else None,
         mode=asked.mode,
@@ -104,8 +104,8 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         models=tuple(dict.fromkeys(role_model.model for role_model in asked.seats)),
         events=len(run.events),
         rounds=rounds,
-        usage=workspace.questions.spent(run.id),
-        seconds=workspace.questions.active_seconds(run.id),
+        usage=budgets.spent_by_run(workspace.store, run.id),
+        seconds=records.active_seconds(workspace.store, run.id),
         failure=run.failed,
         held=_held(workspace, run, done),
         reviewed=run.reviews[-1] if answer and run.reviews else None,
@@ -131,7 +131,7 @@ def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | 
     return PendingReviewView(
         progress=progress,
         reasons=run.held.reasons,
-        since=workspace.questions.recorded_at(run.id, len(run.events) - 1),
+        since=records.recorded_at(workspace.store, run.id, len(run.events) - 1),
     )
 
 

@@ -24,7 +24,7 @@ from assay.serve.stream import RunFollower
 from assay.serve.takeover import RunTakeover
 from assay.serve.upload_worker import UploadWorker
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import ChangeListener
+from assay.workspace.stored import ChangeListener, documents, jobs, members
 
 log = logging.getLogger("assay.serve")
 
@@ -101,7 +101,7 @@ class Server:
         always accepted."""
         if self.serving.auth == "off" or self.serving.groups_header:
             return principal
-        member = self.workspace.people.named(principal.id)
+        member = members.named(self.workspace.store, principal.id)
         if member is not None:
             return member.principal
         needs_no_member = self.serving.auth != "keys" or principal.id == LOCAL.id
@@ -140,7 +140,7 @@ class Server:
     def reserve_upload(self, person: Person) -> Reservation:
         """The same for uploads. Reads the store, so call it in a thread."""
         who, most = person.principal.id, self.workspace.settings.serve_uploads_per_person
-        open_jobs = sum(job.who == who for job in self.workspace.jobs.unfinished()) if most else 0
+        open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
         full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
         reservation = Reservation(self.limits, f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
         reservation.check()
@@ -149,7 +149,11 @@ class Server:
     def upload_room(self, base: Base, person: Person) -> UploadRoom:
         """How much more the owner of this base may keep here. Reads the store, so call it in a thread."""
         opened, most = self.workspace, self.workspace.settings.serve_megabytes_per_person * 1_000_000
-        used = opened.documents.bytes_owned(base.owner) + opened.jobs.waiting_bytes(person.principal.id) if most else 0
+        used = (
+            documents.bytes_owned(opened.store, base.owner) + jobs.waiting_bytes(opened.store, person.principal.id)
+            if most
+            else 0
+        )
         return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:

@@ -10,7 +10,7 @@ from assay.core.access import Principal
 from assay.core.errors import AssayError, StoreError
 from assay.serve.live import LiveRuns
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import ListedRun, is_elsewhere
+from assay.workspace.stored import ListedRun, is_elsewhere, records, reviews, underway
 
 log = logging.getLogger("assay.serve")
 
@@ -31,14 +31,14 @@ class RunTakeover:
         told that they have ended. A process that is not alone takes them up later, and shares them with the others."""
         if not self._live.works:
             return
-        decided = {run: Principal(who) for run, who in every.reviews.undelivered()}
+        decided = {run: Principal(who) for run, who in reviews.undelivered(every.store)}
         with self._runs.lock:
-            self._runs.due = decided | (every.underway.claim(self._process) if alone else {})
+            self._runs.due = decided | (underway.claim(every.store, self._process) if alone else {})
 
     async def take_up(self, every: Workspace, for_principal: WorkspaceFor) -> int:
         """Resume those runs, each as its asker. What cannot be resumed now stays due."""
         taken, self._takes = 0, self._live.works
-        listed = await asyncio.to_thread(every.underway.listing) if self._runs.due else []
+        listed = await asyncio.to_thread(underway.listing, every.store) if self._runs.due else []
         stops = {each.run for each in listed if each.stop}
         for run_id, principal in list(self._runs.due.items()):
             if self._runs.closing:
@@ -57,7 +57,7 @@ class RunTakeover:
                 log.info("run %s was not taken up again: %s", run_id, error)
                 self._runs.no_longer_due(run_id)
                 if run_id not in self._runs.active:
-                    await asyncio.to_thread(every.underway.end, run_id, self._process)
+                    await asyncio.to_thread(underway.end, every.store, run_id, self._process)
                 self._runs.watchers.wake(run_id)
         return taken
 
@@ -69,7 +69,7 @@ class RunTakeover:
             if self._most is not None and len(here) >= self._most:
                 break
             # One at a time, so that several processes share them.
-            claimed = await asyncio.to_thread(every.underway.claim, self._process, here, 1)
+            claimed = await asyncio.to_thread(underway.claim, every.store, self._process, here, 1)
             if not claimed:
                 break
             with self._runs.lock:
@@ -80,7 +80,7 @@ class RunTakeover:
     async def renew_leases(self, every: Workspace) -> None:
         """Renew the leases of the runs here. One that another process has taken up since is let go."""
         here = self._runs.here()
-        lost = await asyncio.to_thread(every.underway.renew, self._process, here) if here else set[str]()
+        lost = await asyncio.to_thread(underway.renew, every.store, self._process, here) if here else set[str]()
         await self._live.let_go(lost)
 
     async def look(self, every: Workspace, for_principal: WorkspaceFor) -> set[str]:
@@ -100,4 +100,4 @@ class RunTakeover:
         return grown
 
     def _read(self, every: Workspace) -> tuple[tuple[int, set[str]], list[ListedRun], str]:
-        return every.questions.runs_after(self._seen), every.underway.listing(), every.store.now()
+        return records.runs_after(every.store, self._seen), underway.listing(every.store), every.store.now()

@@ -22,7 +22,7 @@ from assay.ingest.sandbox.runner import Sandbox
 from assay.ingest.sources import SourceFile
 from assay.ingest.workers import DocumentReader
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import Job, JobFile, Uploads
+from assay.workspace.stored import Job, JobFile, Uploads, documents, jobs
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ async def read(workspace: Workspace, work: RunningJob, uploads: Uploads) -> None
     """Process the remaining files of a job. Each is fetched when its turn comes."""
     job, settings = work.job, workspace.settings
     await asyncio.to_thread(writable_base, workspace, job.base)
-    files = await asyncio.to_thread(workspace.jobs.files, job.id)
+    files = await asyncio.to_thread(jobs.files, workspace.store, job.id)
     with ExitStack() as held:
         folder = held.enter_context(uploads.reading(job.id))
         sources: list[SourceFile] = []
@@ -157,8 +157,8 @@ def discard_unfinished(workspace: Workspace, work: RunningJob) -> None:
     from assay.ingest.forget import forget_originals
 
     base = writable_base(workspace, work.job.base)
-    begun = [entry for entry in workspace.documents.pending(base) if entry.uri in work.left]
-    workspace.documents.forget([entry.id for entry in begun], base)
+    begun = [entry for entry in documents.pending(workspace.store, base) if entry.uri in work.left]
+    documents.remove(workspace.store, [entry.id for entry in begun], base)
     forget_originals(workspace.store, workspace.context.blobs, workspace.path, {entry.digest for entry in begun})
 
 

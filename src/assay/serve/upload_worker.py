@@ -19,7 +19,7 @@ from assay.serve.background import BackgroundLoop
 from assay.serve.run_registry import Watchers
 from assay.serve.upload_job import RunningJob
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import CANCELLED, DONE, FAILED, Job, JobFile, Uploads, is_elsewhere, this_process
+from assay.workspace.stored import CANCELLED, DONE, FAILED, Job, JobFile, Uploads, is_elsewhere, jobs, this_process
 
 log = logging.getLogger("assay.serve")
 
@@ -87,7 +87,7 @@ class UploadWorker:
     async def begin(self, job: str, principal: Principal, base: str, files: list[JobFile]) -> None:
         """Keep the files that have arrived, then record the job. From now on they are read, whoever leaves or dies."""
         await asyncio.to_thread(self.uploads.keep, job)
-        await asyncio.to_thread(self._workspace.jobs.begin, job, principal, base, files)
+        await asyncio.to_thread(jobs.begin, self._workspace.store, job, principal, base, files)
 
     async def sweep(self) -> None:
         """Delete files that belong to no job: a process was killed during an upload, or before its cleanup."""
@@ -102,7 +102,7 @@ class UploadWorker:
         there = {job for job, changed in self.uploads.jobs().items() if changed < patience}
         with self._lock:
             arriving = set(self._arriving)  # read before the store: uploads complete by then are stored
-        return there - arriving - self._workspace.jobs.going() if there else set()
+        return there - arriving - jobs.going(self._workspace.store) if there else set()
 
     async def _discard(self, job: str) -> None:
         """Delete the files of a job. Those that cannot be deleted now are swept later."""
@@ -143,7 +143,7 @@ class UploadWorker:
         return [(job, base) for job, base in unfinished if job.who not in people and base not in bases]
 
     def _unfinished(self) -> list[tuple[Job, str]]:
-        unfinished = self._workspace.jobs.unfinished()  # the oldest first
+        unfinished = jobs.unfinished(self._workspace.store)  # the oldest first
         unfinished.sort(key=lambda job: self._turns.get(job.who, 0.0))
         return [(job, self._base_of(job)) for job in unfinished]
 
@@ -162,18 +162,18 @@ class UploadWorker:
 
     async def _do(self, work: RunningJob) -> None:
         """Process one job. Its end is always recorded, and the next one starts."""
-        job, jobs = work.job, self._workspace.jobs
+        job, store = work.job, self._workspace.store
         try:
-            if await asyncio.to_thread(jobs.start, job.id, self._process):
+            if await asyncio.to_thread(jobs.start, store, job.id, self._process):
                 state, error = await self._ended(work)
                 if state:
-                    await asyncio.to_thread(jobs.end, job.id, state, error, self._process)
-                    if job.id not in await asyncio.to_thread(jobs.going):  # otherwise another process has it now
+                    await asyncio.to_thread(jobs.end, store, job.id, state, error, self._process)
+                    if job.id not in await asyncio.to_thread(jobs.going, store):  # otherwise another process has it now
                         await self._discard(job.id)
                 elif work.parked:
-                    await asyncio.to_thread(jobs.park, job.id, self._process)
+                    await asyncio.to_thread(jobs.park, store, job.id, self._process)
                 else:
-                    await asyncio.to_thread(jobs.release, job.id, self._process)
+                    await asyncio.to_thread(jobs.release, store, job.id, self._process)
         except AssayError:
             log.exception("the ending of job %s could not be written down", job.id)
             with contextlib.suppress(TimeoutError):
@@ -211,7 +211,7 @@ class UploadWorker:
             if work.ended or work.passages != passages or work.seconds - at > SOON or adding.done():
                 passages, at, ended, work.ended = work.passages, work.seconds, work.ended, []
                 await asyncio.to_thread(
-                    self._workspace.jobs.note, work.job.id, work.passages, work.seconds, ended, self._process
+                    jobs.note, self._workspace.store, work.job.id, work.passages, work.seconds, ended, self._process
                 )
                 self.watchers.wake(work.job.id)
             if adding.done():
@@ -245,7 +245,7 @@ class UploadWorker:
             work.cancelled = True
             await self._stop([work])
             return
-        await asyncio.to_thread(self._workspace.jobs.end, job.id, CANCELLED)  # noticed by whoever works on it
+        await asyncio.to_thread(jobs.end, self._workspace.store, job.id, CANCELLED)  # noticed by whoever works on it
         if not is_elsewhere(job, self._process, self._workspace.store.now()):
             await self._discard(job.id)
         self.watchers.wake(job.id)
@@ -295,14 +295,14 @@ class UploadWorker:
         """Renew the leases of the jobs here."""
         here = [job for job, work in list(self._works.items()) if work.adding is not None]
         if here:
-            await asyncio.to_thread(self._workspace.jobs.renew, self._process, here)
+            await asyncio.to_thread(jobs.renew, self._workspace.store, self._process, here)
 
     async def _let_go(self) -> None:
         """Stop the jobs here that were cancelled, or that another process has taken up."""
         here = {job: work for job, work in self._works.items() if work.adding is not None and not work.stop.is_set()}
-        jobs = self._workspace.jobs
-        lost = here.keys() - await asyncio.to_thread(jobs.held, self._process) if here else set[str]()
-        going = await asyncio.to_thread(jobs.going) if lost else set[str]()
+        store = self._workspace.store
+        lost = here.keys() - await asyncio.to_thread(jobs.held, store, self._process) if here else set[str]()
+        going = await asyncio.to_thread(jobs.going, store) if lost else set[str]()
         for job in lost:
             here[job].cancelled = job not in going
             here[job].stop.set()
@@ -315,7 +315,7 @@ class UploadWorker:
         with self.watchers.watching(job) as woken:
             while True:
                 woken.clear()
-                now = await asyncio.to_thread(self._workspace.jobs.get, job, who)
+                now = await asyncio.to_thread(jobs.get, self._workspace.store, job, who)
                 if now != last:
                     yield now
                     last = now

@@ -17,12 +17,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 
 from assay.core.errors import AssayError, Missing, StoreError, UserError
@@ -33,35 +33,6 @@ if TYPE_CHECKING:
 
 ORIGINALS = "originals"  # the folder in the workspace
 _DIGEST = re.compile("[0-9a-f]{64}")  # other files may be there too
-
-
-class Blobs(Protocol):
-    @property
-    def scratch(self) -> Path:
-        """A folder on this machine for copies that are incomplete or needed for a moment. Their names end in `.part`."""
-        ...
-
-    def put(self, digest: str, copy: Path) -> None:
-        """Keep the bytes of a file in `scratch`, durably. The file may be gone afterwards."""
-        ...
-
-    def has(self, digest: str) -> bool: ...
-
-    def as_file(self, digest: str) -> AbstractContextManager[Path]:
-        """A file with the bytes, to be read until the end of the context. Missing if there are none."""
-        ...
-
-    def delete(self, digest: str) -> None: ...
-
-    def digests(self) -> Iterator[str]: ...
-
-    def check(self) -> tuple[str, ...]:
-        """Try whether bytes can be kept there; an AssayError if not. What it does not promise, a sentence each."""
-        ...
-
-    def keeps_deleted(self) -> bool:
-        """Whether the storage keeps what is deleted."""
-        ...
 
 
 def open_blobs(place: str, workspace: Path) -> Blobs:
@@ -128,12 +99,14 @@ class FolderBlobs:
 
     @property
     def scratch(self) -> Path:
+        """A folder on this machine for copies that are incomplete or needed for a moment. Their names end in `.part`."""
         return self.folder
 
     def path(self, digest: str) -> Path:
         return self.folder / digest[:2] / digest
 
     def put(self, digest: str, copy: Path) -> None:
+        """Keep the bytes of a file in `scratch`, durably. The file may be gone afterwards."""
         place = self.path(digest)
         place.parent.mkdir(exist_ok=True)
         copy.replace(place)
@@ -143,6 +116,7 @@ class FolderBlobs:
 
     @contextmanager
     def as_file(self, digest: str) -> Iterator[Path]:
+        """A file with the bytes, to be read until the end of the context. Missing if there are none."""
         if not self.has(digest):
             raise _missing(digest)
         yield self.path(digest)
@@ -154,6 +128,7 @@ class FolderBlobs:
         yield from sorted(path.name for path in self.folder.glob("??/*") if _DIGEST.fullmatch(path.name))
 
     def check(self) -> tuple[str, ...]:
+        """Try whether bytes can be kept there; an AssayError if not. What it does not promise, a sentence each."""
         try:
             with part_file(self.folder):
                 pass
@@ -162,6 +137,7 @@ class FolderBlobs:
         return ()
 
     def keeps_deleted(self) -> bool:
+        """Whether the storage keeps what is deleted."""
         return False
 
 
@@ -226,6 +202,9 @@ class BucketBlobs:
     @property
     def _objects(self) -> S3Store:
         return open_bucket(self.address)
+
+
+Blobs = FolderBlobs | BucketBlobs
 
 
 def _missing(digest: str) -> Missing:
@@ -349,35 +328,6 @@ PUTS_AT_ONCE = 4
 _OBJECT = re.compile(rf"{UPLOADS}/(j[0-9a-f]+)/[0-9]+")  # other objects may be there too
 
 
-class Uploads(Protocol):
-    @property
-    def folder(self) -> Path:
-        """On this machine."""
-        ...
-
-    def receiving(self, job: str) -> Path:
-        """A new folder on this machine, into which the files of a job are written under their numbers."""
-        ...
-
-    def keep(self, job: str) -> None:
-        """Make what was received readable for every process that may take the job, durably."""
-        ...
-
-    def reading(self, job: str) -> AbstractContextManager[Path]:
-        """A folder on this machine for the files of a job, until the end of the context. A file is there once it is fetched."""
-        ...
-
-    def fetch(self, job: str, number: int, folder: Path) -> None:
-        """Bring a file to the folder of `reading`. A FileNotFoundError, now or when it is opened, if there is none."""
-        ...
-
-    def delete(self, job: str) -> None: ...
-
-    def jobs(self) -> dict[str, float]:
-        """The jobs that have files here, and when something of each was last written, in seconds since 1970."""
-        ...
-
-
 def open_uploads(place: str, workspace: Path) -> Uploads:
     """The uploads at a value of the setting `blobs`. Nothing is opened yet."""
     folder = workspace / UPLOADS
@@ -389,24 +339,27 @@ class FolderUploads:
     folder: Path
 
     def receiving(self, job: str) -> Path:
+        """A new folder on this machine, into which the files of a job are written under their numbers."""
         place = self.folder / job
         place.mkdir(mode=0o700, parents=True)
         return place
 
     def keep(self, job: str) -> None:
-        """They stay where they were written."""
+        """Make what was received readable for every process that may take the job, durably: it is where it was written."""
 
     @contextmanager
     def reading(self, job: str) -> Iterator[Path]:
+        """A folder on this machine for the files of a job, until the end of the context. A file is there once it is fetched."""
         yield self.folder / job
 
     def fetch(self, job: str, number: int, folder: Path) -> None:
-        """They are there."""
+        """Bring a file to the folder of `reading`. A FileNotFoundError, now or when it is opened, if there is none."""
 
     def delete(self, job: str) -> None:
         shutil.rmtree(self.folder / job, ignore_errors=True)
 
     def jobs(self) -> dict[str, float]:
+        """The jobs that have files here, and when something of each was last written, in seconds since 1970."""
         return {each.name: _changed(each) for each in _within(self.folder)}
 
 
@@ -472,6 +425,9 @@ class BucketUploads:
             listed = [each for some in obstore.list(open_bucket(self.address), prefix) for each in some]
         found = ((_OBJECT.fullmatch(each["path"]), each["last_modified"].timestamp()) for each in listed)
         return [(name[1], name[0], changed) for name, changed in found if name]
+
+
+Uploads = FolderUploads | BucketUploads
 
 
 def _within(folder: Path) -> list[Path]:

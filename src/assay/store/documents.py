@@ -209,11 +209,8 @@ def state_of(store: Store, scope: Scope) -> tuple[object, ...]:
 
 def identities(store: Store, scope: Scope) -> dict[str, tuple[str, Mapping[str, str]]]:
     """Location and additional metadata of each searchable document that the user may read now, by document."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(documents.c.id, documents.c.uri, documents.c.meta).where(within(scope), SEARCHABLE)
-        )
-        return {row.id: (row.uri, row.meta) for row in rows}
+    query = select(documents.c.id, documents.c.uri, documents.c.meta).where(within(scope), SEARCHABLE)
+    return {row.id: (row.uri, row.meta) for row in store.rows(query)}
 
 
 def labels_of_tables(
@@ -319,9 +316,8 @@ def all_of(store: Store, base: Base) -> list[Entry]:
 
 def ids_of_owner(store: Store, owner: str) -> set[str]:
     """All documents in the bases of an owner, in any state."""
-    with store.read() as connection:
-        own = select(bases.c.id).where(bases.c.owner == owner)
-        return set(connection.scalars(select(documents.c.id).where(documents.c.base.in_(own))))
+    own = select(bases.c.id).where(bases.c.owner == owner)
+    return set(store.scalars(select(documents.c.id).where(documents.c.base.in_(own))))
 
 
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
@@ -350,10 +346,8 @@ def at(store: Store, base: Base, uri: str) -> Entry | None:
 
 
 def pending(store: Store, base: Base) -> list[Entry]:
-    return entries_of(
-        store,
-        select(*LINE).where(documents.c.base == base.id, documents.c.state == PENDING).order_by(documents.c.added),
-    )
+    own = select(*LINE).where(documents.c.base == base.id, documents.c.state == PENDING)
+    return entries_of(store, own.order_by(documents.c.added))
 
 
 def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:

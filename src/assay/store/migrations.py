@@ -18,103 +18,23 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _add_spending(connection: Connection) -> None:
-    connection.exec_driver_sql(
-        """CREATE TABLE spending (
-            id INTEGER NOT NULL, who VARCHAR NOT NULL, run VARCHAR NOT NULL, role VARCHAR NOT NULL, model VARCHAR NOT NULL,
-            day VARCHAR NOT NULL, state VARCHAR NOT NULL, calls INTEGER NOT NULL, reserved_tokens INTEGER NOT NULL,
-            reserved_money FLOAT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money FLOAT NOT NULL,
-            seconds FLOAT NOT NULL, PRIMARY KEY (id))"""
-    )
-    connection.exec_driver_sql("CREATE INDEX spending_by_run ON spending (run)")
-    connection.exec_driver_sql("CREATE INDEX spending_by_day ON spending (who, day)")
+def _steps(*steps: str | Migration) -> Migration:
+    """A migration by statements and functions, in order."""
 
+    def migrate(connection: Connection) -> None:
+        for step in steps:
+            if isinstance(step, str):
+                connection.exec_driver_sql(step)
+            else:
+                step(connection)
 
-def _add_threads(connection: Connection) -> None:
-    connection.exec_driver_sql(
-        """CREATE TABLE threads (
-            id VARCHAR NOT NULL, who VARCHAR NOT NULL, title TEXT NOT NULL, created VARCHAR NOT NULL,
-            updated VARCHAR NOT NULL, PRIMARY KEY (id))"""
-    )
-    connection.exec_driver_sql("CREATE INDEX threads_by_person ON threads (who, updated)")
-    connection.exec_driver_sql(
-        """CREATE TABLE turns (
-            thread VARCHAR NOT NULL, n INTEGER NOT NULL, run VARCHAR NOT NULL, PRIMARY KEY (thread, n), UNIQUE (run),
-            FOREIGN KEY(thread) REFERENCES threads (id), FOREIGN KEY(run) REFERENCES runs (id))"""
-    )
-
-
-def _add_people_and_jobs(connection: Connection) -> None:
-    for statement in (
-        """CREATE TABLE members (
-            name VARCHAR NOT NULL, groups JSON NOT NULL, admin BOOLEAN NOT NULL, password TEXT NOT NULL,
-            created VARCHAR NOT NULL, PRIMARY KEY (name))""",
-        """CREATE TABLE keys (
-            digest VARCHAR NOT NULL, id VARCHAR NOT NULL, who VARCHAR NOT NULL, label TEXT NOT NULL, created VARCHAR NOT NULL,
-            used VARCHAR NOT NULL, PRIMARY KEY (digest), UNIQUE (id),
-            FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
-        """CREATE TABLE sessions (
-            digest VARCHAR NOT NULL, who VARCHAR NOT NULL, csrf VARCHAR NOT NULL, created VARCHAR NOT NULL,
-            expires VARCHAR NOT NULL, PRIMARY KEY (digest), FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
-        """CREATE TABLE jobs (
-            id VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, base VARCHAR NOT NULL, state VARCHAR NOT NULL,
-            error TEXT NOT NULL, passages INTEGER NOT NULL, seconds FLOAT NOT NULL, created VARCHAR NOT NULL,
-            updated VARCHAR NOT NULL, PRIMARY KEY (id))""",
-        "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages)",
-        "CREATE INDEX jobs_by_person ON jobs (who, created)",
-        "CREATE INDEX jobs_by_state ON jobs (state)",
-        """CREATE TABLE job_files (
-            job VARCHAR NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, outcome VARCHAR NOT NULL,
-            report JSON NOT NULL, PRIMARY KEY (job, n), FOREIGN KEY(job) REFERENCES jobs (id) ON DELETE CASCADE)""",
-        """CREATE TABLE underway (
-            run VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, PRIMARY KEY (run),
-            FOREIGN KEY(run) REFERENCES runs (id))""",
-        # Base names are unique per owner from here on. The table is rebuilt, since a constraint cannot be changed.
-        # Documents
-        # refer to its rows, which are restored before the deferred foreign keys are checked.
-        sqlite.DEFER_FOREIGN_KEYS,
-        "CREATE TABLE bases_before AS SELECT * FROM bases",
-        "DROP TABLE bases",
-        """CREATE TABLE bases (
-            id VARCHAR NOT NULL, name VARCHAR NOT NULL, owner VARCHAR NOT NULL, description TEXT NOT NULL,
-            embedder VARCHAR NOT NULL, dim INTEGER NOT NULL, created VARCHAR NOT NULL, PRIMARY KEY (id),
-            UNIQUE (owner, name))""",
-        """INSERT INTO bases (id, name, owner, description, embedder, dim, created)
-            SELECT id, name, owner, description, embedder, dim, created FROM bases_before""",
-        "DROP TABLE bases_before",
-    ):
-        connection.exec_driver_sql(statement)
-
-
-def _add_trust(connection: Connection) -> None:
-    for statement in (
-        "ALTER TABLE bases ADD COLUMN review BOOLEAN NOT NULL DEFAULT '0'",
-        "ALTER TABLE runs ADD COLUMN gated BOOLEAN NOT NULL DEFAULT '0'",
-        "DROP TABLE heads",  # replaced by the chain over all records
-        """CREATE TABLE seals (
-            n INTEGER NOT NULL, link VARCHAR NOT NULL, at VARCHAR NOT NULL, key VARCHAR NOT NULL, signature VARCHAR NOT NULL,
-            PRIMARY KEY (n))""",
-        """CREATE TABLE reviews (
-            id INTEGER NOT NULL, run VARCHAR NOT NULL, seal VARCHAR NOT NULL, who VARCHAR NOT NULL, state VARCHAR NOT NULL,
-            reasons JSON NOT NULL, four_eyes BOOLEAN NOT NULL, "by" VARCHAR NOT NULL, note TEXT NOT NULL,
-            created VARCHAR NOT NULL, decided VARCHAR NOT NULL, expires VARCHAR NOT NULL, notified VARCHAR NOT NULL,
-            PRIMARY KEY (id), FOREIGN KEY(run) REFERENCES runs (id))""",
-        "CREATE INDEX reviews_by_run ON reviews (run)",
-        "CREATE INDEX mentions_by_run ON mentions (run, seq)",
-        "CREATE INDEX reviews_by_state ON reviews (state, created)",
-        "CREATE TABLE backups (path TEXT NOT NULL, at VARCHAR NOT NULL, PRIMARY KEY (path))",
-        """CREATE TABLE forecasts (
-            run VARCHAR NOT NULL, kind VARCHAR NOT NULL, who VARCHAR NOT NULL, alike VARCHAR NOT NULL,
-            foreseen JSON NOT NULL, came JSON, at VARCHAR NOT NULL, PRIMARY KEY (run))""",
-        "CREATE INDEX forecasts_alike ON forecasts (who, kind, alike, at)",
-        "CREATE INDEX spending_of_day ON spending (day)",
-    ):
-        connection.exec_driver_sql(statement)
-    _number_records(connection)
+    return migrate
 
 
 def _number_records(connection: Connection) -> None:
-    """Give every existing record its position in the chain of all records, in the order of writing."""
+    """Give every existing record its position in the chain of all records, in the order of writing, and record payloads that
+    were deleted with their documents before this was recorded. From here on, a missing payload without such a record counts
+    as tampering."""
     rows = connection.exec_driver_sql("SELECT * FROM records ORDER BY rowid").all()
     connection.exec_driver_sql("DROP TABLE records")
     connection.exec_driver_sql(
@@ -129,48 +49,19 @@ def _number_records(connection: Connection) -> None:
         link = linked(n, row.hash, link)
         values = (row.run, row.seq, row.at, row.kind, row.digest, row.prev, row.hash, n, link)
         connection.exec_driver_sql("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-    _note_what_is_gone(connection, len(rows) + 1, link)
-
-
-def _note_what_is_gone(connection: Connection, n: int, before: str) -> None:
-    """Record payloads that were deleted with their documents before this was recorded. From here on, a missing
-    payload without such a record counts as tampering."""
     gone: dict[str, list[int]] = {}
     for run, seq in connection.exec_driver_sql(
         "SELECT r.run, r.seq FROM records r LEFT JOIN payloads p ON p.run = r.run AND p.seq = r.seq "
         "WHERE p.run IS NULL ORDER BY r.run, r.seq"
     ):
         gone.setdefault(run, []).append(seq)
-    if not gone:
-        return
-    body = dumps({"why": "before erasing was noted", "by": "", "gone": [], "records": gone})
-    run, at, covered = "workspace", now(), digest(body)
-    hash = digest(dumps([run, 0, at, "Erased", covered, START]))
-    for statement, values in (
-        ("INSERT INTO runs (id, who, started, delivered) VALUES (?, '', ?, 0)", (run, at)),
-        (
-            "INSERT INTO records VALUES (?, 0, ?, 'Erased', ?, ?, ?, ?, ?)",
-            (run, at, covered, START, hash, n, linked(n, hash, before)),
-        ),
-        ("INSERT INTO payloads (run, seq, body) VALUES (?, 0, ?)", (run, body)),
-    ):
-        connection.exec_driver_sql(statement, values)
+    if gone:
+        body = dumps({"why": "before erasing was noted", "by": "", "gone": [], "records": gone})
+        _note(connection, "Erased", body)
 
 
-def _add_tables(connection: Connection) -> None:
-    connection.exec_driver_sql(
-        """CREATE TABLE tables (
-            document VARCHAR NOT NULL, body JSON NOT NULL, PRIMARY KEY (document),
-            FOREIGN KEY(document) REFERENCES documents (id) ON DELETE CASCADE)"""
-    )
-
-
-def _add_lists(connection: Connection) -> None:
+def _fill_lists(connection: Connection) -> None:
     """Access lists belong to locations from here on: those of the documents become those of their locations."""
-    connection.exec_driver_sql(
-        "CREATE TABLE lists (place VARCHAR NOT NULL, base VARCHAR NOT NULL, label VARCHAR NOT NULL, PRIMARY KEY (place))"
-    )
-    connection.exec_driver_sql("CREATE INDEX lists_by_base ON lists (base)")
     rows = connection.exec_driver_sql(
         "SELECT base, uri, label FROM documents WHERE label != base ORDER BY added, id"
     ).all()
@@ -210,51 +101,118 @@ def _note(connection: Connection, kind: str, body: str) -> None:
     connection.exec_driver_sql("INSERT INTO payloads (run, seq, body) VALUES (?, ?, ?)", (run, seq, body))
 
 
-def _add_acceptances(connection: Connection) -> None:
-    """Shares are offered from here on; those that there are count as accepted."""
-    connection.exec_driver_sql(
-        "CREATE TABLE acceptances (base VARCHAR NOT NULL, name VARCHAR NOT NULL, accepted BOOLEAN NOT NULL, "
-        "PRIMARY KEY (base, name))"
-    )
-    connection.exec_driver_sql(
-        "INSERT OR IGNORE INTO acceptances (base, name, accepted) "
-        "SELECT b.id, g.name, 1 FROM grants g JOIN bases b ON b.id = g.label "
-        "UNION SELECT l.base, g.name, 1 FROM grants g JOIN lists l ON l.label = g.label"
-    )
-
-
-def _add_leases(connection: Connection) -> None:
-    for name in ("process", "until"):
-        connection.exec_driver_sql(f"ALTER TABLE underway ADD COLUMN {name} VARCHAR DEFAULT '' NOT NULL")
-
-
-def _add_requests_and_leases_of_jobs(connection: Connection) -> None:
-    for name in ("process", "until"):
-        connection.exec_driver_sql(f"ALTER TABLE jobs ADD COLUMN {name} VARCHAR DEFAULT '' NOT NULL")
-    connection.exec_driver_sql("ALTER TABLE underway ADD COLUMN stop BOOLEAN DEFAULT FALSE NOT NULL")
-
-
-def _add_switches_tags_and_labels(connection: Connection) -> None:
-    connection.exec_driver_sql("ALTER TABLE documents ADD COLUMN off BOOLEAN DEFAULT FALSE NOT NULL")
-    connection.exec_driver_sql("ALTER TABLE documents ADD COLUMN tags JSON DEFAULT '[]' NOT NULL")
-    connection.exec_driver_sql("DROP INDEX IF EXISTS documents_listed")
-    connection.exec_driver_sql(
-        "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages, off)"
-    )
-    connection.exec_driver_sql("ALTER TABLE tables ADD COLUMN labels JSON")
-
-
 # source version → migration to the next
 MIGRATIONS: Mapping[int, Migration] = {
-    1: _add_spending,
-    2: _add_threads,
-    3: _add_people_and_jobs,
-    4: _add_trust,
-    5: _add_tables,
-    6: _add_lists,
+    1: _steps(
+        """CREATE TABLE spending (
+            id INTEGER NOT NULL, who VARCHAR NOT NULL, run VARCHAR NOT NULL, role VARCHAR NOT NULL, model VARCHAR NOT NULL,
+            day VARCHAR NOT NULL, state VARCHAR NOT NULL, calls INTEGER NOT NULL, reserved_tokens INTEGER NOT NULL,
+            reserved_money FLOAT NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money FLOAT NOT NULL,
+            seconds FLOAT NOT NULL, PRIMARY KEY (id))""",
+        "CREATE INDEX spending_by_run ON spending (run)",
+        "CREATE INDEX spending_by_day ON spending (who, day)",
+    ),
+    2: _steps(
+        """CREATE TABLE threads (
+            id VARCHAR NOT NULL, who VARCHAR NOT NULL, title TEXT NOT NULL, created VARCHAR NOT NULL,
+            updated VARCHAR NOT NULL, PRIMARY KEY (id))""",
+        "CREATE INDEX threads_by_person ON threads (who, updated)",
+        """CREATE TABLE turns (
+            thread VARCHAR NOT NULL, n INTEGER NOT NULL, run VARCHAR NOT NULL, PRIMARY KEY (thread, n), UNIQUE (run),
+            FOREIGN KEY(thread) REFERENCES threads (id), FOREIGN KEY(run) REFERENCES runs (id))""",
+    ),
+    3: _steps(
+        """CREATE TABLE members (
+            name VARCHAR NOT NULL, groups JSON NOT NULL, admin BOOLEAN NOT NULL, password TEXT NOT NULL,
+            created VARCHAR NOT NULL, PRIMARY KEY (name))""",
+        """CREATE TABLE keys (
+            digest VARCHAR NOT NULL, id VARCHAR NOT NULL, who VARCHAR NOT NULL, label TEXT NOT NULL, created VARCHAR NOT NULL,
+            used VARCHAR NOT NULL, PRIMARY KEY (digest), UNIQUE (id),
+            FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
+        """CREATE TABLE sessions (
+            digest VARCHAR NOT NULL, who VARCHAR NOT NULL, csrf VARCHAR NOT NULL, created VARCHAR NOT NULL,
+            expires VARCHAR NOT NULL, PRIMARY KEY (digest), FOREIGN KEY(who) REFERENCES members (name) ON DELETE CASCADE)""",
+        """CREATE TABLE jobs (
+            id VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, base VARCHAR NOT NULL, state VARCHAR NOT NULL,
+            error TEXT NOT NULL, passages INTEGER NOT NULL, seconds FLOAT NOT NULL, created VARCHAR NOT NULL,
+            updated VARCHAR NOT NULL, PRIMARY KEY (id))""",
+        "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages)",
+        "CREATE INDEX jobs_by_person ON jobs (who, created)",
+        "CREATE INDEX jobs_by_state ON jobs (state)",
+        """CREATE TABLE job_files (
+            job VARCHAR NOT NULL, n INTEGER NOT NULL, name TEXT NOT NULL, bytes INTEGER NOT NULL, outcome VARCHAR NOT NULL,
+            report JSON NOT NULL, PRIMARY KEY (job, n), FOREIGN KEY(job) REFERENCES jobs (id) ON DELETE CASCADE)""",
+        """CREATE TABLE underway (
+            run VARCHAR NOT NULL, who VARCHAR NOT NULL, groups JSON NOT NULL, PRIMARY KEY (run),
+            FOREIGN KEY(run) REFERENCES runs (id))""",
+        # Base names are unique per owner from here on. The table is rebuilt, since a constraint cannot be changed.
+        # Documents refer to its rows, which are restored before the deferred foreign keys are checked.
+        sqlite.DEFER_FOREIGN_KEYS,
+        "CREATE TABLE bases_before AS SELECT * FROM bases",
+        "DROP TABLE bases",
+        """CREATE TABLE bases (
+            id VARCHAR NOT NULL, name VARCHAR NOT NULL, owner VARCHAR NOT NULL, description TEXT NOT NULL,
+            embedder VARCHAR NOT NULL, dim INTEGER NOT NULL, created VARCHAR NOT NULL, PRIMARY KEY (id),
+            UNIQUE (owner, name))""",
+        """INSERT INTO bases (id, name, owner, description, embedder, dim, created)
+            SELECT id, name, owner, description, embedder, dim, created FROM bases_before""",
+        "DROP TABLE bases_before",
+    ),
+    4: _steps(
+        "ALTER TABLE bases ADD COLUMN review BOOLEAN NOT NULL DEFAULT '0'",
+        "ALTER TABLE runs ADD COLUMN gated BOOLEAN NOT NULL DEFAULT '0'",
+        "DROP TABLE heads",  # replaced by the chain over all records
+        """CREATE TABLE seals (
+            n INTEGER NOT NULL, link VARCHAR NOT NULL, at VARCHAR NOT NULL, key VARCHAR NOT NULL, signature VARCHAR NOT NULL,
+            PRIMARY KEY (n))""",
+        """CREATE TABLE reviews (
+            id INTEGER NOT NULL, run VARCHAR NOT NULL, seal VARCHAR NOT NULL, who VARCHAR NOT NULL, state VARCHAR NOT NULL,
+            reasons JSON NOT NULL, four_eyes BOOLEAN NOT NULL, "by" VARCHAR NOT NULL, note TEXT NOT NULL,
+            created VARCHAR NOT NULL, decided VARCHAR NOT NULL, expires VARCHAR NOT NULL, notified VARCHAR NOT NULL,
+            PRIMARY KEY (id), FOREIGN KEY(run) REFERENCES runs (id))""",
+        "CREATE INDEX reviews_by_run ON reviews (run)",
+        "CREATE INDEX mentions_by_run ON mentions (run, seq)",
+        "CREATE INDEX reviews_by_state ON reviews (state, created)",
+        "CREATE TABLE backups (path TEXT NOT NULL, at VARCHAR NOT NULL, PRIMARY KEY (path))",
+        """CREATE TABLE forecasts (
+            run VARCHAR NOT NULL, kind VARCHAR NOT NULL, who VARCHAR NOT NULL, alike VARCHAR NOT NULL,
+            foreseen JSON NOT NULL, came JSON, at VARCHAR NOT NULL, PRIMARY KEY (run))""",
+        "CREATE INDEX forecasts_alike ON forecasts (who, kind, alike, at)",
+        "CREATE INDEX spending_of_day ON spending (day)",
+        _number_records,
+    ),
+    5: _steps(
+        """CREATE TABLE tables (
+            document VARCHAR NOT NULL, body JSON NOT NULL, PRIMARY KEY (document),
+            FOREIGN KEY(document) REFERENCES documents (id) ON DELETE CASCADE)"""
+    ),
+    6: _steps(  # access lists belong to locations from here on
+        "CREATE TABLE lists (place VARCHAR NOT NULL, base VARCHAR NOT NULL, label VARCHAR NOT NULL, PRIMARY KEY (place))",
+        "CREATE INDEX lists_by_base ON lists (base)",
+        _fill_lists,
+    ),
     7: _note_handovers,
-    8: _add_acceptances,
-    9: _add_leases,
-    10: _add_requests_and_leases_of_jobs,
-    11: _add_switches_tags_and_labels,
+    8: _steps(  # shares are offered from here on; those that there are count as accepted
+        """CREATE TABLE acceptances (
+            base VARCHAR NOT NULL, name VARCHAR NOT NULL, accepted BOOLEAN NOT NULL, PRIMARY KEY (base, name))""",
+        """INSERT OR IGNORE INTO acceptances (base, name, accepted)
+            SELECT b.id, g.name, 1 FROM grants g JOIN bases b ON b.id = g.label
+            UNION SELECT l.base, g.name, 1 FROM grants g JOIN lists l ON l.label = g.label""",
+    ),
+    9: _steps(
+        "ALTER TABLE underway ADD COLUMN process VARCHAR DEFAULT '' NOT NULL",
+        "ALTER TABLE underway ADD COLUMN until VARCHAR DEFAULT '' NOT NULL",
+    ),
+    10: _steps(
+        "ALTER TABLE jobs ADD COLUMN process VARCHAR DEFAULT '' NOT NULL",
+        "ALTER TABLE jobs ADD COLUMN until VARCHAR DEFAULT '' NOT NULL",
+        "ALTER TABLE underway ADD COLUMN stop BOOLEAN DEFAULT FALSE NOT NULL",
+    ),
+    11: _steps(
+        "ALTER TABLE documents ADD COLUMN off BOOLEAN DEFAULT FALSE NOT NULL",
+        "ALTER TABLE documents ADD COLUMN tags JSON DEFAULT '[]' NOT NULL",
+        "DROP INDEX IF EXISTS documents_listed",
+        "CREATE INDEX documents_listed ON documents (base, state, label, added, id, passages, off)",
+        "ALTER TABLE tables ADD COLUMN labels JSON",
+    ),
 }

@@ -42,9 +42,8 @@ def begin(store: Store, who: str, title: str) -> Thread:
     """Create a thread without turns; its title is the first question, on one line."""
     now = store.now()
     thread = Thread("t" + store.new_id(), who, one_line(title), now, now)
-    with store.write() as connection:
-        row = {"id": thread.id, "who": who, "title": thread.title, "created": now, "updated": now}
-        connection.execute(insert(threads).values(row))
+    row = {"id": thread.id, "who": who, "title": thread.title, "created": now, "updated": now}
+    store.execute(insert(threads).values(row))
     return thread
 
 
@@ -147,9 +146,7 @@ def shared_with(store: Store, principal: Principal) -> list[Thread]:
     """Threads of others that this user may read, most recently used first."""
     granted = select(grants.c.label).where(grants.c.name.in_(sorted(principal.names)))
     shared = select(threads, _TURNS.label("turns")).where(threads.c.id.in_(granted), threads.c.who != principal.id)
-    with store.read() as connection:
-        rows = connection.execute(shared.order_by(threads.c.updated.desc(), threads.c.id)).mappings()
-        return [Thread(**row) for row in rows]
+    return [Thread(**row) for row in store.mappings(shared.order_by(threads.c.updated.desc(), threads.c.id))]
 
 
 def one_line(words: str) -> str:

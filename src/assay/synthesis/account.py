@@ -117,8 +117,8 @@ def notes(run: Run) -> tuple[str, ...]:
     notes: list[str] = []
     if not run.asked.has_model:
         notes.append(
-            "Made without a language model: a digest of the documents' own sentences, chosen by rule. Of relations only "
-            "contradictions and shared names are recognised."
+            "Made without a language model: the documents' own sentences, chosen by rule. A model would add how the "
+            "documents relate and questions that compare them."
         )
         if set(brief.audiences) != {"expert"}:
             notes.append("Texts for other readers need a model; they hold the same quotations.")
@@ -170,7 +170,7 @@ def _on_types(run: Run, counts: Counter[RelationType]) -> str:
     total = counts.total()
     if state.brief(run).pipeline is Pipeline.summary:
         return "A summary tells contradictions and looks for no other relations; the synthesis pipeline does."
-    limit = "" if state.is_capable(run) else "By rule only contradictions and shared names are recognised."
+    limit = "" if state.is_capable(run) else "By rule only contradictions are recognised."
     torn, alike = counts[RelationType.contradiction], counts[RelationType.complement] + counts[RelationType.parallel]
     if not total:
         return f"No relation was found. {limit}".strip()

@@ -1,5 +1,4 @@
-"""What rules find between documents: sentences that contradict each other, and, without a capable model, sentences about
-the same name. Both are quoted; nothing is said in their place."""
+"""What rules find between documents: sentences that contradict each other. Both are quoted; nothing is said in their place."""
 
 from __future__ import annotations
 
@@ -14,54 +13,32 @@ import numpy as np
 
 from assay.agent.context import RunContext
 from assay.answer.conflict import ALIKE, Dispute, Statement, between
-from assay.core.events import Event, Gathered, InsightsDrawn, Merged, Paired, Related
+from assay.core.events import Event, Gathered, InsightsDrawn, Paired, Related
 from assay.core.run import Run
-from assay.core.synthesis import Insight, Question, QuestionKind, Relation, RelationSide, RelationType
+from assay.core.synthesis import Insight, Relation, RelationSide, RelationType
 from assay.core.types import Claim, Document, Evidence, Passage, Quote, Verdict
 from assay.language.injection import is_suspicious
-from assay.language.names import find_names
 from assay.language.quotation import lies_in, stands
 from assay.language.sentences import is_statement, is_table_row, split_sentences
 from assay.language.terms import content_terms, fold_case, stem_word
-from assay.synthesis import key_sentences, state
+from assay.synthesis import state
 from assay.synthesis.read import SCORE, readable
-
-NAMES = 6  # names with a row in the comparison
-COMMON = 0.7  # share of many documents in which a name says nothing about any of them
-SENTENCES = 400  # of a document that are searched for names
 
 
 async def compare(run: Run, context: RunContext) -> AsyncIterator[Event]:
-    """Yield the contradictions, with both sentences as evidence and insights; then, without a capable model, what two or
-    more documents say of the same name; and what was compared, in words."""
+    """Yield the contradictions, with both sentences as evidence and insights, and what was compared, in words."""
     documents = [found for doc in readable(run) if (found := context.document(doc)) is not None]
     compared = await contradictions(context, documents)
     book = _Book(run, {each.id: each for each in documents})
     relations: list[Relation] = []
     for each in compared.found:
-        sides = [await book.side(context, words) for words in (each.left, each.right)]
-        if sides[0] is not None and sides[1] is not None:
+        left, right = [await book.side(context, words) for words in (each.left, each.right)]
+        if left is not None and right is not None:
             reason = contradiction_reason(each, state.labels(run))
-            kind = RelationType.contradiction
-            relations.append(Relation(sides[0], sides[1], kind, reason, about=each.about))
-    rows: list[NameRow] = []
-    if not state.is_capable(run):
-        for name, own in shared_names(documents):
-            placed = {doc: await book.side(context, words, drawn=False) for doc, words in own.items()}
-            sides = {doc: side for doc, side in placed.items() if side is not None}
-            rows += [NameRow(name, sides)] if len(sides) > 1 else []
-    related = Related(0, (*relations, *_name_relations(run, rows, relations)))
-    for event in state.unrecorded(run, (*book.events(), *_name_rows(run, rows), related)):
+            relations.append(Relation(left, right, RelationType.contradiction, reason, about=each.about))
+    for event in state.unrecorded(run, (*book.events(), Related(0, tuple(relations)))):
         yield event
-    yield Paired((), describe(compared, len(documents), [row.name for row in rows]))
-
-
-@dataclass(frozen=True, slots=True)
-class NameRow:
-    """A name, and a sentence about it in each document that has one."""
-
-    name: str
-    sides: Mapping[str, RelationSide]
+    yield Paired((), describe(compared, len(documents)))
 
 
 class _Book:
@@ -93,19 +70,20 @@ class _Book:
             self.evidence.setdefault(key, Evidence(key, passage, words, SCORE, "", flagged=flagged))
         return key
 
-    async def side(self, context: RunContext, words: Quote, *, drawn: bool = True) -> RelationSide | None:
-        """A sentence as a side of a relation: with the insight that quotes it; if there is none, one is `drawn`."""
+    async def side(self, context: RunContext, words: Quote) -> RelationSide | None:
+        """A sentence as a side of a relation: with the insight that quotes it; if there is none, one is drawn."""
         key = await self.place(context, words)
         if not key:
             return None
         own = [each for each in self.points if each.doc_id == words.doc_id]
         insight = next((each for each in own if each.claim.quote and _covers(each.claim.quote, words)), None)
-        if insight is None and drawn:
+        if insight is None:
             label = state.labels(self.run)[words.doc_id]
-            insight = Insight(f"{label}-{len(own) + 1}", "", words.doc_id, _quotation(key, words))
+            claim = Claim("", (key,), Verdict.supported, "found word for word in the document", words)
+            insight = Insight(f"{label}-{len(own) + 1}", "", words.doc_id, claim)
             self.points.append(insight)
             self.drawn.setdefault(words.doc_id, []).append(insight)
-        return RelationSide(insight.id if insight else "", words.doc_id, key, words)
+        return RelationSide(insight.id, words.doc_id, key, words)
 
     def events(self) -> list[Event]:
         gathered = [Gathered(tuple(self.evidence.values()))] if self.evidence else []
@@ -125,101 +103,15 @@ def contradiction_reason(found: Contradiction, labels: Mapping[str, str]) -> str
     return f"One of {ours} and {theirs} denies what the other says."
 
 
-def describe(compared: Comparison, documents: int, names: Sequence[str]) -> str:
+def describe(compared: Comparison, documents: int) -> str:
     """What was compared, in words."""
     if documents < 2:
         return "Nothing was compared: fewer than two documents could be read."
-    parts = [
-        (
-            f"{compared.sentences:,} sentences of {documents:,} documents that have a figure or a date were held "
-            f"against each other by rule: {compared.pairs:,} {'pair' if compared.pairs == 1 else 'pairs'} near in meaning, "
-            f"{len(compared.found):,} of them in contradiction."
-        )
-    ]
-    if names:
-        parts.append(f"Names that two or more documents speak of: {', '.join(names)}.")
-    return " ".join(parts)
-
-
-# --- names ----------------------------------------------------------------------------------------------------------
-
-
-def shared_names(documents: Sequence[Document]) -> list[tuple[str, Mapping[str, Quote]]]:
-    """The names that two or more documents speak of, those of most documents first, each with the first sentence about it
-    in each document. A name that nearly all of many documents have says nothing about any of them."""
-    spelled: dict[str, str] = {}
-    found: dict[str, dict[str, Quote]] = {}
-    for document in documents:
-        for words in _key_sentences(document):
-            for name in find_names(words.text):
-                folded = fold_case(name.text)
-                if len(folded) > 2:
-                    spelled.setdefault(folded, name.text)
-                    found.setdefault(folded, {}).setdefault(document.id, words)
-    texts = [document.text for document in documents]
-    found = {name: own for name, own in found.items() if " " in name or not _is_common_word(spelled[name], texts)}
-    most = len(documents) if len(documents) < 6 else COMMON * len(documents)
-    shared = {name: own for name, own in found.items() if 2 <= len(own) <= most}
-    ranked = sorted(shared, key=lambda name: (-len(shared[name]), -len(name.split()), name))
-    kept: list[str] = []
-    # "Carrow" beside "Carrow lighthouse" would only repeat its sentences, "LLMs" beside "LLM" its row.
-    for name in ranked:
-        repeats = any(set(shared[name].values()) <= set(shared[other].values()) for other in kept)
-        if not repeats and name.removesuffix("s") not in {other.removesuffix("s") for other in kept}:
-            kept.append(name)
-    return [(spelled[name], shared[name]) for name in kept[:NAMES]]
-
-
-def _is_common_word(word: str, texts: Sequence[str]) -> bool:
-    """Whether a word is written in small letters somewhere: it has a capital only where it opens a sentence."""
-    small = re.compile(rf"\b{re.escape(word.lower())}\b")
-    return any(small.search(text) for text in texts)
-
-
-def _key_sentences(document: Document) -> list[Quote]:
-    spans = split_sentences(document.text)[:SENTENCES]
-    quotes = (Quote(document.id, start, end, document.text[start:end]) for start, end in spans)
-    return [each for each in quotes if key_sentences.stands_alone(each.text)]
-
-
-def _name_rows(run: Run, rows: Sequence[NameRow]) -> list[Event]:
-    """The rows of the comparison: a question for each name, and the sentences about it as insights."""
-    first = sum(each.kind is not QuestionKind.comparative for each in state.questions(run))
-    labels = state.labels(run)
-    questions = [
-        Question(f"q{first + number}", f"What is said of {row.name}?", QuestionKind.comparative, tuple(row.sides))
-        for number, row in enumerate(rows, 1)
-    ]
-    drawn = [
-        InsightsDrawn(
-            asked.id,
-            tuple(
-                Insight(f"{asked.id}-{labels[doc]}", asked.id, doc, _quotation(side.key, side.quote))
-                for doc, side in row.sides.items()
-            ),
-        )
-        for asked, row in zip(questions, rows, strict=True)
-    ]
-    return [Merged(tuple(questions)), *drawn] if questions else []
-
-
-def _quotation(key: str, words: Quote) -> Claim:
-    return Claim("", (key,), Verdict.supported, "found word for word in the document", words)
-
-
-def _name_relations(run: Run, rows: Sequence[NameRow], known: Sequence[Relation]) -> list[Relation]:
-    """One relation for every two documents that speak of the same name and are not related otherwise."""
-    labels = state.labels(run)
-    related = {frozenset((each.left.doc_id, each.right.doc_id)) for each in known}
-    found: list[Relation] = []
-    for row in rows:
-        for left, right in combinations(row.sides.values(), 2):
-            couple = frozenset((left.doc_id, right.doc_id))
-            if couple not in related:
-                related.add(couple)
-                reason = f"{labels[left.doc_id]} and {labels[right.doc_id]} both speak of {row.name}."
-                found.append(Relation(left, right, RelationType.complement, reason))
-    return found
+    return (
+        f"{compared.sentences:,} sentences of {documents:,} documents that have a figure or a date were held "
+        f"against each other by rule: {compared.pairs:,} {'pair' if compared.pairs == 1 else 'pairs'} near in meaning, "
+        f"{len(compared.found):,} of them in contradiction."
+    )
 
 
 # --- contradictions --------------------------------------------------------------------------------------------------

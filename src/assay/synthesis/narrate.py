@@ -1,6 +1,6 @@
 """The text. A capable model writes it from the plan, with the whole plan in view, and goes over it once for its flow; what
 it leaves out of a contradiction or of a document is quoted. A small model writes document by document. Without a model the
-text is a digest: contradictions first, then the key sentences of each document."""
+text is a digest: the key sentences of each document, then contradictions."""
 
 from __future__ import annotations
 
@@ -305,17 +305,16 @@ def _quoted(of: Material, ids: Sequence[str]) -> tuple[Block, ...]:
 
 
 def _digest(run: Run, of: Material) -> tuple[Block, ...]:
-    """Both sentences of each contradiction, then the key sentences of each document under what it says of itself."""
+    """The key sentences of each document under what it says of itself, then both sentences of each contradiction."""
     found: list[Block] = []
-    if disagreeing := _disagreeing(of):
-        found.append(Block(disagreeing, DISAGREE))
+    disagreeing = _disagreeing(of)
     quoted = {claim.quote for claim in disagreeing}
     for doc in of.labels:
         own = [id for id, point in of.points.items() if point.doc_id == doc]
         for block in _quoted(of, own):
             left = tuple(claim for claim in block.claims if claim.quote not in quoted) or block.claims
             found.append(Block(left, _heading(run, doc)))
-    return tuple(found)
+    return (*found, *([Block(disagreeing, DISAGREE)] if disagreeing else ()))
 
 
 def _heading(run: Run, doc: str) -> str:

@@ -46,14 +46,13 @@ MAP_LEAD = (
 def html(account: Synthesis, document: FindDocument = lambda _: None) -> str:
     """The page. It is complete without its script. With the documents, a quotation has its own page and section."""
     values = _values(account, document)
-    deep = account.brief.pipeline is Pipeline.synthesis
     template = html_environment().get_template("page.html")
     return template.render(
         values,
         policy=Markup(policy()),
         style=asset("page.css"),
         script=asset("page.js"),
-        map=svg(account) if deep else "",
+        map=svg(account) if values["is_related"] else "",
         relation_types=[each for each in content.TIES if any(found.type is each for found in account.relations)],
     )
 
@@ -104,6 +103,8 @@ def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
         **{name: getattr(content, name) for name in content.PRINTED},
     }
     others = sum(map(len, values["other_relations"].values()))
+    # By rule only contradictions are found. Accounts of earlier versions have other relations without a model, too.
+    values["is_related"] = values["is_deep"] and bool(account.models or others)
     values["comparison_labels"] = [notes.label(doc) for doc in values["comparison"].documents]
     return values | {"headings": _headings(notes, values, others), "relations_open": others <= OPEN_RELATIONS}
 
@@ -111,7 +112,6 @@ def _values(account: Synthesis, document: FindDocument) -> dict[str, Any]:
 def _headings(notes: Footnotes, values: dict[str, Any], others: int) -> dict[str, str]:
     """The non-empty sections in order: id → heading."""
     account, found = notes.account, notes.account.diagnostics
-    deep = values["is_deep"]
     return {
         id: heading
         for id, heading, present in (
@@ -119,10 +119,10 @@ def _headings(notes: Footnotes, values: dict[str, Any], others: int) -> dict[str
             ("spine", "Theme and plan", account.theme or values["named_themes"]),
             ("left-out", "Left out", account.left_out),
             ("coverage", "Coverage", account.ledger),
-            ("map", "Map of relations", deep),
+            ("map", "Map of relations", values["is_related"]),
             ("comparison", "Comparison", values["comparison"].rows),
-            ("contradictions", f"Contradictions ({len(values['contradictions'])})", deep),
-            ("relations", f"Other relations ({others})", deep),
+            ("contradictions", f"Contradictions ({len(values['contradictions'])})", values["is_deep"]),
+            ("relations", f"Other relations ({others})", values["is_related"]),
             ("questions", f"Questions ({len(account.questions)})", account.questions),
             ("documents", f"Documents ({len(account.brief.documents)})", account.brief.documents),
             ("quotations", f"Quotations ({len(values['cited'])})", values["cited"]),

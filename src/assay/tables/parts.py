@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.core.tables import row_spans, table_rows, tables_within
 from assay.core.types import BETWEEN, Document, Table, TableCell, TableRow
@@ -70,15 +70,39 @@ def table_part(
     column: int | None = None,
 ) -> TablePart:
     """The rows from `first` on, or those around the offset `at`; with many columns those from `column` on, or the cited."""
-    spans = row_spans(table)
-    shown = min(len(table.columns), MOST_COLUMNS)
-    rows = max(1, min(most, MOST_ROWS, MOST_CELLS // shown, MOST_READ // len(table.columns)))
+    spans, width = row_spans(table), len(table.columns)
+    most = max(1, min(most, MOST_ROWS, MOST_CELLS // min(width, MOST_COLUMNS), MOST_READ // width))
     if first is None:
-        first = max(0, min(row_at(spans, at) - LEAD, len(spans) - rows)) if at is not None else 0
-    taken = spans[first : first + rows]
-    found = table_rows(table, text, taken[0][0], taken[-1][1]) if taken else []
+        first = max(0, min(row_at(spans, at) - LEAD, len(spans) - most)) if at is not None else 0
+    taken = spans[first : first + most]
+    rows = table_rows(table, text, taken[0][0], taken[-1][1]) if taken else []
     above = spans[min(first, len(spans)) - 1][1] if first and spans else _names_end(table, text)
-    return _part(table, text, found, quote, above=above, first=first, total=len(spans), column=column)
+    cited = [_covered(row, text, quote) for row in rows]
+    if column is None:
+        leftmost = min((place for of in cited for place in of if place), default=0)
+        column = leftmost - LEAD if leftmost >= MOST_COLUMNS else 1
+    column = max(1, min(column, width - MOST_COLUMNS + 1))
+    places = [0, *range(column, min(width, column + MOST_COLUMNS - 1))]
+    shown: list[PartRow] = []
+    for row, of in zip(rows, cited, strict=True):
+        shown += _between(text, above, row.start)
+        cells = tuple(row.cells[place].text for place in places)
+        marked = tuple(index for index, place in enumerate(places) if place in of)
+        shown.append(PartRow(row.start, row.end, cells, _level(row), marked))
+        above = row.end
+    if first + len(rows) >= len(spans):
+        shown += _between(text, above, table.end)
+    part = _part(table, text, places, shown)
+    names = _cited_names(table, text, quote, places)
+    return replace(part, cited=names, first=first, column=column, width=width)
+
+
+def _part(table: Table, text: str, places: Sequence[int], rows: Sequence[PartRow]) -> TablePart:
+    """Rows in the columns at these places."""
+    units, period = (words if words not in table.caption else "" for words in (table.units, table.period))
+    columns, numeric = tuple(table.columns[place] for place in places), _numeric(table, text, places)
+    total = len(row_spans(table))
+    return TablePart(table.caption, units, period, columns, tuple(rows), numeric, total=total, width=len(places))
 
 
 def row_at(spans: Sequence[Span], offset: int) -> int:
@@ -101,7 +125,7 @@ def rows_part(table: Table, text: str, rows: Sequence[TableRow], *quotes: Span) 
     used = [place for place, name in enumerate(table.columns) if name or any(row.cells[place].text for row in rows)]
     cited = [frozenset().union(*(_covered(row, text, quote) for quote in quotes)) for row in rows]
     whole = all(place in of for row, of in zip(rows, cited, strict=True) for place in used if row.cells[place].text)
-    shown = tuple(
+    shown = [
         PartRow(
             row.start,
             row.end,
@@ -109,63 +133,8 @@ def rows_part(table: Table, text: str, rows: Sequence[TableRow], *quotes: Span) 
             cited=() if whole else tuple(index for index, place in enumerate(used) if place in of),
         )
         for row, of in zip(rows, cited, strict=True)
-    )
-    total = len(row_spans(table))
-    return TablePart(
-        table.caption,
-        _unless_stated(table, table.units),
-        _unless_stated(table, table.period),
-        tuple(table.columns[place] for place in used),
-        shown,
-        _numeric(table, text, used),
-        first=row_at(row_spans(table), rows[0].start) if rows else 0,
-        total=total,
-        width=len(used),
-    )
-
-
-def _part(
-    table: Table,
-    text: str,
-    rows: Sequence[TableRow],
-    quote: Span | None,
-    *,
-    above: int,
-    first: int,
-    total: int,
-    column: int | None,
-) -> TablePart:
-    """These rows in their columns; `above` is where the row above them ends."""
-    cited = [_covered(row, text, quote) for row in rows]
-    width = len(table.columns)
-    if column is None:
-        leftmost = min((place for of in cited for place in of if place), default=0)
-        column = leftmost - LEAD if leftmost >= MOST_COLUMNS else 1
-    column = max(1, min(column, width - MOST_COLUMNS + 1))
-    places = [0, *range(column, min(width, column + MOST_COLUMNS - 1))]
-    shown: list[PartRow] = []
-    for row, of in zip(rows, cited, strict=True):
-        shown += _between(text, above, row.start)
-        cells = tuple(row.cells[place].text for place in places)
-        shown.append(
-            PartRow(row.start, row.end, cells, _level(row), tuple(i for i, place in enumerate(places) if place in of))
-        )
-        above = row.end
-    if first + len(rows) >= total:
-        shown += _between(text, above, table.end)
-    return TablePart(
-        table.caption,
-        _unless_stated(table, table.units),
-        _unless_stated(table, table.period),
-        tuple(table.columns[place] for place in places),
-        tuple(shown),
-        _numeric(table, text, places),
-        _cited_names(table, text, quote, places),
-        first,
-        total,
-        column,
-        width,
-    )
+    ]
+    return replace(_part(table, text, used, shown), first=row_at(row_spans(table), rows[0].start) if rows else 0)
 
 
 def _between(text: str, start: int, end: int) -> list[PartRow]:
@@ -186,10 +155,6 @@ def _names_end(table: Table, text: str) -> int:
 def _level(row: TableRow) -> int:
     groups = row.label.removesuffix(row.cells[0].text).removesuffix(BETWEEN)
     return groups.count(BETWEEN) + 1 if groups else 0
-
-
-def _unless_stated(table: Table, words: str) -> str:
-    return words if words not in table.caption else ""
 
 
 # --- what is cited ----------------------------------------------------------------------------------------------------

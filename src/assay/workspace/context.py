@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from assay.core.access import LOCAL, Base, Principal, Scope
 from assay.core.errors import UserError
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from assay.store.database import Store
     from assay.store.documents import Entry, Traits
 
-P = ParamSpec("P")
-R = TypeVar("R")
 CACHE = "cache.db"
 LOCK_TIMEOUT = 3600.0  # seconds to wait for another process that writes to the same base
 
@@ -271,13 +268,3 @@ class Service:
     @property
     def principal(self) -> Principal:
         return self.context.principal
-
-
-@dataclass(frozen=True, slots=True)
-class OnStore(Generic[P, R]):
-    """A function of the store as a method of a service: the store is given to it."""
-
-    function: Callable[Concatenate[Store, P], R]
-
-    def __get__(self, service: Service, owner: type[Service]) -> Callable[P, R]:
-        return partial(self.function, service.store)

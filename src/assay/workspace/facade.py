@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,22 @@ from assay.ingest.sources import find_sources
 from assay.store import erasure
 from assay.store.database import STATE, claim, open_store, state_address
 from assay.workspace.context import PrincipalHolder, WorkspaceContext
-from assay.workspace.services import Services
 from assay.workspace.types import DEFAULT_BASE, AskOptions
 
 if TYPE_CHECKING:
     from assay.ingest.pipeline import Progress
     from assay.ingest.readiness import Readiness
     from assay.models.embedder import Embedder
+    from assay.store.database import Store
+    from assay.workspace.services.documents import Documents
+    from assay.workspace.services.models import Models
+    from assay.workspace.services.people import People
+    from assay.workspace.services.questions import Questions
+    from assay.workspace.services.records import Records
     from assay.workspace.services.reviews import Reviews as Reviews
+    from assay.workspace.services.setup import Setup
+    from assay.workspace.services.syntheses import Syntheses
+    from assay.workspace.services.threads import Threads
     from assay.workspace.types import Steps
 
 
@@ -59,11 +68,44 @@ def open_workspace(
     return opened
 
 
+class Services:
+    """What can be done with a workspace, by kind. A service is named as its module, and made when it is first used."""
+
+    documents: Documents
+    models: Models
+    people: People
+    questions: Questions
+    records: Records
+    reviews: Reviews
+    setup: Setup
+    syntheses: Syntheses
+    threads: Threads
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Services.__annotations__:
+            raise AttributeError(f"A workspace has no {name!r}.", name=name, obj=self)
+        service = getattr(import_module(f"assay.workspace.services.{name}"), name.capitalize())(self.context)
+        setattr(self, name, service)
+        return service
+
+
 @dataclass
 class Workspace(Services):
     """Documents, their index and the runs over them, for one person."""
 
     context: WorkspaceContext
+
+    @property
+    def path(self) -> Path:
+        return self.context.path
+
+    @property
+    def settings(self) -> Settings:
+        return self.context.settings
+
+    @property
+    def store(self) -> Store:
+        return self.context.store
 
     @property
     def principal(self) -> Principal:

@@ -21,7 +21,7 @@ from assay.core.types import Claim, Evidence, Passage, Quote, Verdict
 from assay.models.ask import ask
 from assay.models.capability import DEFAULT_WINDOW, Capability
 from assay.models.llm import LLM, Role
-from assay.models.meter import ConnectedModel, FreeLedger, Meter, NoReply
+from assay.models.meter import ConnectedModel, Ledger, Meter, NoReply
 from assay.prompts import fence_mark
 
 # Of twelve each. A false claim that passes reaches the reader as proven; one slip may be chance.
@@ -84,7 +84,7 @@ async def measure_judge(llm: LLM, seconds: float, can: Capability = UNKNOWN) -> 
         models={Role.check: (ConnectedModel(llm, role_model),)},
         record=replies.append,
         recorded_reply=lambda _: None,
-        ledger=FreeLedger(),
+        ledger=Ledger(),
         seconds=lambda _: end - clock(),
         timeout=seconds,
     )

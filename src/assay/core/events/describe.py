@@ -54,6 +54,7 @@ from assay.core.events import (
     StepAnswered,
     Stopped,
     Subject,
+    SynthesisEvent,
     Task,
     ToolRan,
     Translated,
@@ -327,18 +328,7 @@ def _full_line(event: Event, pages: Mapping[str, int]) -> str:
             return _synthesis_line(event)
 
 
-def _synthesis_line(
-    event: Described
-    | Questioned
-    | Merged
-    | PassagesChosen
-    | Covered
-    | InsightsDrawn
-    | Paired
-    | Related
-    | SpineWritten
-    | Translated,
-) -> str:
+def _synthesis_line(event: SynthesisEvent) -> str:
     match event:
         case Described(portrait=portrait):
             abstract = "no abstract: made of its own sentences" if portrait.made else ""

@@ -1,4 +1,4 @@
-"""Events for reviews of an answer and for workspace-wide changes. Part of the union in `core/events`."""
+"""Events for reviews of an answer and for workspace-wide changes."""
 
 from __future__ import annotations
 
@@ -153,6 +153,9 @@ class DocumentMarked:
     by: str
     off: bool = omitted_when_empty(False)
     tags: tuple[str, ...] = omitted_when_empty(())
+
+
+WorkspaceEvent = Erased | Granted | AccountChanged | SettingChanged | FeedbackGiven | DocumentEdited | DocumentMarked
 
 
 @dataclass(frozen=True, slots=True)

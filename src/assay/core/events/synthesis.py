@@ -188,3 +188,7 @@ class Translated:
     translation: Translation
     documents: tuple[str, ...] = ()
     fallback: Fallbacks = None
+
+
+_Reading = Described | Questioned | Merged | PassagesChosen | Covered
+SynthesisEvent = _Reading | InsightsDrawn | Paired | Related | SpineWritten | Translated

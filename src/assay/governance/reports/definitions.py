@@ -37,8 +37,8 @@ from assay.governance.reports.report import (
 )
 from assay.governance.reports.thresholds import BY_NAME, DAYS, THRESHOLDS, Threshold, format_figure, quantile
 from assay.store.database import Store
+from assay.store.runs import budgets, records
 from assay.store.runs import figures as store_figures
-from assay.store.runs import records
 from assay.store.runs.figures import ForecastOutcome
 
 # The kinds of records that a report needs; reports that are not listed need every record.
@@ -75,7 +75,7 @@ def build_report(store: Store, kind: ReportKind, since: str = "", until: str = "
 def build_run_account(store: Store, run: Run) -> Report:
     """The account of one run. The caller must have checked that it may be shown."""
     own = next(iter(figures(store_figures.facts_of_run(store, run.id))), RunFigures(run.id))
-    return run_account(run, own, store_figures.spent_by(store, run.id), list(records.faults(store, run.id)))
+    return run_account(run, own, budgets.spent_by_run(store, run.id), list(records.faults(store, run.id)))
 
 
 # --- runs by week, and one run ---------------------------------------------------------------------------------------

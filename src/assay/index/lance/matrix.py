@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from assay.core.types import Scalar
-from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range, matches
+from assay.index.filters import And, Contains, Filter, In, Not, Or, matches
 from assay.index.lance.words import WordBlock, WordWeights, bm25, joined, word_weights
 from assay.index.protocol import Vectors
 
@@ -114,14 +114,6 @@ class Snapshot:
 
     def without_words(self) -> Snapshot:
         return Snapshot(self.version, tuple(replace(each, words=None) for each in self.blocks))
-
-    def living(self, row_ids: Sequence[int]) -> list[int]:
-        """Those of these rows that are alive in this snapshot."""
-        wanted = np.asarray(row_ids, np.uint64)
-        kept = np.zeros(len(wanted), bool)
-        for block in self.blocks:
-            kept |= np.isin(wanted, block.row_ids[block.alive])
-        return wanted[kept].tolist()
 
     def located(self, row_ids: Sequence[int]) -> dict[int, LocatedRow]:
         """The known data of those of these rows that are alive."""
@@ -243,28 +235,20 @@ def holds(where: Filter, block: VectorBlock) -> np.ndarray:
             return ~holds(part, block)
         case _:
             col = block.columns.get(where.field)
-            return np.full(size, accepts(where, {})) if col is None else _verdicts(where, col)[col.codes]
+            return np.full(size, matches(where, {})) if col is None else _verdicts(where, col)[col.codes]
 
 
-def accepts(where: Filter, fields: Mapping[str, Scalar]) -> bool:
-    """`matches`, with values that cannot be compared counted as out of range."""
-    try:
-        return matches(where, fields)
-    except TypeError:
-        return False
-
-
-def _verdicts(where: Eq | In | Range | Contains, col: FieldColumn) -> np.ndarray:
+def _verdicts(where: In | Contains, col: FieldColumn) -> np.ndarray:
     """The filter's result for each distinct value, and at the end, where code −1 points, for a missing one."""
-    if isinstance(where, Eq | In):
+    if isinstance(where, In):
         verdicts = np.zeros(len(col.values) + 1, bool)
-        for value in (where.value,) if isinstance(where, Eq) else where.values:
+        for value in where.values:
             for kind in (str,) if isinstance(value, str) else (int, float, bool):
                 if (code := col.lookup.get((kind, value))) is not None:
                     verdicts[code] = True
         return verdicts
-    found = [accepts(where, {where.field: value}) for value in col.values]
-    return np.array([*found, accepts(where, {})], bool)
+    found = [matches(where, {where.field: value}) for value in col.values]
+    return np.array([*found, matches(where, {})], bool)
 
 
 def _mask(block: VectorBlock, where: Filter) -> RowMask:

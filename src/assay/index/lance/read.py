@@ -21,7 +21,6 @@ from assay.index.lance.rows import (
     take_rows,
     to_block,
     to_hits,
-    to_stored,
     vectors_of,
 )
 from assay.index.lance.sql import compile
@@ -180,8 +179,7 @@ async def approximate_neighbours(table: AsyncTable, query: np.ndarray, k: int, w
     found = await search.select(["id", *PAYLOAD, "vector", "_distance"]).to_arrow()
     scores, ids = (1.0 - found["_distance"].to_numpy()).tolist(), found["id"].to_pylist()
     order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
-    found = take_rows(found, order)
-    return to_hits(to_stored(found), list(vectors_of(found, query.size)), "dense", [scores[i] for i in order])
+    return to_hits(take_rows(found, order), query.size, "dense", [scores[i] for i in order])
 
 
 async def locate(table: AsyncTable, row_ids: Sequence[int], dim: int) -> dict[int, matrix.LocatedRow]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from assay.core.errors import UserError
 from assay.core.types import Scalar
-from assay.index.encoding import join_conditions, sortable_bound, sortable_value, storable, storable_bound, storable_key
-from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range
+from assay.index.encoding import join_conditions, sortable_value, storable, storable_key
+from assay.index.filters import And, Contains, Filter, In, Not, Or
 
 COLUMNS = ("base", "doc", "source", "title", "date", "type", "language", "label")
 MAX_DEPTH = 16  # Lance's parser fails between 20 and 40 levels
@@ -64,20 +64,17 @@ def _compile(where: Filter, *, wanted: bool, depth: int) -> str:
             return leaf if wanted else f"(NOT coalesce({leaf}, FALSE))"
 
 
-def _leaf(where: Eq | In | Range | Contains) -> str:
+def _leaf(where: In | Contains) -> str:
     match where:
-        case Eq(name, value):
-            return _among(name, (value,))
         case In(name, values):
             return _among(name, values)
-        case Range(name, low, high):
-            return _between(name, low, high)
         case Contains(_, ""):
             return "TRUE"
         case Contains(_, text) if not storable(text):
             return "FALSE"
         case Contains(name, text):
-            return f"contains({_part('folded', _key(name) + _MID)}, {literal(text.casefold().translate(_ESCAPES))})"
+            start, sought = literal(_END + _key(name) + _MID), literal(text.casefold().translate(_ESCAPES))
+            return f"contains(split_part(split_part(folded, {start}, 2), {literal(_END)}, 1), {sought})"
 
 
 def _among(name: str, values: Sequence[Scalar]) -> str:
@@ -89,48 +86,6 @@ def _among(name: str, values: Sequence[Scalar]) -> str:
         listed = ", ".join(literal(value) for value in dict.fromkeys(in_column))
         tests.append(f"f_{name} IN ({listed})")
     return join_conditions("OR", tests) if tests else "FALSE"
-
-
-def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
-    bounds = [bound for bound in (low, high) if bound is not None]
-    tests = []
-    if all(isinstance(bound, str) for bound in bounds):
-        tests.append(_between_texts(name, low, high))  # type: ignore[arg-type]
-    if not any(isinstance(bound, str) for bound in bounds):
-        start = _key(name) + _MID + "n"
-        tests.append(_bounded(_part("exact", start), _has(start), _number(low), _number(high), "<="))
-    return join_conditions("OR", tests) if tests else "FALSE"
-
-
-def _between_texts(name: str, low: str | None, high: str | None) -> str:
-    # A lone surrogate cannot be stored, so a bound that contains one is moved to the next storable value.
-    low_bound = None if low is None else storable_bound(low)
-    high_bound, below = (None, "<=") if high is None else (storable_bound(high), "<=" if storable(high) else "<")
-    if name in COLUMNS:
-        present = f"f_{name} <> ''"
-        return _bounded(f"f_{name}", present, low_bound, high_bound, below)
-    start = _key(name) + _MID + "s"
-    present = f"{_has(start)} AND {_part('exact', start)} <> ''"
-    escaped = [None if bound is None else bound.translate(_ESCAPES) for bound in (low_bound, high_bound)]
-    return _bounded(_part("exact", start), present, escaped[0], escaped[1], below)
-
-
-def _bounded(value: str, present: str, low: str | None, high: str | None, below: str) -> str:
-    tests = [present]
-    if low is not None:
-        tests.append(f"{value} >= {literal(low)}")
-    if high is not None:
-        tests.append(f"{value} {below} {literal(high)}")
-    return "(" + " AND ".join(tests) + ")"
-
-
-def _part(column: str, start: str) -> str:
-    """The text between `start` and the next delimiter; empty if the field is missing."""
-    return f"split_part(split_part({column}, {literal(_END + start)}, 2), {literal(_END)}, 1)"
-
-
-def _has(start: str) -> str:
-    return f"contains(exact, {literal(_END + start)})"
 
 
 def _pairs(values: Mapping[str, str]) -> str:
@@ -146,7 +101,3 @@ def _value(value: Scalar) -> str:
     if isinstance(value, str):
         return "s" + value.translate(_ESCAPES)
     return "n" + sortable_value(value)
-
-
-def _number(bound: Scalar | None) -> str | None:
-    return None if bound is None else sortable_bound(bound)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import median
 
 import numpy as np
@@ -133,13 +133,8 @@ def _chunks(row: Sequence[TextRun], widest: Callable[[float], float]) -> list[li
 # --- columns --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A part of the page between two heights: what lies across a gutter, or what stands west and east of it."""
-
-    across: list[TextRun]
-    west: list[TextRun]
-    east: list[TextRun]
+# A part of the page between two heights: what lies across a gutter, or what stands west and east of it.
+Band = tuple[list[TextRun], list[TextRun], list[TextRun]]
 
 
 class Trust(IntEnum):
@@ -172,7 +167,7 @@ def split_columns(runs: list[TextRun], shapes: Sequence[Box] = ()) -> list[Colum
     places = _candidates(region, ambiguous)
     for least in (Trust.sure, Trust.possible) if ambiguous else (Trust.sure,):
         found = {place: bands for place in places if (bands := _bands(region, place, least))}
-        sizes = {place: sum(len(band.west) + len(band.east) for band in bands) for place, bands in found.items()}
+        sizes = {place: sum(len(west) + len(east) for _, west, east in bands) for place, bands in found.items()}
         for place in sorted(sizes, key=lambda place: -sizes[place]):
             others = [other for other in sizes if abs(other - place) > MIN_COLUMN and 2 * sizes[other] > sizes[place]]
             if bands := _bands(region, place, least, others) if others else found[place]:
@@ -190,7 +185,7 @@ def _is_ambiguous(region: Region) -> bool:
 
 def _divided(bands: list[Band], shapes: Sequence[Box], doubtful: bool) -> list[Column]:
     columns: list[Column] = []
-    for part in (part for band in bands for part in (band.across, band.west, band.east)):
+    for part in chain.from_iterable(bands):
         first, *rest = split_columns(part, shapes) or [None]
         if first:
             columns += [replace(first, doubtful=first.doubtful or (doubtful and bool(columns))), *rest]
@@ -278,7 +273,7 @@ def _bands(region: Region, place: float, least: Trust, others: Sequence[float] =
     pieces = [piece for run in region.runs for piece in _divide(run, place)]
     across = _across(region, pieces, place, others)
     pieces.sort(key=lambda run: run.middle)
-    groups: list[tuple[list[TextRun], list[TextRun], list[TextRun]]] = []
+    groups: list[Band] = []
     pictures = sorted((y0 for x0, y0, x1, _ in region.pictures if x0 + MARGIN < place < x1 - MARGIN), reverse=True)
     for piece in pieces:
         over = id(piece) in across
@@ -306,11 +301,11 @@ def _bands(region: Region, place: float, least: Trust, others: Sequence[float] =
     for over, west, east in groups:
         trust, white = _pair(west, east)
         if trust >= least or (trust and white >= widest and abs(min(run.x0 for run in east) - edge) < 2):
-            bands.append(Band([], west, east))
-        elif bands and not bands[-1].west:
-            bands[-1].across.extend([*over, *west, *east])
+            bands.append(([], west, east))
+        elif bands and not bands[-1][1]:
+            bands[-1][0].extend([*over, *west, *east])
         else:
-            bands.append(Band([*over, *west, *east], [], []))
+            bands.append(([*over, *west, *east], [], []))
     return bands
 
 
@@ -322,7 +317,7 @@ def _release(side: list[TextRun], other: list[TextRun], across: list[TextRun], s
     lines = side if sign > 0 else side[::-1]
     end = max(sign * (run.y1 if sign > 0 else run.y0) for run in other)
     next_line = across[0] if sign > 0 else across[-1]
-    gaps = [_white(before, after) for before, after in pairwise([*lines, next_line])]
+    gaps = [max(run.y0 - other.y1, other.y0 - run.y1) for run, other in pairwise([*lines, next_line])]
     outer = [index for index, run in enumerate(lines) if index and sign * (run.y0 if sign > 0 else run.y1) > end]
     if not outer:
         return
@@ -332,11 +327,6 @@ def _release(side: list[TextRun], other: list[TextRun], across: list[TextRun], s
         moved = lines[at:]
         across[:] = [*moved, *across] if sign > 0 else [*across, *moved[::-1]]
         side[:] = [run for run in side if all(run is not other for other in moved)]
-
-
-def _white(run: TextRun, other: TextRun) -> float:
-    """The white space between two lines, one above the other."""
-    return max(run.y0 - other.y1, other.y0 - run.y1)
 
 
 def _crosses(run: TextRun, place: float) -> bool:
@@ -633,13 +623,10 @@ def _is_from_the_right(text: str) -> bool:
 
 def _line(row: list[TextRun], left: float, right: float, column: int, seam: bool = False) -> TextLine:
     sizes: Counter[float] = Counter()
-    bold = weight = 0
-    for run in row:
-        for word in run.words:
-            letters = len(word.text)
-            weight += letters
-            sizes[word.size] += letters
-            bold += letters if word.bold else 0
+    bold: Counter[bool] = Counter()
+    for word in (word for run in row for word in run.words):
+        sizes[word.size] += len(word.text)
+        bold[word.bold] += len(word.text)
     y0, y1 = min(run.y0 for run in row), max(run.y1 for run in row)
     gap = max((after.x0 - before.x1 for before, after in pairwise(row)), default=0.0)
     return TextLine(
@@ -652,7 +639,7 @@ def _line(row: list[TextRun], left: float, right: float, column: int, seam: bool
         left,
         right,
         round(max(sizes, key=sizes.__getitem__), 1),
-        bold > 0.9 * weight,
+        bold[True] > 0.9 * bold.total(),
         column,
         len(row) >= 3 or gap > 2.5 * (y1 - y0),
         seam,

@@ -117,8 +117,7 @@ class _Found:
     page: int
     edges: tuple[float, ...]
     headed: bool
-    first: int  # its first and last line
-    last: int
+    last: int  # its last line
 
 
 def find_tables(lines: Sequence[PlacedLine]) -> tuple[Table, ...]:
@@ -322,7 +321,7 @@ def _table(
                 units=table.units or before.table.units,
             )
             headed = True
-    return _Found(table, page, edges, headed, offset + first, offset + end - 1)
+    return _Found(table, page, edges, headed, offset + end - 1)
 
 
 def _carried(before: _Found, page: int, edges: tuple[float, ...], between: Sequence[PlacedLine]) -> tuple[str, ...]:
@@ -451,7 +450,7 @@ def _text_table(lines: list[_Line], floor: int, first: int, end: int, offset: in
     if table is None or len(grid) < 2:
         return None
     edges = tuple(high for _, high in columns[1:])
-    return _Found(table, rows[0].placed.page, edges, True, offset + first, offset + end - 1)
+    return _Found(table, rows[0].placed.page, edges, True, offset + end - 1)
 
 
 def _is_different(first: _Line, others: Sequence[_Line]) -> bool:
@@ -628,7 +627,9 @@ def _body(rows: Sequence[_Line], columns: list[tuple[float, float]], labelled: b
                 pending.append(line)
                 continue
             if grid and not pending and line.text[:1].islower() and len(grid[-1].cells) > 1:
-                grid[-1] = _extended(grid[-1], line)
+                label, above = line.cells[0], grid[-1]
+                cells = (*above.cells, GridCell(label.text, 0, label.start, label.end))
+                grid[-1] = replace(above, cells=cells, end=line.placed.end)
                 continue
         gap = index > 0 and line.y0 - rows[index - 1].y0 > 1.6 * pitch
         grid.append(_row([*pending, line], columns, labelled, zone, gap and not only))
@@ -642,12 +643,6 @@ def _runs_on(line: _Line, following: _Line) -> bool:
     if line.text.endswith(":") or label.value:
         return False
     return label.text[:1].islower() or (bool(_OPEN_END.search(line.text)) and not line.placed.line.bold)
-
-
-def _extended(row: GridRow, line: _Line) -> GridRow:
-    label = line.cells[0]
-    cells = (*row.cells, GridCell(label.text, 0, label.start, label.end))
-    return GridRow(cells, row.start, line.placed.end, row.indent)
 
 
 def _row(

@@ -57,11 +57,8 @@ class Paint(NamedTuple):
     picture: bool = False
 
 
-class TextState(NamedTuple):
-    """What a text object is cut to (None: not a rectangle), and how else it may be hidden."""
-
-    clips: tuple[Box | None, ...]
-    doubt: str
+# What a text object is cut to (None: not a rectangle), and how else it may be hidden.
+TextState = tuple[tuple[Box | None, ...], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,7 @@ class Surveyor:
                 layer = LAYER if marks > 0 and self._in_layer(thing, marks) else ""
                 doubt = around.doubt or layer or (TRANSPARENT if transparent else "")
                 if cut_to or doubt:
-                    found[thing] = TextState(cut_to, doubt)
+                    found[thing] = (cut_to, doubt)
         return found
 
     def _objects(self, get: Any, holder: Any, count: int, around: _Around, found: Survey) -> None:

@@ -39,7 +39,7 @@ from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_job import change_base
 from assay.tables.parts import MOST_ROWS, Span, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import REPLACED, SHOWN, Entry, Head
+from assay.workspace.stored import REPLACED, SHOWN, Entry, Head, document_list
 
 documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=error_responses())
 
@@ -80,7 +80,7 @@ def list_documents(
 ) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first."""
     scope = workspace.scope([base] if base else [])
-    page = workspace.documents.page(scope, (state,) if state else SHOWN, q, after, limit)
+    page = document_list.page(workspace.store, scope, (state,) if state else SHOWN, q, after, limit)
     names = {each.id: each.name for each in scope.bases}
     lines = tuple(document_summary(entry, names) for entry in page.entries)
     return DocumentListResponse(documents=lines, total=page.total, next=page.next)
@@ -90,7 +90,7 @@ def list_documents(
 def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
-    head = workspace.documents.head(document, scope)
+    head = document_list.head(workspace.store, document, scope)
     if head is None:
         raise document_missing(document)
     found = workspace.documents.get(document)
@@ -125,7 +125,7 @@ async def edit_document(
 @documents_router.get("/{document}/citations")
 def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
-    if workspace.documents.entry(document, workspace.scope()) is None:
+    if document_list.entry(workspace.store, document, workspace.scope()) is None:
         raise document_missing(document)
     return CitingRunsResponse(
         runs=tuple(
@@ -151,7 +151,7 @@ async def remove_document(document: DocumentId, workspace: CurrentWorkspace, ser
 def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     """Look up by id only: a name could match several."""
     scope = workspace.scope()
-    entry = workspace.documents.entry(document, scope)
+    entry = document_list.entry(workspace.store, document, scope)
     if entry is None or entry.state == REPLACED:
         raise document_missing(document)
     return entry, next(base for base in scope.bases if base.id == entry.base)
@@ -163,7 +163,7 @@ def text_of(
 ) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
     last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
-    found = workspace.documents.stretch(document, workspace.scope(), start, last)
+    found = document_list.stretch(workspace.store, document, workspace.scope(), start, last)
     if found is None:
         raise document_missing(document)
     text, whole = found
@@ -241,7 +241,7 @@ def _quotation(start: int, end: int) -> Span | None:
     },
 )
 def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileResponse:
-    entry = workspace.documents.entry(document, workspace.scope())
+    entry = document_list.entry(workspace.store, document, workspace.scope())
     blobs = workspace.context.blobs
     if entry is None or not entry.digest or not blobs.has(entry.digest):
         raise Missing(f"There are no original bytes of a document called {document!r}.")
@@ -307,12 +307,12 @@ async def boxes_of(
 
 
 def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
-    return (workspace.documents.stretch(document, workspace.scope(), start, end) or ("", 0))[0]
+    return (document_list.stretch(workspace.store, document, workspace.scope(), start, end) or ("", 0))[0]
 
 
 def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
     """The document, if the user may read it, and whether its original is there and has pages."""
-    head = workspace.documents.head(document, workspace.scope())
+    head = document_list.head(workspace.store, document, workspace.scope())
     if head is None:
         raise document_missing(document)
     return head, format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest)

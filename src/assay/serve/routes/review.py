@@ -29,6 +29,7 @@ from assay.serve.run_schemas import (
 from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.stream import build_frame
 from assay.workspace.facade import Workspace
+from assay.workspace.stored import underway
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewSheet
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def reviews_of(server: Server, workspace: Workspace, who: Person) -> Reviews:
     """The review service for this user. The asker is resolved with their current groups."""
 
     def present(run: str, asker: str) -> Principal:
-        known = server.workspace.underway.asker(run) or Principal(asker)
+        known = underway.asker(server.workspace.store, run) or Principal(asker)
         return server.present(known) or Principal("")  # a removed user may read nothing
 
     return workspace.reviews.acting(admin=who.admin, principal_of=present)
@@ -163,7 +164,7 @@ async def _decided(server: Server, workspace: Workspace, who: Person, run: str, 
     made = service.decide(run, given.decision, given.seal, given.note, edits)
     detail = _whole(workspace, service.sheet(run))
     if made.decision is Decision.reject:
-        workspace.underway.end(run)
+        underway.end(workspace.store, run)
     else:
         asker = detail.who
         await server.live.go_on(server.for_principal(service.asker(run, asker)), run)

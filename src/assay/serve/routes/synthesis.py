@@ -18,6 +18,7 @@ from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.synthesis import render
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast import forecast_lines
+from assay.workspace.stored import documents
 from assay.workspace.synthesis_forecast import in_words, is_large
 from assay.workspace.types import SynthesisRequest
 
@@ -88,12 +89,12 @@ def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> 
     within = wanted.bases if wanted.bases or wanted.documents else ()
     named = list(dict.fromkeys(wanted.documents))
     if named:
-        known = workspace.documents.titles(named, workspace.scope())
+        known = documents.titles(workspace.store, named, workspace.scope())
         if strange := [each for each in named if each not in known]:
             raise Missing(f"There is no document with the id {strange[0]!r} that can be read.")
     if named and not within:
         return named
-    listed = [entry.id for entry in workspace.documents.in_state(workspace.scope(within))]
+    listed = [entry.id for entry in documents.listing(workspace.store, workspace.scope(within))]
     return list(dict.fromkeys([*named, *listed]))
 
 

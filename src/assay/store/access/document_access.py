@@ -108,13 +108,8 @@ def _restrict(connection: Connection, store: Store, base: Base, uri: str, wanted
 
 def outdated_labels(store: Store, base: Base) -> dict[str, str]:
     """Documents whose rows in the index may have an old label, with their current label."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(documents.c.id, documents.c.label)
-            .join(facts, facts.c.name == OUTDATED + documents.c.id)
-            .where(documents.c.base == base.id)
-        )
-        return {row.id: row.label for row in rows}
+    marked = select(documents.c.id, documents.c.label).join(facts, facts.c.name == OUTDATED + documents.c.id)
+    return {row.id: row.label for row in store.rows(marked.where(documents.c.base == base.id))}
 
 
 def mark_labels_written(store: Store, done: Iterable[tuple[str, str]]) -> None:

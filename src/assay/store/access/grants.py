@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container
 from dataclasses import replace
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -36,19 +35,17 @@ def _scope(connection: Connection, principal: Principal) -> Scope:
 
 
 def with_distinct_names(found: list[Base], who: str) -> tuple[Base, ...]:
-    """Bases under names unique for this user: if several share a name, the owner is added to those of other owners."""
+    """Bases under names unique for this user: if several share a name, the owner is added to those of other owners, and the
+    id if another base has exactly that name."""
     often = Counter(base.name for base in found)
-    named = (
-        base if often[base.name] == 1 or base.owner == who else replace(base, name=_with_owner(base, often))
-        for base in found
-    )
-    return tuple(sorted(named, key=lambda base: base.name))
 
+    def distinct(base: Base) -> Base:
+        if often[base.name] == 1 or base.owner == who:
+            return base
+        name = f"{base.name} ({base.owner})"
+        return replace(base, name=f"{name} {base.id}" if name in often else name)
 
-def _with_owner(base: Base, taken: Container[str]) -> str:
-    """Another base may already have exactly this name: then the id is appended."""
-    name = f"{base.name} ({base.owner})"
-    return f"{name} {base.id}" if name in taken else name
+    return tuple(sorted(map(distinct, found), key=lambda base: base.name))
 
 
 class NameTaken(UserError):
@@ -131,17 +128,15 @@ def stop_sharing(store: Store, base: Base, name: str, by: str = LOCAL.id) -> Non
         raise UserError(f"The knowledge base {base.name!r} belongs to {name!r}; they go on seeing it.")
     with store.write() as connection:
         gone = connection.execute(delete(grants).where(grants.c.label == base.id, grants.c.name == name))
-        if gone.rowcount:
-            records.note(connection, store, Granted(base.id, name, False, by))
-    if not gone.rowcount:
-        raise Missing(f"The knowledge base {base.name!r} is not shared with {name!r}.")
+        if not gone.rowcount:
+            raise Missing(f"The knowledge base {base.name!r} is not shared with {name!r}.")
+        records.note(connection, store, Granted(base.id, name, False, by))
 
 
 def shared_with(store: Store, base: Base) -> list[str]:
     """All readers of a base, as `user:…` and `group:…`; the owner comes first."""
-    with store.read() as connection:
-        names = connection.scalars(select(grants.c.name).where(grants.c.label == base.id))
-        return sorted(names, key=lambda name: (name != grant_of(base), name))
+    names = store.scalars(select(grants.c.name).where(grants.c.label == base.id))
+    return sorted(names, key=lambda name: (name != grant_of(base), name))
 
 
 def check_grantee(name: str) -> None:
@@ -151,11 +146,8 @@ def check_grantee(name: str) -> None:
 
 def every_base(store: Store) -> list[Base]:
     """All bases regardless of owner: for locks and backups, which expose nothing to users."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).order_by(bases.c.id)
-        )
-        return [Base(*row) for row in rows]
+    query = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description).order_by(bases.c.id)
+    return [Base(*row) for row in store.rows(query)]
 
 
 def embedder_of(store: Store, base: Base) -> tuple[str, int]:

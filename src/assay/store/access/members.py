@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, insert, select, union, update
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import Missing, UserError
@@ -57,7 +57,7 @@ class Member:
         return Principal(self.name, frozenset(self.groups))
 
 
-_MEMBERS = select(members.c.name, members.c.groups, members.c.admin, members.c.created)
+MEMBERS = select(members.c.name, members.c.groups, members.c.admin, members.c.created)
 
 
 def is_valid_name(name: str) -> bool:
@@ -108,7 +108,7 @@ def add(
 
 
 def listing(store: Store) -> list[Member]:
-    return [_member(row) for row in store.rows(_MEMBERS.order_by(members.c.name))]
+    return [member_of(row) for row in store.rows(MEMBERS.order_by(members.c.name))]
 
 
 def named(store: Store, name: str) -> Member | None:
@@ -198,11 +198,11 @@ def _changed(store: Store, name: str, change: AccountChange, by: str, detail: st
 
 
 def _find(connection: Connection, name: str) -> Member | None:
-    row = connection.execute(_MEMBERS.where(members.c.name == name)).first()
-    return _member(row) if row else None
+    row = connection.execute(MEMBERS.where(members.c.name == name)).first()
+    return member_of(row) if row else None
 
 
-def _member(row: Row[Any, Any, Any, Any]) -> Member:
+def member_of(row: Any) -> Member:
     return Member(row.name, tuple(row.groups), row.admin, row.created)
 
 
@@ -269,11 +269,9 @@ def remove_member(store: Store, cache: Engine, name: str, heir: str = "", by: st
 
 def former_names(store: Store, name: str) -> list[str]:
     """The names under which the things of removed people of this name are."""
-    with store.read() as connection:
-        columns = (bases.c.owner, *(table.c.who for table in OWNED))
-        like = f"{FORMER}{name}:"
-        queries = [select(column).where(column.startswith(like, autoescape=True)) for column in columns]
-        return sorted({found for query in queries for found in connection.scalars(query)})
+    columns, like = (bases.c.owner, *(table.c.who for table in OWNED)), f"{FORMER}{name}:"
+    own = (select(column).where(column.startswith(like, autoescape=True)) for column in columns)
+    return sorted(store.scalars(union(*own)))
 
 
 def _transfer(connection: Connection, store: Store, old: str, new: str, by: str) -> int:

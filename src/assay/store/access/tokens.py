@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from sqlalchemy import delete, insert, select, update
 
@@ -13,7 +13,7 @@ from assay.core.access import LOCAL
 from assay.core.errors import Missing, StoreError
 from assay.core.events import AccountChange
 from assay.store.access import members
-from assay.store.access.members import Member
+from assay.store.access.members import MEMBERS, Member, member_of
 from assay.store.database import Store, shifted
 from assay.store.schema import keys, sessions
 from assay.store.schema import members as people
@@ -33,6 +33,9 @@ class Key:
     used: str
 
 
+_KEY = [keys.c[each.name] for each in fields(Key)]
+
+
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
     """A browser session of a member."""
@@ -40,9 +43,6 @@ class BrowserSession:
     member: Member
     csrf: str
     expires: str
-
-
-_MEMBER = (people.c.name, people.c.groups, people.c.admin, people.c.created.label("joined"))
 
 
 def new_key(store: Store, who: str, label: str = "", by: str = LOCAL.id) -> str:
@@ -59,40 +59,32 @@ def new_key(store: Store, who: str, label: str = "", by: str = LOCAL.id) -> str:
 
 def listing(store: Store, who: str = "") -> list[Key]:
     """All keys, or those of one user."""
-    query = select(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used).order_by(
-        keys.c.who, keys.c.created
-    )
+    query = select(*_KEY).order_by(keys.c.who, keys.c.created)
     return [Key(*row) for row in store.rows(query.where(keys.c.who == who) if who else query)]
 
 
 def revoke(store: Store, key: str, by: str = LOCAL.id) -> Key:
     """Revoke the key with this id, effective from the next request."""
     with store.write() as connection:
-        row = connection.execute(
-            delete(keys)
-            .where(keys.c.id == key)
-            .returning(keys.c.id, keys.c.who, keys.c.label, keys.c.created, keys.c.used)
-        ).first()
-        if row is not None:
-            members.note(connection, store, row.who, AccountChange.key_removed, by, key)
-    if row is None:
-        raise Missing(f"There is no API key {key!r}. `assay key list` shows them.")
+        row = connection.execute(delete(keys).where(keys.c.id == key).returning(*_KEY)).first()
+        if row is None:
+            raise Missing(f"There is no API key {key!r}. `assay key list` shows them.")
+        members.note(connection, store, row.who, AccountChange.key_removed, by, key)
     return Key(*row)
 
 
 def member_with_key(store: Store, key: str) -> Member | None:
     """The member who owns this key, or None."""
     digest = _digest(key)
-    row = store.first(
-        select(*_MEMBER, keys.c.used).join(keys, keys.c.who == people.c.name).where(keys.c.digest == digest)
-    )
+    own = MEMBERS.add_columns(keys.c.used).join(keys, keys.c.who == people.c.name)
+    row = store.first(own.where(keys.c.digest == digest))
     if row is None:
         return None
     now = store.now()
     if not row.used or now >= shifted(row.used, seconds=SECONDS_BETWEEN_NOTES):
         with suppress(StoreError), store.write() as connection:  # informational: a failure rejects no request
             connection.execute(update(keys).where(keys.c.digest == digest).values(used=now))
-    return Member(row.name, tuple(row.groups), row.admin, row.joined)
+    return member_of(row)
 
 
 def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
@@ -110,23 +102,15 @@ def begin_session(store: Store, who: str, seconds: float) -> tuple[str, str]:
 
 def find_session(store: Store, token: str) -> BrowserSession | None:
     """The session, or None if it is unknown or has expired."""
-    row = store.first(
-        select(*_MEMBER, sessions.c.csrf, sessions.c.expires)
-        .join(sessions, sessions.c.who == people.c.name)
-        .where(sessions.c.digest == _digest(token))
-    )
+    own = MEMBERS.add_columns(sessions.c.csrf, sessions.c.expires).join(sessions, sessions.c.who == people.c.name)
+    row = store.first(own.where(sessions.c.digest == _digest(token)))
     if row is None or row.expires <= store.now():
         return None
-    return BrowserSession(Member(row.name, tuple(row.groups), row.admin, row.joined), row.csrf, row.expires)
+    return BrowserSession(member_of(row), row.csrf, row.expires)
 
 
 def end_session(store: Store, token: str) -> None:
     store.execute(delete(sessions).where(sessions.c.digest == _digest(token)))
-
-
-def end_all_sessions(store: Store, who: str) -> None:
-    """End every session of this member."""
-    store.execute(delete(sessions).where(sessions.c.who == who))
 
 
 def _digest(token: str) -> str:

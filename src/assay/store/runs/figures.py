@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, func, literal, null, select
+from sqlalchemy import ColumnElement, Table, and_, case, func, null, select
 
 from assay.core.events import WORKSPACE
 from assay.core.events.upgrade import current_kind, stored_kinds
@@ -109,7 +109,7 @@ def facts(
 ) -> Iterator[Fact]:
     """All records of the runs started in a period (`until` included; dates or timestamps), run by run, in order; of
     all users or of one. With `kinds`, only records of those kinds."""
-    asked = _FACTS.where(*_between(since, until), *([runs.c.who == who] if who is not None else []))
+    asked = _FACTS.where(*_between(since, until, who))
     if kinds:
         asked = asked.where(records.c.kind.in_(stored_kinds(*kinds)))
     with store.read() as connection:
@@ -119,9 +119,7 @@ def facts(
 
 def facts_of_run(store: Store, run: str) -> Iterator[Fact]:
     """All records of one run, in order."""
-    with store.read() as connection:
-        for row in connection.execute(_FACTS.where(runs.c.id == run).order_by(records.c.seq)):
-            yield _fact(row)
+    yield from map(_fact, store.rows(_FACTS.where(runs.c.id == run).order_by(records.c.seq)))
 
 
 def record_times(store: Store, run: str) -> list[str]:
@@ -131,9 +129,7 @@ def record_times(store: Store, run: str) -> list[str]:
 
 def facts_after(store: Store, n: int, most: int = AT_ONCE) -> list[Fact]:
     """The records after the nth of all records, in order."""
-    with store.read() as connection:
-        rows = connection.execute(_FACTS.where(records.c.n > n).order_by(records.c.n).limit(most))
-        return [_fact(row) for row in rows]
+    return [_fact(row) for row in store.rows(_FACTS.where(records.c.n > n).order_by(records.c.n).limit(most))]
 
 
 def _fact(row: Any) -> Fact:
@@ -141,30 +137,29 @@ def _fact(row: Any) -> Fact:
     return Fact._make(row)._replace(kind=current_kind(row.kind), one=one, two=two, three=three, erased=bool(row.erased))
 
 
-def _between(since: str, until: str) -> list[ColumnElement[bool]]:
-    limits = [runs.c.started >= since] if since else []
-    return limits + ([runs.c.started < f"{until}\x7f"] if until else [])  # includes the whole day or second
+def _between(
+    since: str, until: str, who: str | None, table: Table = runs, at: str = "started"
+) -> Iterator[ColumnElement[bool]]:
+    """The conditions for what began in a period, of one person or of all."""
+    if since:
+        yield table.c[at] >= since
+    if until:
+        yield table.c[at] < f"{until}\x7f"  # includes the whole day or second
+    if who is not None:
+        yield table.c.who == who
 
 
 def spent(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Usage]:
     """The spending of each run started in a period."""
-    of_whom = [runs.c.who == who] if who is not None else []
-    rows = _sums(spending.c.run).join(runs, runs.c.id == spending.c.run).where(*_between(since, until), *of_whom)
+    rows = _sums(spending.c.run).join(runs, runs.c.id == spending.c.run).where(*_between(since, until, who))
     return {row[0]: Usage(*row[1:]) for row in store.rows(rows)}
-
-
-def spent_by(store: Store, run: str) -> Usage:
-    """The spending of one run."""
-    row = store.first(_sums(spending.c.run).where(spending.c.run == run))
-    return Usage(*row[1:]) if row else Usage()
 
 
 def spent_by_role(store: Store, since: str = "", until: str = "", who: str | None = None) -> dict[str, Usage]:
     """The spending by role: all of it, or that of runs started in a period or by one person."""
     rows = _sums(spending.c.role)
     if since or until or who is not None:
-        of_whom = [runs.c.who == who] if who is not None else []
-        rows = rows.join(runs, runs.c.id == spending.c.run).where(*_between(since, until), *of_whom)
+        rows = rows.join(runs, runs.c.id == spending.c.run).where(*_between(since, until, who))
     return {row[0]: Usage(*row[1:]) for row in store.rows(rows)}
 
 
@@ -174,32 +169,21 @@ def _sums(by: ColumnElement[Any]) -> Any:
 
 def forecast_outcomes(store: Store, since: str = "", until: str = "", who: str | None = None) -> list[ForecastOutcome]:
     """Forecasts for work started in a period, oldest first; of all users or of one."""
-    limits = [forecasts.c.at >= since] if since else []
-    limits += [forecasts.c.at < f"{until}\x7f"] if until else []
-    if who is not None:
-        limits.append(forecasts.c.who == who)
+    limits = _between(since, until, who, forecasts, "at")
     rows = store.rows(select(forecasts).where(*limits).order_by(forecasts.c.at, forecasts.c.run))
-    return [ForecastOutcome(row.run, row.kind, row.at, _plain(row.foreseen) or {}, _plain(row.came)) for row in rows]
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) else value
+    return [ForecastOutcome(row.run, row.kind, row.at, row.foreseen, row.came) for row in rows]
 
 
 def count_waiting(store: Store) -> int:
     """The number of answers that wait for review."""
-    with store.read() as connection:
-        found = select(func.count()).select_from(reviews).where(reviews.c.state == literal("waiting"))
-        return int(connection.scalar(found) or 0)
+    return store.scalar(select(func.count()).select_from(reviews).where(reviews.c.state == "waiting"))
 
 
 def count_under_way(store: Store) -> int:
     """The number of runs in progress on servers."""
-    return int(store.scalar(select(func.count()).select_from(underway)) or 0)
+    return store.scalar(select(func.count()).select_from(underway))
 
 
 def jobs_by_state(store: Store) -> dict[str, int]:
     """The number of upload jobs by state."""
-    with store.read() as connection:
-        rows = connection.execute(select(jobs.c.state, func.count()).group_by(jobs.c.state)).all()
-        return {state: int(count) for state, count in rows}
+    return dict(store.rows(select(jobs.c.state, func.count()).group_by(jobs.c.state)))

@@ -16,20 +16,16 @@ from assay.core.codec import START, Texts, digest, dumps, from_json, linked, to_
 from assay.core.errors import Missing, StoreError
 from assay.core.events import (
     WORKSPACE,
-    AccountChanged,
     Answered,
     Asked,
     AwaitingReview,
     DocumentEdited,
-    DocumentMarked,
     Erased,
     Event,
-    FeedbackGiven,
-    Granted,
     Narrowed,
     Reviewed,
-    SettingChanged,
     Withheld,
+    WorkspaceEvent,
 )
 from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.database import Store
@@ -49,7 +45,6 @@ _LAST = Prepared(
 _HEAD = Prepared(select(records.c.n, records.c.link).order_by(records.c.n.desc()).limit(1))
 _NEWEST = select(func.max(records.c.n))
 _RECORD, _PAYLOAD, _MENTION = Prepared(insert(records)), Prepared(insert(payloads)), Prepared(insert(mentions))
-WorkspaceEvent = Erased | Granted | AccountChanged | SettingChanged | FeedbackGiven | DocumentEdited | DocumentMarked
 LATE = "it was recorded while a document that it speaks of was erased"
 
 
@@ -70,14 +65,6 @@ class Record:
 
 
 RECORD = tuple(Record.__dataclass_fields__)
-
-
-@dataclass(frozen=True, slots=True)
-class RunEntry:
-    id: str
-    who: str
-    started: str
-    delivered: bool
 
 
 def link(run: str, seq: int, at: str, kind: str, body_digest: str, prev: str) -> str:
@@ -142,9 +129,7 @@ def _check_approved(connection: Connection, run: str, answered: Answered) -> Non
     if answered.seal is None:
         return
     own = (records.c.run == run) & (records.c.kind.in_(stored_kinds(AwaitingReview)))
-    stored = [
-        json.loads(body) for body in connection.scalars(select(payloads.c.body).join(records, SAME_RECORD).where(own))
-    ]
+    stored = map(json.loads, connection.scalars(select(payloads.c.body).join(records, SAME_RECORD).where(own)))
     free = {"usage": None}
     given = to_json(answered.answer, words=False) | free
     if not any(each["seal"] == answered.seal and each["answer"] | free == given for each in stored):
@@ -183,22 +168,18 @@ def _put(connection: Connection, store: Store, run: str, seq: int, prev: str, ev
     if isinstance(event, Narrowed):
         visibility.clear_erasure_mark(connection, run)
     if run != WORKSPACE and visibility.must_erase(connection, run, spoken_of):
-        note(
-            connection, store, Erased(LATE, "", (), {run: (seq,)})
-        )  # text that was erased meanwhile never reaches the disk
+        # Text that was erased meanwhile never reaches the disk.
+        note(connection, store, Erased(LATE, "", (), {run: (seq,)}))
         if isinstance(event, AwaitingReview):
             reviews.supersede(connection, [run])  # it can no longer be reviewed
     else:
         _PAYLOAD.run(connection, run=run, seq=seq, body=body)
     if isinstance(event, Asked) and event.history:
-        _inherit(connection, run, [turn.run for turn in event.history])
+        # A follow-up sees the results of previous turns: it inherits all documents they mention, cited or not.
+        turns = mentions.c.run.in_([turn.run for turn in event.history])
+        theirs = select(mentions.c.document, literal(run), literal(0)).where(turns).distinct()
+        connection.execute(insert_new(mentions).from_select(["document", "run", "seq"], theirs))
     return record
-
-
-def _inherit(connection: Connection, run: str, turns: Sequence[str]) -> None:
-    """A follow-up sees the results of previous turns: it inherits all documents they mention, cited or not."""
-    theirs = select(mentions.c.document, literal(run), literal(0)).where(mentions.c.run.in_(turns)).distinct()
-    connection.execute(insert_new(mentions).from_select(["document", "run", "seq"], theirs))
 
 
 def documents_in(body: Any) -> set[str]:
@@ -259,14 +240,8 @@ def started(store: Store, run: str) -> str:
 
 def chain(store: Store, run: str, who: str) -> list[Record]:
     """A run's records, if it belongs to this user."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(records)
-            .join(runs, runs.c.id == records.c.run)
-            .where(runs.c.id == run, runs.c.who == who)
-            .order_by("seq")
-        )
-        found = [Record(**row) for row in rows.mappings()]
+    own = select(records).join(runs, runs.c.id == records.c.run).where(runs.c.id == run, runs.c.who == who)
+    found = [Record(**row) for row in store.mappings(own.order_by(records.c.seq))]
     if not found:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
     return found
@@ -275,7 +250,9 @@ def chain(store: Store, run: str, who: str) -> list[Record]:
 def events_of(store: Store, run: str, who: str, texts: Texts, scope: Scope) -> list[Event]:
     """A run's events as this user may see them now, with document text restored."""
     kinds = {record.seq: record.kind for record in chain(store, run, who)}
-    bodies = _bodies(store, run)
+    bodies = {
+        row.seq: row.body for row in store.rows(select(payloads.c.seq, payloads.c.body).where(payloads.c.run == run))
+    }
     if 0 not in bodies:
         raise Missing(f"Run {run} was erased, with a document that it spoke of, with its person or for its age.")
     with store.read_shown() as connection:
@@ -334,28 +311,6 @@ def recorded_at(store: Store, run: str, seq: int) -> str:
     """The time of a record; empty if it does not exist."""
     with store.read() as connection:
         return (_MOMENT.first(connection, of=run, place=seq) or ("",))[0]
-
-
-def _bodies(store: Store, run: str) -> dict[int, str]:
-    with store.read() as connection:
-        rows = connection.execute(select(payloads.c.seq, payloads.c.body).where(payloads.c.run == run))
-        return {row.seq: row.body for row in rows}
-
-
-def listing(store: Store, who: str, limit: int = 50) -> list[tuple[RunEntry, str]]:
-    """A user's runs with their questions, newest first."""
-    with store.read() as connection:
-        rows = connection.execute(
-            select(runs, payloads.c.body)
-            .join(payloads, (payloads.c.run == runs.c.id) & (payloads.c.seq == 0))
-            .where(runs.c.who == who)
-            .order_by(runs.c.started.desc(), runs.c.id)
-            .limit(limit)
-        ).mappings()
-        return [
-            (RunEntry(row["id"], row["who"], row["started"], row["delivered"]), json.loads(row["body"])["question"])
-            for row in rows
-        ]
 
 
 IDLE = ("Paused", "Failed", "AwaitingReview", "Answered")  # nothing runs after these

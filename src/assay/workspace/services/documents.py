@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, replace
 from datetime import date as clock_date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.core.access import Base, Scope
 from assay.core.errors import AssayError, Missing, UserError
@@ -23,7 +24,7 @@ from assay.ingest.pipeline import IngestContext, Progress, current_parsers, reci
 from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sources import SourceFile, content_digests, find_sources
-from assay.ingest.workers import DocumentReader, Workers, local_workers
+from assay.ingest.workers import DocumentReader, LocalWorkers, local_workers
 from assay.language.dates import first_day
 from assay.language.terms import fold_case
 from assay.models.factory import embedder_languages, is_folder
@@ -32,12 +33,15 @@ from assay.store import documents as stored
 from assay.store.access import document_access, grants
 from assay.store.document_list import named
 from assay.store.documents import PENDING, READY, UNREADABLE, Entry, correct
-from assay.workspace.context import OnStore, Service
+from assay.workspace.context import Service
 from assay.workspace.forecast import WorkForecast
 from assay.workspace.services import forecast
 from assay.workspace.services.people import People
 from assay.workspace.services.records import Records
 from assay.workspace.types import DEFAULT_BASE
+
+if TYPE_CHECKING:
+    from assay.ingest.ray_workers import RayWorkers
 
 Say = Callable[[Progress], None]
 MAX_TAGS, MAX_TAG = 50, 100  # of a document; characters of one
@@ -46,24 +50,6 @@ MAX_TAGS, MAX_TAG = 50, 100  # of a document; characters of one
 @dataclass(frozen=True)
 class Documents(Service):
     """The documents of a workspace: adding, refreshing, correcting and removing them."""
-
-    bytes_owned = OnStore(stored.bytes_owned)
-    counts = OnStore(document_list.counts)
-    create_base = OnStore(grants.create_base)
-    describe_base = OnStore(grants.describe)
-    entry = OnStore(document_list.entry)
-    forget = OnStore(stored.remove)
-    get_or_create_base = OnStore(grants.get_or_create_base)
-    head = OnStore(document_list.head)
-    in_state = OnStore(stored.listing)
-    page = OnStore(document_list.page)
-    pending = OnStore(stored.pending)
-    quoted_pages = OnStore(stored.quoted_pages)
-    restrict = OnStore(document_access.restrict)
-    stretch = OnStore(document_list.stretch)
-    sums = OnStore(document_list.sums)
-    texts_for = OnStore(stored.texts_for)
-    titles = OnStore(stored.titles)
 
     def listing(self, bases: Sequence[str] = ()) -> list[Entry]:
         """Every document this person may read, and every file that could not be read."""
@@ -155,7 +141,7 @@ class Documents(Service):
         report = summarise_files(into.name, str(self.context.path), done, known, seconds, embedded)
         return replace(report, warnings=(*report.warnings, *describe_missing(workers.missing_guards)))
 
-    def _workers(self, reader: DocumentReader | None) -> AbstractAsyncContextManager[Workers]:
+    def _workers(self, reader: DocumentReader | None) -> AbstractAsyncContextManager[LocalWorkers | RayWorkers]:
         """Those that the setting `ingest_engine` names. With a reader of the caller's own, this process."""
         settings = self.settings
         limits, languages = file_limits(settings), settings.ocr_languages if settings.ocr else ""
@@ -168,7 +154,7 @@ class Documents(Service):
         )
 
     @asynccontextmanager
-    async def _ingest_context(self, base: Base, workers: Workers) -> AsyncIterator[IngestContext]:
+    async def _ingest_context(self, base: Base, workers: LocalWorkers | RayWorkers) -> AsyncIterator[IngestContext]:
         """The pipeline for one base, while no other process writes to it."""
         async with self.context.writer_lock(base):
             fresh = grants.embedder_of(self.store, base)[0] != self.context.embedder.name

@@ -20,7 +20,7 @@ from assay.store import documents
 from assay.store.runs import records, reviews
 from assay.store.runs.records import Record
 from assay.store.runs.reviews import Review, ReviewState
-from assay.workspace.context import OnStore, Service
+from assay.workspace.context import Service
 from assay.workspace.services.ask import resume
 from assay.workspace.types import MAX_REVIEW_TEXT, DraftedClaim, ReviewItem, ReviewSheet, Steps
 
@@ -54,9 +54,6 @@ class Reviews(Service):
 
     admin: bool | None = None
     principal_of: Callable[[str, str], Principal] | None = None
-
-    bases = OnStore(reviews.bases_with_review)
-    undelivered = OnStore(reviews.undelivered)
 
     def acting(self, *, admin: bool, principal_of: Callable[[str, str], Principal] | None = None) -> Reviews:
         """The reviews of a person whose rights are known."""
