@@ -225,10 +225,8 @@ def _run_command(conversation: Conversation, name: str, words: str) -> None:
             conversation.out(sources(conversation.opened, conversation.how.where.bases))
         case "why":
             conversation.out(_why(conversation))
-        case "mode":
-            conversation.out([_set_mode(conversation, words)])
-        case "stakes":
-            conversation.out([_set_stakes(conversation, words)])
+        case "mode" | "stakes":
+            conversation.out([_set_choice(conversation, name, words)])
         case "base":
             conversation.out([_set_bases(conversation, words)])
         case "threads":
@@ -264,20 +262,19 @@ def _why(conversation: Conversation) -> list[str]:
     return why(conversation.answered, cited, watched.titles, watched.pages)
 
 
-def _set_mode(conversation: Conversation, words: str) -> str:
-    if words and words.casefold() not in set(Mode):
-        return f"There is no mode {words!r}. There is: {', '.join(Mode)}."
-    if words:
-        conversation.how = replace(conversation.how, mode=Mode(words.casefold()))
-    return f"The mode is {conversation.how.mode}."
+CHOICES = {
+    "mode": (Mode, "There is no mode", "The mode is"),
+    "stakes": (Stakes, "There are no stakes", "The stakes are"),
+}
 
 
-def _set_stakes(conversation: Conversation, words: str) -> str:
-    if words and words.casefold() not in set(Stakes):
-        return f"There are no stakes {words!r}. There is: {', '.join(Stakes)}."
+def _set_choice(conversation: Conversation, name: str, words: str) -> str:
+    kind, unknown, now = CHOICES[name]
+    if words and words.casefold() not in set(kind):
+        return f"{unknown} {words!r}. There is: {', '.join(kind)}."
     if words:
-        conversation.how = replace(conversation.how, stakes=Stakes(words.casefold()))
-    return f"The stakes are {conversation.how.stakes}."
+        conversation.how = replace(conversation.how, **{name: kind(words.casefold())})
+    return f"{now} {getattr(conversation.how, name)}."
 
 
 def _set_bases(conversation: Conversation, words: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,34 +47,32 @@ Limit = Annotated[int, typer.Option(min=0, help="Only the first so many queries;
 Cache = Annotated[Path | None, typer.Option(help="Where embedded collections are kept. Default: your cache folder.")]
 
 
-@app.command("retrieval", rich_help_panel=PUBLIC)
-def measure_retrieval(
-    data: Data,
-    split: Split = "",
-    limit: Limit = 0,
-    cache: Cache = None,
-    fail_under: FailUnder = None,
-    json: Json = False,
-) -> None:
-    """Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5."""
-    collection = beir.load(data, split)
-    found = wait_for(runner.measure_retrieval(collection, _folder(cache), limit, _say))
-    _print(collection.name, found, fail_under, json=json)
+def _measure_collection(name: str, measure: Callable[..., Coroutine[Any, Any, dict[str, Any]]], about: str) -> None:
+    def command(
+        data: Data,
+        split: Split = "",
+        limit: Limit = 0,
+        cache: Cache = None,
+        fail_under: FailUnder = None,
+        json: Json = False,
+    ) -> None:
+        collection = beir.load(data, split)
+        found = wait_for(measure(collection, _folder(cache), limit, _say))
+        _print(collection.name, found, fail_under, json=json)
+
+    app.command(name, rich_help_panel=PUBLIC, help=about)(command)
 
 
-@app.command("multihop", rich_help_panel=PUBLIC)
-def measure_multihop(
-    data: Data,
-    split: Split = "",
-    limit: Limit = 0,
-    cache: Cache = None,
-    fail_under: FailUnder = None,
-    json: Json = False,
-) -> None:
-    """Evidence found by the whole run, in its own order, beside one search over the same documents."""
-    collection = beir.load(data, split)
-    found = wait_for(runner.measure_multihop(collection, _folder(cache), limit, _say))
-    _print(collection.name, found, fail_under, json=json)
+_measure_collection(
+    "retrieval",
+    runner.measure_retrieval,
+    "Ranking quality of one search per query: nDCG@10, recall at 5 and 100, all found in 5.",
+)
+_measure_collection(
+    "multihop",
+    runner.measure_multihop,
+    "Evidence found by the whole run, in its own order, beside one search over the same documents.",
+)
 
 
 @app.command("pages", rich_help_panel=PUBLIC)

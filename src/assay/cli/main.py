@@ -64,13 +64,21 @@ class LoadedCommands(UserDict[str, Any]):
 
 
 class LazyGroup(TyperGroup):
-    """The program. Its help is quick: it shows what the docstrings of commands say, and loads none."""
+    """The program. Its help and its completion are quick: they show what docstrings say, and load no command."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = LoadedCommands()
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        super(LazyGroup, self._listed()).format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        ctx.command = self._listed()
+        return super().shell_complete(ctx, incomplete)
+
+    def _listed(self) -> LazyGroup:
+        """The same, of every command the name and the docstring alone."""
         folder = resources.files("assay.cli")
         trees = {module: ast.parse((folder / f"{module}.py").read_text("utf-8")) for module in {*COMMANDS.values()}}
         words = {
@@ -81,7 +89,7 @@ class LazyGroup(TyperGroup):
         }
         shown = copy(self)
         shown.commands = {name: TyperCommand(name, help=each) for name, each in (words | GROUPS).items()}
-        super(LazyGroup, shown).format_help(ctx, formatter)
+        return shown
 
 
 app = typer.Typer(
