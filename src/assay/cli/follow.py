@@ -42,6 +42,7 @@ from assay.core.events.describe import live_line, understood_turn
 from assay.core.run import Run
 from assay.core.settings import Settings
 from assay.core.types import Usage
+from assay.governance.reviewing import progress_line
 from assay.models import cost
 from assay.models.factory import models_by_role
 from assay.workspace.facade import Workspace
@@ -229,7 +230,8 @@ def end(opened: Workspace, run: Run, show: Show) -> typer.Exit:
 def _print_awaiting_review(opened: Workspace, run: Run, show: Show) -> typer.Exit:
     """Print why an answer needs a review and how it continues. Notifies the webhook if one is set."""
     assert run.held is not None
-    say(f"{opened.questions.progress_line(run.id)} The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
+    sofar = progress_line(opened.questions.run(run.id))
+    say(f"{sofar} The answer waits for a reviewer: {'; '.join(run.held.reasons)}.")
     say(f"`assay review {run.id}` shows it to whoever may decide; `{show.resume(run)}` gives it to you after that.")
     try:
         asyncio.run(opened.reviews.notify(TELLING))
