@@ -231,8 +231,8 @@ def test_the_name_stays_when_the_address_changes_and_changes_with_the_model() ->
     here, there = EndpointEmbedder("http://a/v1", "tiny"), EndpointEmbedder("http://b:8080/v1/embeddings", "tiny")
     assert here.name == there.name
     assert here.name != EndpointEmbedder("http://a/v1", "large").name
-    assert there._address() == "http://b:8080/v1/embeddings"
-    assert EndpointEmbedder("http://a", "tiny")._address() == "http://a/v1/embeddings"
+    assert there._client.address == "http://b:8080/v1/embeddings"
+    assert EndpointEmbedder("http://a", "tiny")._client.address == "http://a/v1/embeddings"
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 8), st.integers(1, 80))

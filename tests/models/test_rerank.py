@@ -14,13 +14,13 @@ from post_server import PostServer, Reply, as_json, post_server
 
 from assay.core.errors import ModelError, UserError
 from assay.core.types import Hit, Passage
-from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
+from assay.models.local.bundled import BundledEmbedder, gte_small_weights
 from assay.models.local.onnx_folder import probabilities
 from assay.models.reranker import (
     CrossEncoder,
     EndpointReranker,
     LateInteraction,
-    corrected,
+    adjusted,
     max_sim,
     order_by_score,
     parse_scores,
@@ -60,7 +60,7 @@ def test_every_word_of_the_query_counts_with_its_nearest_word_in_the_passage():
 
 
 def test_a_second_opinion_that_has_none_changes_nothing():
-    assert corrected(np.array([0.9, 0.5]), np.array([0.7, 0.7]), 0.3) == pytest.approx([0.9, 0.5])
+    assert adjusted([hit("a", fused=0.9), hit("b", fused=0.5)], np.array([0.7, 0.7]), 0.3) == pytest.approx([0.9, 0.5])
 
 
 def test_the_mean_of_a_texts_tokens_less_the_centre_is_its_vector():
@@ -68,7 +68,7 @@ def test_the_mean_of_a_texts_tokens_less_the_centre_is_its_vector():
     (tokens,) = EMBEDDER.token_vectors([text])
     assert np.linalg.norm(tokens, axis=1) == pytest.approx(1.0, abs=1e-4)
     # The vector of the text is the mean of states before they are made unit, marks included: close, not equal.
-    mean = tokens.sum(0) / np.linalg.norm(tokens.sum(0)) - GTE_SMALL.weights()["centre"]
+    mean = tokens.sum(0) / np.linalg.norm(tokens.sum(0)) - gte_small_weights()["centre"]
     assert float(EMBEDDER.embed([text])[0] @ mean / np.linalg.norm(mean)) > 0.9
 
 

@@ -118,8 +118,6 @@ def _written(node: LexborNode | None, limits: FileLimits) -> TextBuilder:
     return out
 
 
-# --- metadata of the page -------------------------------------------------------------------------------------------
-
 _TITLES = ("citation_title", "dc.title", "og:title", "twitter:title")
 _AUTHORS = ("citation_author", "citation_authors", "dc.creator", "author", "article:author", "parsely-author")
 _DATES = (
@@ -127,6 +125,7 @@ _DATES = (
     "datepublished", "dc.date.issued", "dcterms.issued", "dc.date", "dcterms.date", "dcterms.created", "pubdate",
     "publish-date", "publication_date", "parsely-pub-date", "sailthru.date", "date",
 )  # fmt: skip
+_TIMES = "time[pubdate][datetime], time[itemprop=datePublished][datetime], article header time[datetime]"
 _ARTICLE = re.compile(r"article|posting|report|webpage|book|thesis|review|recipe|dataset|creativework", re.IGNORECASE)
 
 
@@ -136,46 +135,33 @@ def _facts(tree: LexborHTMLParser) -> dict[str, Any]:
         key = node.attributes.get("name") or node.attributes.get("property") or node.attributes.get("itemprop") or ""
         metas.setdefault(key.strip().lower(), []).append(node.attributes.get("content") or "")
     linked = _linked_data(tree)
+    people = linked.get("author") or linked.get("creator") or []
+    named = [person.get("name") if isinstance(person, dict) else person for person in _listed(people)]
+    times = [node.attributes.get("datetime") or "" for node in tree.css(_TIMES)[:1]]
+    titles = (_text(linked.get("headline")), *(value for key in _TITLES for value in metas.get(key, ())))
+    dates = (_text(linked.get("datePublished")), *(value for key in _DATES for value in metas.get(key, ())), *times)
+    authors = (parse_authors(*names) for names in (map(_text, named), *(metas.get(key, ()) for key in _AUTHORS)))
+    html = tree.css_first("html")
+    declared = (html.attributes.get("lang") or html.attributes.get("xml:lang") or "") if html is not None else ""
+    code = declared.strip().lower().replace("_", "-").split("-")[0]
     return {
-        "title": _title(tree, metas, linked),
-        "authors": parse_authors(*_people(linked)) or _first(metas, _AUTHORS, parse_authors, many=True) or (),
-        "date": parse_date(_text(linked.get("datePublished"))) or _first(metas, _DATES, parse_date) or _time(tree),
-        "language": _language(tree),
+        "title": _title(tree, next(filter(None, map(plausible_title, titles)), "")),
+        "authors": next(filter(None, authors), ()),
+        "date": next(filter(None, map(parse_date, dates)), None),
+        "language": code if re.fullmatch(r"[a-z]{2,3}", code) else None,
     }
 
 
-def _first(metas: dict[str, list[str]], keys: tuple[str, ...], read: Any, many: bool = False) -> Any:
-    for key in keys:
-        values = metas.get(key, [])
-        if values and (found := read(*values) if many else next(filter(None, map(read, values)), None)):
-            return found
-    return None
-
-
-def _title(tree: LexborHTMLParser, metas: dict[str, list[str]], linked: dict[str, Any]) -> str:
+def _title(tree: LexborHTMLParser, offered: str) -> str:
+    """The title of a page whose metadata offers one, or none."""
     headings = [plausible_title(node.text()) for node in tree.css("h1")]
     tag = tree.css_first("head > title") or tree.css_first("title")
     tagged = plausible_title(tag.text()) if tag is not None else ""
-    offered = plausible_title(_text(linked.get("headline"))) or _first(metas, _TITLES, plausible_title) or ""
     # `Heading | Site` in the title element is best cut at the end of the page's own heading.
     for heading in headings:
         if heading and len(heading) > 3 and (heading in tagged or heading == offered):
             return heading
     return offered or tagged or next(filter(None, headings), "")
-
-
-def _time(tree: LexborHTMLParser) -> str | None:
-    node = tree.css_first(
-        "time[pubdate][datetime], time[itemprop=datePublished][datetime], article header time[datetime]"
-    )
-    return parse_date(node.attributes.get("datetime") or "") if node is not None else None
-
-
-def _language(tree: LexborHTMLParser) -> str | None:
-    node = tree.css_first("html")
-    declared = (node.attributes.get("lang") or node.attributes.get("xml:lang") or "") if node is not None else ""
-    code = declared.strip().lower().replace("_", "-").split("-")[0]
-    return code if re.fullmatch(r"[a-z]{2,3}", code) else None
 
 
 def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
@@ -185,7 +171,7 @@ def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
             held = json.loads(node.text(), strict=False)
         except (ValueError, RecursionError):
             continue
-        items = held if isinstance(held, list) else [held]
+        items = _listed(held)
         graphs = [item["@graph"] for item in items if isinstance(item, dict) and isinstance(item.get("@graph"), list)]
         for item in (*items, *(inner for graph in graphs for inner in graph)):
             described = isinstance(item, dict) and ("headline" in item or "datePublished" in item)
@@ -194,12 +180,8 @@ def _linked_data(tree: LexborHTMLParser) -> dict[str, Any]:
     return {}
 
 
-def _people(linked: dict[str, Any]) -> list[str]:
-    found = linked.get("author") or linked.get("creator") or []
-    return [
-        _text(person.get("name")) if isinstance(person, dict) else _text(person)
-        for person in (found if isinstance(found, list) else [found])
-    ]
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _text(value: Any) -> str:
@@ -294,8 +276,6 @@ def _opening(node: LexborNode) -> str:
 def _html_tag(element: Element) -> str:
     tag, kind = str(element.tag), element.get("rend") or ""
     if tag == "head" and kind in {"h1", "h2", "h3", "h4", "h5", "h6"}:
-        return kind
-    if tag == "list" and kind in {"ol", "dl"}:
         return kind
     if tag == "item" and kind[:3] in {"dt-", "dd-"}:
         return kind[:2]

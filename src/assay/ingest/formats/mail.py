@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import email
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
+from itertools import filterfalse
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import refuse_damaged
@@ -44,7 +46,7 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 def _one(message: Message, limits: FileLimits, out: TextBuilder) -> Parsed:
     _write(message, limits, out, 0)
     return out.parsed(
-        title=file_fields.plausible_title(_subject(message)),
+        title=file_fields.plausible_title(_field(message, "Subject")),
         authors=_senders(message),
         date=_date(message),
         empty="The message has no text.",
@@ -53,7 +55,7 @@ def _one(message: Message, limits: FileLimits, out: TextBuilder) -> Parsed:
 
 def _many(messages: list[Message], limits: FileLimits, out: TextBuilder) -> Parsed:
     for number, message in enumerate(messages, start=1):
-        out.heading(_subject(message) or f"Message {number}", 1)
+        out.heading(_field(message, "Subject") or f"Message {number}", 1)
         try:
             _write(message, limits, out, 1)
         except Refused as refused:
@@ -65,10 +67,10 @@ def _many(messages: list[Message], limits: FileLimits, out: TextBuilder) -> Pars
 
 
 def _write(message: Message, limits: FileLimits, out: TextBuilder, level: int) -> None:
-    parts = _parts(message)
+    parts = list(_leaves(message))
     shown = [f"{name}: {value}" for name in _SHOWN if (value := _field(message, name))]
     out.block("\n".join(shown))
-    for body in parts.bodies:
+    for body in filter(_is_body, parts):
         if body.get_content_subtype() == "html":
             from assay.ingest.formats.html import decode_page, write_visible
 
@@ -76,59 +78,37 @@ def _write(message: Message, limits: FileLimits, out: TextBuilder, level: int) -
             write_visible(decode(payload, charset) if charset else decode_page(payload), out, level)
         else:
             out.block(_plain(body))
-    for number, part in enumerate(parts.attached, start=1):
+    for number, part in enumerate(filterfalse(_is_body, parts), start=1):
         _attach(part, number, limits, out, level + 1)
 
 
-# --- parts of a message ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    bodies: list[Message] = field(default_factory=list)
-    attached: list[Message] = field(default_factory=list)
-
-
-def _parts(message: Message) -> _Parts:
-    found = _Parts()
-    _sort(message, found)
-    return found
-
-
-def _sort(part: Message, found: _Parts) -> None:
-    """Separate the body's parts from the attachments; of alternative bodies, take the plainest that is not empty."""
+def _leaves(part: Message) -> Iterator[Message]:
+    """The parts that a message consists of; of alternative bodies, the plainest that is not empty."""
     kind = part.get_content_type()
-    if kind == "multipart/encrypted" or _is_locked(part):
+    sealed = kind in {"application/pkcs7-mime", "application/x-pkcs7-mime"}
+    if kind == "multipart/encrypted" or (sealed and str(part.get_param("smime-type")).lower() != "certs-only"):
         raise Refused(Status.encrypted, _LOCKED)
     if part.is_multipart() and kind != "message/rfc822":
         parts = [inner for inner in part.get_payload() if isinstance(inner, Message)]
         for inner in [_plainest(parts)] if kind == "multipart/alternative" and parts else parts:
-            _sort(inner, found)
-    elif (
-        part.get_content_disposition() != "attachment"
-        and kind in {"text/plain", "text/html"}
-        and not part.get_filename()
-    ):
-        found.bodies.append(part)
+            yield from _leaves(inner)
     elif not (kind.startswith("image/") and part.get("Content-ID")):  # an inline image is not an attachment
-        found.attached.append(part)
+        yield part
 
 
-def _is_locked(part: Message) -> bool:
-    if part.get_content_type() not in {"application/pkcs7-mime", "application/x-pkcs7-mime"}:
-        return False
-    return str(part.get_param("smime-type") or "enveloped-data").lower() != "certs-only"
+def _is_body(part: Message) -> bool:
+    attached = part.get_content_disposition() == "attachment" or part.get_filename()
+    return part.get_content_type() in {"text/plain", "text/html"} and not attached
 
 
 def _plainest(parts: list[Message]) -> Message:
     plain = next((part for part in parts if part.get_content_type() == "text/plain"), None)
     if plain is not None and len(_plain(plain).strip()) > 20:
         return plain
-    return next((part for part in reversed(parts) if _leads_to_html(part)), plain if plain is not None else parts[-1])
-
-
-def _leads_to_html(part: Message) -> bool:
-    return any(inner.get_content_type() == "text/html" for inner in part.walk())
+    with_html = (
+        part for part in reversed(parts) if any(leaf.get_content_type() == "text/html" for leaf in part.walk())
+    )
+    return next(with_html, plain if plain is not None else parts[-1])
 
 
 def _payload(part: Message) -> bytes:
@@ -185,9 +165,6 @@ def _attach(part: Message, number: int, limits: FileLimits, out: TextBuilder, le
         out.warn(f"{name or number}: {warning}")
 
 
-# --- headers --------------------------------------------------------------------------------------------------------
-
-
 def _field(message: Message, name: str) -> str:
     return tidy_whitespace(", ".join(_words(str(value)) for value in message.get_all(name, []))).replace("\n", " ")
 
@@ -198,10 +175,6 @@ def _words(value: str) -> str:
         return str(make_header(decode_header(value)))
     except (LookupError, ValueError, AssertionError):
         return value
-
-
-def _subject(message: Message) -> str:
-    return _field(message, "Subject")
 
 
 def _senders(message: Message) -> tuple[str, ...]:

@@ -162,10 +162,7 @@ def _from_name(match: re.Match[str]) -> str | None:
     year, month, day = match["year"], match["month"] or match["close"], match["day"] or match["last"]
     if not day and int(month) == (int(year) + 1) % 100:
         return None  # 2010-11 may be a year that begins in autumn
-    try:
-        return Date(int(year), int(month), int(day or 1)).isoformat()[: 10 if day else 7]
-    except ValueError:
-        return None
+    return iso_date(int(year), int(month), int(day) if day else None)
 
 
 def _has_month_name(match: re.Match[str]) -> bool:
@@ -185,8 +182,13 @@ def to_iso(match: re.Match[str]) -> str | None:
         name = parts["month"].lower()
         month = int(name) if name.isdigit() else MONTHS[name]
         day = int(parts.get("day", 0))
+    return iso_date(year, month, day or None)
+
+
+def iso_date(year: int, month: int | None = None, day: int | None = None) -> str | None:
+    """A date in ISO form, as precise as it is given; None if there is no such day."""
     try:
-        whole = Date(year, month, day or 1)
+        whole = Date(year, 1 if month is None else month, 1 if day is None else day)
     except ValueError:
         return None
-    return whole.isoformat() if day else whole.isoformat()[:7]
+    return whole.isoformat()[: 10 if day else 7 if month else 4]

@@ -82,15 +82,12 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
         )
     if len(reading.pictures) >= 0.9 * len(reading.sheets):
         raise Refused(Status.scanned, SCANNED)
-    found = read_front_page(built.text, built.sections, built.front, declared=reading.meta)
+    facts, body = read_front_page(built.text, built.sections, built.front, reading.meta)
     return Parsed(
         text=built.text,
         kind="pdf",
-        title=found.title,
-        authors=found.authors,
-        date=found.date,
-        abstract=found.abstract,
-        sections=tuple(section for section in built.sections if section.start >= found.body),
+        **facts,
+        sections=tuple(section for section in built.sections if section.start >= body),
         pages=built.pages,
         meta={key: value for key, value in reading.meta.items() if key in {"doi", "running_head", SEAMS}}
         | parsed.hidden_meta(reading.hidden),
