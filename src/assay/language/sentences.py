@@ -18,6 +18,8 @@ _END = re.compile(
 _ELIDED = re.compile(r"['’][stn] (?=[A-Z])")  # "'s Avonds"
 _HIRAGANA = re.compile(r"[\u3041-\u309f]")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]")
+_COUNTS = re.compile(r"[(\[]?(?:[\d§€$£]|[IVXLCDM]+\b)")
+_CUT_SHORT = re.compile(r"(?:.*[-.])?[^\W\d_]{0,5}[^\W\d_aeiouyáéíóúąęà]")
 _NUMERAL = re.compile(r"\d[\d.]*|[IVXLCDM]+")
 _BULLET = re.compile(r"[ \t]*(?:[-*•‣◦▪·–—][ \t]+|\(?\d{1,3}[.)][ \t]+|\(?[a-z][.)][ \t]+)")
 _NEARBY = 80
@@ -86,9 +88,11 @@ def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
     word = first[0].lower() if first else ""
     opener = word in word_list("sentence_openers") or word in word_list("opening_words")
     initial = len(before) == 1 and before.isupper()
-    trailing = lowered.rpartition("-")[2] in word_list("abbreviations_after") or lowered.endswith("str")
+    trailing = lowered.rpartition("-")[2] in word_list("abbreviations_after")
     if (lowered in word_list("abbreviations_before") and not initial) or (opens.isdigit() and trailing):
         return False
+    if _COUNTS.match(rest) and (_CUT_SHORT.fullmatch(lowered) or lowered.endswith("str")):
+        return False  # "Abschn. 4.9", "gem. § 5": most likely an abbreviation
     if len(before) == 1 and before.islower():
         return not opens.isdigit() and (opener or _NUMERAL.fullmatch(ahead) is not None)  # "1998 r.", "12 f."
     if before.isdigit() and len(before) < 4 and ahead.lower().rstrip(".") in word_list("ordinal_contexts"):
