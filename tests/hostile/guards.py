@@ -786,15 +786,15 @@ GUARDS = (
     Guard(
         "only an administrator connects a model",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    by = who.principal.id\n",
-        "    by = who.principal.id\n",
+        "async def connect_model(given: ModelRequest, server: CurrentServer, who: Administrator)",
+        "async def connect_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson)",
         f"{SETUP}::test_only_an_administrator_sees_or_changes_the_model",
     ),
     Guard(
         "only an administrator changes settings",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    changed = await asyncio.to_thread(server.workspace.setup.change,",
-        "    changed = await asyncio.to_thread(server.workspace.setup.change,",
+        "async def change_settings(given: SettingsRequest, server: CurrentServer, who: Administrator)",
+        "async def change_settings(given: SettingsRequest, server: CurrentServer, who: CurrentPerson)",
         "tests/serve/test_settings_routes.py::test_only_an_administrator_sees_and_changes_settings",
     ),
     Guard(

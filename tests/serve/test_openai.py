@@ -536,7 +536,7 @@ def test_a_server_that_closes_says_that_the_run_will_go_on(serve: Serve):
 def test_numbers_of_ours_are_told_from_those_of_documents():
     text = number_notes("# Q\n\nIt says \\[1\\] and \\[^2\\] here.[^1][^2]\n\n[^1]: A: “\\[9\\]”\n[^2]: B: “b”\n")
     assert text == "It says \\[1\\] and \\[^2\\] here.[1][2]\n\n**Sources**\n\n- [1] A: “\\[9\\]”\n- [2] B: “b”"
-    assert [(mark.number, text[mark.start : mark.end]) for mark in citation_marks(text)] == [(1, "[1]"), (2, "[2]")]
+    assert [(mark[1], text[mark.start() : mark.end()]) for mark in citation_marks(text)] == [("1", "[1]"), ("2", "[2]")]
     assert strip_notes(text).endswith("here.[1][2]") and number_notes("# Q\n") == ""
 
 

@@ -310,7 +310,7 @@ class ChangeListener:
     """Calls `changed` in a thread of its own after others have written. While `hears` is false nobody is told, and whoever
     waits for a change has to look."""
 
-    def __init__(self, store: Store, changed: Callable[[], None]) -> None:
+    def __init__(self, store: Store, changed: Callable[[], object]) -> None:
         self._store = store
         self._changed = changed
         self._stopped = threading.Event()
