@@ -21,21 +21,8 @@ from assay.core.events import WORKSPACE
 from assay.governance.audit import witness
 from assay.governance.audit.witness import MARK, WitnessLine
 from assay.store.database import DAMAGED, Store
-from assay.store.runs import seals
-from assay.store.runs.chains import (
-    ROWS,
-    Erasures,
-    FaultKind,
-    Handovers,
-    RecordFault,
-    RecordRow,
-    RunFlags,
-    erasures,
-    handovers,
-    link_of,
-    run_faults,
-    stored_run,
-)
+from assay.store.runs import chains, seals
+from assay.store.runs.chains import Erasures, FaultKind, Handovers, RecordFault, RecordRow, RunFlags
 from assay.store.runs.seals import Seal
 
 MOST = 100  # maximum number of reported faults; the first is the one that matters
@@ -110,7 +97,7 @@ def _verify(
         def signed(n: int, note: Mapping[str, Any]) -> bool:
             return n <= upto or witness.is_signed_erasure(workspace, note, signers)
 
-        erased, handed = erasures(connection, run, sealed=upto, signed=signed), handovers(connection)
+        erased, handed = chains.erasures(connection, run, sealed=upto, signed=signed), chains.handovers(connection)
         found: list[RecordFault] = []
         parted: RecordFault | None = None
         if run:
@@ -177,7 +164,7 @@ def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterat
         if line is not None and (row.n, row.run, row.seq, row.hash) != line[:4]:
             yield classify_difference(connection, row, line, place, size)
             return
-        link = link_of(row.n, row.hash, link) or ""
+        link = chains.link_of(row.n, row.hash, link) or ""
         if row.n != before + 1:
             yield RecordFault(
                 row.run, row.seq, FaultKind.reordered, LAST, f"it is number {row.n}, and {before + 1} is missing"
@@ -228,7 +215,7 @@ def _run_faults(
                 say(done, every)
             yield row
 
-    rows = map(RecordRow._make, _stream(connection, ROWS.format(where="")))
+    rows = map(RecordRow._make, _stream(connection, chains.ROWS.format(where="")))
     for run, own in groupby(rows, key=itemgetter(0)):
         while listing is not None and _before(listing[0], run):
             yield from _without_records(*listing, erased)
@@ -236,7 +223,7 @@ def _run_faults(
         entry = None
         if listing is not None and listing[0] == run:
             entry, listing = listing[1], next(listed, None)
-        yield from run_faults(run, counted(own), entry, erased, handed)
+        yield from chains.run_faults(run, counted(own), entry, erased, handed)
         for _ in counted(own):  # drain what a fault has left unread
             pass
     while listing is not None:
@@ -246,7 +233,7 @@ def _run_faults(
 
 def _without_records(run: str, entry: RunFlags, erased: Erasures) -> Iterator[RecordFault]:
     """A run without records is a fault only if it was delivered."""
-    return run_faults(run, (), entry, erased, Handovers()) if entry.delivered else iter(())
+    return chains.run_faults(run, (), entry, erased, Handovers()) if entry.delivered else iter(())
 
 
 def _before(left: Any, right: Any) -> bool:
@@ -278,7 +265,7 @@ def _single_run_faults(
     connection: Connection, run: str, place: Path | None, size: int, erased: Erasures, handed: Handovers
 ) -> Iterator[RecordFault]:
     """The same for one run: its chain, and each of its records against the witness."""
-    rows, entry = stored_run(connection, run)
+    rows, entry = chains.stored_run(connection, run)
     own = [each for each in witness.read_records(place, size) if each.run == run] if place else []
     if not rows and not own and entry is None:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
@@ -293,7 +280,7 @@ def _single_run_faults(
             here = StoredRecord(row.n, row.run, row.seq, row.hash, "", row.digest)
             yield classify_difference(connection, here, line, place, size)
             break
-    yield from run_faults(run, rows, entry, erased, handed)
+    yield from chains.run_faults(run, rows, entry, erased, handed)
 
 
 def _check_heads(
