@@ -104,7 +104,10 @@ def _agreement_words(grader: str, found: Agreement) -> str:
 
 def worst_cases(graded: Sequence[Graded]) -> list[Graded]:
     """Those that were wrong, the farthest from right first."""
-    return sorted((each for each in graded if not each.metrics.get("right", 1.0)), key=_value)[:WORST]
+    wrong = [each for each in graded if not each.metrics.get("right", 1.0)]
+    shared = [each.metrics.get("token_f1", 0.0) + each.metrics.get("points", 0.0) for each in wrong]
+    ranked = sorted(zip(shared, wrong, strict=True), key=lambda pair: (pair[0], pair[1].question))
+    return [each for _, each in ranked[:WORST]]
 
 
 def render_report(
@@ -142,10 +145,6 @@ def render_report(
         worst=worst_cases(last),
         traces=traces or {},
     )
-
-
-def _value(each: Graded) -> tuple[float, str]:
-    return each.metrics.get("token_f1", 0.0) + each.metrics.get("points", 0.0), each.question
 
 
 def tag_rows(sides: Sequence[Side]) -> list[dict[str, Any]]:
