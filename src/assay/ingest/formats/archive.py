@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LOCKED = "It is locked with a password; save a copy without one and add that."
 _MEMBERS = 50_000
+CHARACTERS = {"tab": " ", "ptab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}  # that are elements of their own
 RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 

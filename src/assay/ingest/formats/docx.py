@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+from lxml.etree import _Element as Element
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
+    CHARACTERS,
     SAME_COLOUR,
     attribute,
     child,
@@ -33,12 +36,7 @@ from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
 
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
-
-_TRANSPARENT = frozenset(
-    {"sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo", "body", "hyperlink", "dir", "bdo"}
-)
+_TRANSPARENT = frozenset("sdt sdtContent customXml smartTag ins moveTo body hyperlink dir bdo".split())
 _DELETED = frozenset({"del", "moveFrom"})
 DELETED = "deleted in a tracked change"
 _FAR = 8_000_000  # in drawings, of which 12,700 are a point: about the width of a page
@@ -223,7 +221,6 @@ class Numbering:
 
     levels: dict[str, dict[int, _Level]] = field(default_factory=dict)  # by list id
     shared: dict[str, str] = field(default_factory=dict)  # list → the abstract list whose count it continues
-    restarts: set[str] = field(default_factory=set)
     counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def label(self, numbered: tuple[str, int] | None) -> str:
@@ -237,7 +234,7 @@ class Numbering:
             return ""
         if level.form in {"bullet", "none"}:
             return "-"
-        scheme = name if name in self.restarts else self.shared.get(name, name)
+        scheme = self.shared.get(name, name)
         self.counts[scheme, depth] = self.counts.get((scheme, depth), level.start - 1) + 1
         for deeper in [key for key in self.counts if key[0] == scheme and key[1] > depth]:
             del self.counts[deeper]
@@ -263,7 +260,7 @@ def read_numbering(root: Element | None) -> Numbering:
         found.levels[name] = dict(schemes.get(scheme, {}))
         found.shared[name] = "scheme " + scheme
         for override in children(number, "lvlOverride"):
-            found.restarts.add(name)
+            found.shared[name] = name  # it counts anew
             depth = int(attribute(override, "ilvl") or 0)
             if (level := child(override, "lvl")) is not None:
                 found.levels[name][depth] = _level(level)
@@ -413,12 +410,8 @@ class _Reader:
             name = local_name(element)
             if name == "t":
                 yield element.text or ""
-            elif name in {"tab", "ptab"}:
-                yield " "
-            elif name in {"br", "cr"}:
-                yield "\n"
-            elif name == "noBreakHyphen":
-                yield "-"
+            elif name in CHARACTERS:
+                yield CHARACTERS[name]
             elif name == "txbxContent":
                 self.aside.append(element)
             elif name in self.notes:
@@ -450,8 +443,6 @@ def _alternative(element: Element) -> Element:
 
 def _marked(note: Element, number: str) -> Element:
     """A copy of a note that begins with its mark, if the mark itself is not a character."""
-    from copy import deepcopy
-
     copy = deepcopy(note)
     for part in list(inside(copy, "footnoteRef", "endnoteRef"))[:1]:
         part.tag = part.tag.replace(local_name(part), "t")

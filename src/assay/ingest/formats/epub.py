@@ -5,8 +5,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from lxml.etree import _Element as Element
+from selectolax.lexbor import LexborHTMLParser
 
 from assay.core.printable import tidy_whitespace
 from assay.core.types import Section
@@ -24,9 +26,6 @@ from assay.ingest.formats.html import decode_page, write_visible
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.metadata import file_fields
 from assay.ingest.parsed import FileLimits, Parsed, Refused, Status
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
 
 # Obfuscated fonts do not mean that the book is encrypted.
 _FONTS_ONLY = frozenset({"http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC"})
@@ -106,8 +105,6 @@ def _member(folder: str, href: str) -> str:
 
 def _contents(archive: Archive, folder: str, items: dict[str, Element]) -> dict[str, str]:
     """Member → its title in the table of contents (EPUB 2 or 3)."""
-    from selectolax.lexbor import LexborHTMLParser
-
     members = {_member(folder, attribute(item, "href")): item for item in items.values()}
     there = {member: item for member, item in members.items() if member in archive}
     for member, item in there.items():

@@ -6,20 +6,21 @@ the selection to text.
 
 from __future__ import annotations
 
+import email
 import json
+import logging
 import re
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from lxml.etree import tostring
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from assay.ingest.formats.html_hidden import Pruned, remove_hidden
 from assay.ingest.formats.html_text import limit_depth, remove_permalinks, write_tree
 from assay.ingest.formats.text import TextBuilder, decode
 from assay.ingest.metadata.file_fields import parse_authors, parse_date, plausible_title
 from assay.ingest.parsed import FileLimits, Parsed
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _CHARSET = re.compile(
     rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.I
@@ -29,9 +30,7 @@ _DEEP = 150  # levels; trafilatura recurses once per level
 _SHORT = 1500  # characters; a page this short has little beside its content
 _LONG = 2_000_000  # characters; no article is this long, and the selection would be slow
 _WHOLE = 0.95  # of the visible text
-_SECTIONS = (
-    6  # a page with as many headings is a handbook: an element that holds it is taken whole, lists and tables included
-)
+_SECTIONS = 6  # headings of a handbook: an element that holds it is taken whole, lists and tables included
 _MOSTLY = 0.8  # of the text outside menus
 _UNSAID = 5  # hidden words; nearly every page has a few for screen readers
 
@@ -45,8 +44,6 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
 
 def _page_of_archive(data: bytes) -> bytes:
     """The page in a web archive (MHTML), which has the form of an e-mail; empty if there is none."""
-    import email
-
     parts = (part for part in email.message_from_bytes(data).walk() if part.get_content_type() == "text/html")
     payload = next((part.get_payload(decode=True) for part in parts), b"")
     return payload if isinstance(payload, bytes) else b""
@@ -58,8 +55,6 @@ def decode_page(data: bytes) -> str:
 
 
 def parse_page(source: str, limits: FileLimits) -> Parsed:
-    from selectolax.lexbor import LexborHTMLParser
-
     tree = LexborHTMLParser(limit_depth(source))
     remove_permalinks(tree)
     facts = _facts(tree)
@@ -76,8 +71,6 @@ def parse_page(source: str, limits: FileLimits) -> Parsed:
 
 def write_visible(source: str, out: TextBuilder, below: int = 0) -> None:
     """Append all visible text of this HTML: for a book chapter or a message, where all of it is content."""
-    from selectolax.lexbor import LexborHTMLParser
-
     tree = LexborHTMLParser(limit_depth(source))
     remove_permalinks(tree)
     _report(remove_hidden(tree), out)
@@ -195,8 +188,6 @@ _ENTRIES, _LEADS = 5, 0.9  # links of a table of contents, and their share of it
 _NEARLY_ALL = 0.97  # of the blocks of the main content
 _CONTENT_BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, pre, td, th, dt, dd, blockquote"
 _OPENING = 60  # characters by which a block is recognised
-# The elements of trafilatura, with those of HTML.
-_TAGS = {"list": "ul", "item": "li", "code": "pre", "quote": "blockquote", "lb": "br", "ref": "a", "row": "tr"}
 
 
 def remove_menus(tree: LexborHTMLParser) -> None:
@@ -208,9 +199,8 @@ def remove_menus(tree: LexborHTMLParser) -> None:
 
 def _is_contents(node: LexborNode) -> bool:
     links = node.css("a[href^='#']")
-    return len(links) >= _ENTRIES and sum(len(link.text().strip()) for link in links) > _LEADS * len(
-        "".join(node.text().split())
-    )
+    linked = sum(len(link.text().strip()) for link in links)
+    return len(links) >= _ENTRIES and linked > _LEADS * len("".join(node.text().split()))
 
 
 def has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
@@ -223,11 +213,8 @@ def has_surroundings(tree: LexborHTMLParser, length: int) -> bool:
 
 def main_content(tree: LexborHTMLParser) -> LexborHTMLParser | None:
     """The main content, by trafilatura; None if there is none. It gets only the page's characters, never a URL."""
-    import logging
-
-    from lxml.etree import tostring
-    from selectolax.lexbor import LexborHTMLParser
     from trafilatura import bare_extraction
+    from trafilatura.htmlprocessing import convert_to_html
 
     page = LexborHTMLParser(tree.html or "")
     _flatten_cells(page)
@@ -238,9 +225,10 @@ def main_content(tree: LexborHTMLParser) -> LexborHTMLParser | None:
         body = getattr(found, "body", None)
         if body is None:
             return None
-        for element in body.iter("*"):
-            element.tag = _html_tag(element)
-        return LexborHTMLParser(tostring(body, encoding="unicode"))
+        for item in body.iter("item"):
+            kind = (item.get("rend") or "")[:3]
+            item.tag = kind[:2] if kind in {"dt-", "dd-"} else "item"
+        return LexborHTMLParser(tostring(convert_to_html(body), encoding="unicode"))
     except MemoryError:
         raise
     except Exception:  # if the selection fails in any way, the visible text remains
@@ -271,17 +259,6 @@ def main_element(tree: LexborHTMLParser, content: LexborHTMLParser) -> LexborNod
 
 def _opening(node: LexborNode) -> str:
     return " ".join(node.text().split())[:_OPENING]
-
-
-def _html_tag(element: Element) -> str:
-    tag, kind = str(element.tag), element.get("rend") or ""
-    if tag == "head" and kind in {"h1", "h2", "h3", "h4", "h5", "h6"}:
-        return kind
-    if tag == "item" and kind[:3] in {"dt-", "dd-"}:
-        return kind[:2]
-    if tag == "cell":
-        return "th" if element.get("role") == "head" else "td"
-    return {"head": "h3", "hi": "span", **_TAGS}.get(tag, tag)
 
 
 def _flatten_cells(tree: LexborHTMLParser) -> None:

@@ -14,6 +14,9 @@ from itertools import count, groupby
 from math import factorial
 from typing import TYPE_CHECKING, Any
 
+import tinycss2
+from tinycss2 import color4
+
 from assay.ingest.formats.html_text import walk
 from assay.ingest.parsed import HiddenText
 
@@ -193,8 +196,6 @@ def _ground(
 
 def _colour(value: str) -> tuple[Colour, float] | None:
     """Red, green and blue, and how opaque they are."""
-    from tinycss2 import color4
-
     if not value:
         return None
     found: Any = color4.parse_color(value)
@@ -232,9 +233,8 @@ def _removed(own: dict[str, str]) -> str:
 
 
 def _is_moved_away(own: dict[str, str]) -> bool:
-    if re.search(r"translate[xy3d]*\([^()]*-\d{4,}", own.get("transform", "")) or re.search(
-        r"-\d{4,}", own.get("translate", "")
-    ):
+    moved = re.search(r"translate[xy3d]*\([^()]*-\d{4,}", own.get("transform", ""))
+    if moved or re.search(r"-\d{4,}", own.get("translate", "")):
         return True
     if own.get("position") not in {"absolute", "fixed", "relative"}:
         return False
@@ -242,15 +242,13 @@ def _is_moved_away(own: dict[str, str]) -> bool:
     return min(edges) <= -_FAR or max(edges[:2]) >= _FAR_AFTER
 
 
+_NO_AREA = re.compile(r"inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0(?:px|%)?\s*[)a0]|polygon\(\s*0[^,()]*\)")
+_NO_RECTANGLE = re.compile(r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]")
+
+
 def _is_cut_off(own: dict[str, str]) -> bool:
-    if re.search(
-        r"inset\(\s*(?:50|100)%|(?:circle|ellipse)\(\s*0(?:px|%)?\s*[)a0]|polygon\(\s*0[^,()]*\)",
-        own.get("clip-path", ""),
-    ):
-        return True
-    if own.get("position") in {"absolute", "fixed"} and re.search(
-        r"rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]", own.get("clip", "")
-    ):
+    placed = own.get("position") in {"absolute", "fixed"}
+    if _NO_AREA.search(own.get("clip-path", "")) or (placed and _NO_RECTANGLE.search(own.get("clip", ""))):
         return True
     sides = (own.get(side) for side in ("width", "height", "max-width", "max-height"))
     return own.get("overflow", "").split(" ")[0] in {"hidden", "clip"} and min(map(_pixels, sides)) <= 1
@@ -358,14 +356,10 @@ def declarations(style: str) -> Declared:
 
 
 def _parts(content: Any) -> list[Any]:
-    import tinycss2
-
     return tinycss2.parse_blocks_contents(content, skip_comments=True, skip_whitespace=True)
 
 
 def _declared(nodes: Iterable[Any]) -> Declared:
-    import tinycss2
-
     found: Declared = {}
     for node in nodes:
         if node.type == "declaration" and (node.lower_name in _PROPERTIES or node.name.startswith("--")):
@@ -396,14 +390,10 @@ def _longhands(name: str, value: str) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=16)
 def parse_sheet(css: str) -> tuple[Rule, ...]:
     """The rules of a sheet that apply on a screen and may hide or show text."""
-    import tinycss2
-
     return tuple(_rules(tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True), False, "", 0))
 
 
 def _rules(nodes: Iterable[Any], in_layer: bool, parents: str, depth: int) -> Iterator[Rule]:
-    import tinycss2
-
     for node in nodes if depth < MOST_NESTED else ():
         if node.type == "qualified-rule":
             held = _parts(node.content)
@@ -421,8 +411,6 @@ def _rules(nodes: Iterable[Any], in_layer: bool, parents: str, depth: int) -> It
 
 def _selectors(prelude: list[Any], parents: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
     """The selectors of a rule; pseudo-elements hold no text of the page."""
-    import tinycss2
-
     for tokens in _split(prelude):
         text = tinycss2.serialize(tokens).strip()
         if not text or "::" in text:

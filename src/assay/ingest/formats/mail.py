@@ -38,26 +38,23 @@ def parse(data: bytes, name: str, limits: FileLimits) -> Parsed:
             raise Refused(
                 Status.corrupt, "It has no sender, date or subject, so it is no e-mail; check where it came from."
             )
-        if len(messages) == 1:
-            return _one(messages[0], limits, out)
-        return _many(messages, limits, out)
+        if len(messages) > 1:
+            return _many(messages, out)
+        [message] = messages
+        _write(message, out, 0)
+        return out.parsed(
+            title=file_fields.plausible_title(_field(message, "Subject")),
+            authors=_senders(message),
+            date=_date(message),
+            empty="The message has no text.",
+        )
 
 
-def _one(message: Message, limits: FileLimits, out: TextBuilder) -> Parsed:
-    _write(message, limits, out, 0)
-    return out.parsed(
-        title=file_fields.plausible_title(_field(message, "Subject")),
-        authors=_senders(message),
-        date=_date(message),
-        empty="The message has no text.",
-    )
-
-
-def _many(messages: list[Message], limits: FileLimits, out: TextBuilder) -> Parsed:
+def _many(messages: list[Message], out: TextBuilder) -> Parsed:
     for number, message in enumerate(messages, start=1):
         out.heading(_field(message, "Subject") or f"Message {number}", 1)
         try:
-            _write(message, limits, out, 1)
+            _write(message, out, 1)
         except Refused as refused:
             if refused.status == Status.too_large:
                 raise
@@ -66,7 +63,7 @@ def _many(messages: list[Message], limits: FileLimits, out: TextBuilder) -> Pars
     return out.parsed(date=dates[-1] if dates else None, meta={"messages": str(len(messages))})
 
 
-def _write(message: Message, limits: FileLimits, out: TextBuilder, level: int) -> None:
+def _write(message: Message, out: TextBuilder, level: int) -> None:
     parts = list(_leaves(message))
     shown = [f"{name}: {value}" for name in _SHOWN if (value := _field(message, name))]
     out.block("\n".join(shown))
@@ -79,7 +76,7 @@ def _write(message: Message, limits: FileLimits, out: TextBuilder, level: int) -
         else:
             out.block(_plain(body))
     for number, part in enumerate(filterfalse(_is_body, parts), start=1):
-        _attach(part, number, limits, out, level + 1)
+        _attach(part, number, out, level + 1)
 
 
 def _leaves(part: Message) -> Iterator[Message]:
@@ -140,22 +137,23 @@ def _without_quote_marks(text: str) -> str:
     return "\n".join(lines)
 
 
-def _attach(part: Message, number: int, limits: FileLimits, out: TextBuilder, level: int) -> None:
+def _attach(part: Message, number: int, out: TextBuilder, level: int) -> None:
     """Parse an attachment by its format; if that fails, a warning names it."""
     name = tidy_whitespace(_words(part.get_filename() or "")).replace("\n", " ")
-    if limits.depth < 1:
+    inside = replace(out.limits, depth=out.limits.depth - 1)
+    if inside.depth < 0:
         out.warn(f"Attachment {name or number} was left out: it is attached to an attachment of an attachment.")
         return
     try:
         if part.get_content_type() == "message/rfc822":
             inner = part.get_payload()
             held = inner[0].as_bytes() if isinstance(inner, list) and isinstance(inner[0], Message) else b""
-            parsed = parse(held, name, replace(limits, depth=limits.depth - 1))
+            parsed = parse(held, name, inside)
             name = name or parsed.title
         else:
             from assay.ingest.formats.detect import read
 
-            parsed = read(_payload(part), name, replace(limits, depth=limits.depth - 1))
+            parsed = read(_payload(part), name, inside)
     except Refused as refused:
         out.warn(f"Attachment {name or number} could not be read: {refused.why}")
         return

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from lxml.etree import _Element as Element
 
 from assay.core.printable import tidy_whitespace
 from assay.ingest.formats.archive import (
+    CHARACTERS,
     RELATION,
     Archive,
     attribute,
@@ -25,9 +28,6 @@ from assay.ingest.formats.archive import (
 from assay.ingest.formats.table import BarTable
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
 
 _FURNITURE = frozenset({"ftr", "sldNum", "dt", "hdr"})
 _HIDEABLE = ("sp", "grpSp", "graphicFrame", "r")
@@ -248,10 +248,8 @@ def _words(parent: Element) -> Iterator[str]:
         name = local_name(element)
         if name == "t":
             yield element.text or ""
-        elif name == "br":
-            yield "\n"
-        elif name == "tab":
-            yield " "
+        elif name in CHARACTERS:
+            yield CHARACTERS[name]
         elif name == "AlternateContent":
             yield from _words(element[0] if len(element) else element)
         elif name in {"oMath", "oMathPara"}:

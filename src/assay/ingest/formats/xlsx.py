@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+
+from lxml.etree import _Element as Element
+from lxml.etree import iterparse
 
 from assay.ingest.formats.archive import (
     RELATION,
@@ -28,9 +30,6 @@ from assay.ingest.formats.archive import (
 from assay.ingest.formats.table import left_out, write_rows
 from assay.ingest.formats.text import TextBuilder
 from assay.ingest.parsed import FileLimits, HiddenText, Parsed, Refused, Status
-
-if TYPE_CHECKING:
-    from lxml.etree import _Element as Element
 
 _MERGED = 20_000  # cells filled from the merged cell that they belong to
 _DATES = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
@@ -146,8 +145,6 @@ def _laid_out(
 
 def _rows(archive: Archive, target: str, look: _Look) -> Iterator[tuple[int, dict[int, str]]]:
     """Row number, and values by column; only rows with visible content."""
-    from lxml.etree import iterparse
-
     hidden_columns: set[int] = set()
     number = 0
     with archive.open(target) as stream:
@@ -176,13 +173,14 @@ def _row(element: Element, hidden_columns: set[int], look: _Look) -> dict[int, s
     column = 0
     for cell in element:
         column = _column(cell.get("r") or "") or column + 1
+        if not len(cell):
+            continue
         style = cell.get("s", "0")
         form, how = look.styles[int(style)] if style.isdigit() and int(style) < len(look.styles) else ("", "")
-        if not len(cell) or not (shown := _shown(cell, form, look)):
-            continue
-        if column in hidden_columns or how:
+        shown = _shown(cell, form, look)
+        if shown and (column in hidden_columns or how):
             look.hidden.append(HiddenText(shown, how or "in hidden columns"))
-        else:
+        elif shown:
             row[column] = shown
     return row
 

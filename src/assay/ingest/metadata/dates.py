@@ -5,27 +5,21 @@ from __future__ import annotations
 import re
 from datetime import date as Date
 
-MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janvier enero gennaio janeiro januari janv ene",
-            "february feb februar février febrero febbraio fevereiro februari févr fev",
-            "march mar märz mars marzo março maart mrz",
-            "april apr avril abril aprile avr abr",
-            "may mai mayo maggio maio mei",
-            "june jun juni juin junio giugno junho giu",
-            "july jul juli juillet julio luglio julho juil lug",
-            "august aug août agosto augustus",
-            "september sept sep septembre septiembre settembre setembro",
-            "october oct oktober octobre octubre ottobre outubro okt ott",
-            "november nov novembre noviembre novembro",
-            "december dec dezember décembre diciembre dicembre dezembro dez déc dic",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
+MONTH_NAMES = (
+    "january jan januar janvier enero gennaio janeiro januari janv ene",
+    "february feb februar février febrero febbraio fevereiro februari févr fev",
+    "march mar märz mars marzo março maart mrz",
+    "april apr avril abril aprile avr abr",
+    "may mai mayo maggio maio mei",
+    "june jun juni juin junio giugno junho giu",
+    "july jul juli juillet julio luglio julho juil lug",
+    "august aug août agosto augustus",
+    "september sept sep septembre septiembre settembre setembro",
+    "october oct oktober octobre octubre ottobre outubro okt ott",
+    "november nov novembre noviembre novembro",
+    "december dec dezember décembre diciembre dicembre dezembro dez déc dic",
+)
+MONTHS = {name: number for number, names in enumerate(MONTH_NAMES, start=1) for name in names.split()}
 NAME = rf"(?P<month{{0}}>{'|'.join(sorted(MONTHS, key=len, reverse=True))})"
 YEAR = r"(?P<year{0}>(?:1[5-9]|20)\d\d)"
 DAY = r"(?P<day{0}>\d{{1,2}})"
@@ -38,12 +32,8 @@ FORMS = (
     rf"{DAY}\.(?P<month{{0}}>\d{{{{1,2}}}})\.{YEAR}",
     rf"(?P<first>\d{{{{1,2}}}})/(?P<second>\d{{{{1,2}}}})/{YEAR}",
 )
-ANY = re.compile(
-    "|".join(rf"(?:{form.format(number)})" for number, form in enumerate(FORMS)).join(
-        (r"(?<![\w/-])(?<!\d\.)(?:", r")(?![\w/-])")
-    ),
-    re.IGNORECASE,
-)
+ANY_FORM = "|".join(rf"(?:{form.format(number)})" for number, form in enumerate(FORMS))
+ANY = re.compile(rf"(?<![\w/-])(?<!\d\.)(?:{ANY_FORM})(?![\w/-])", re.IGNORECASE)
 WEEKDAY = (
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|tue|wed|thu|fri|sat|sun)\b\.?|montag|dienstag|mittwoch"
     r"|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|(?:segunda|terça|quarta"

@@ -92,18 +92,13 @@ AFFILIATION = re.compile(
     r"|@|https?:|www\.|email|e-mail|\d{4,}|correspond|equal contribution|abstract|keywords",
     re.IGNORECASE,
 )
-PARTICLES = frozenset(
-    ("de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e").split()
-)
+PARTICLES = "de da di do du dos del della der den des van von zu zur la le el al bin ibn ben ter ten af av y e".split()
 NAME_PART = re.compile(r"(?:[^\W\d_](?:[\w’'´`˘˚ˇ-]*\w)?\.?|[A-Z]\.(?:-?[A-Z]\.)*)")
 NO_NAME = frozenset(
-    (
-        "the a an of for and in on with by from new review article paper letter report original open access "
-        "journal volume vol issue page pages table figure chapter section part draft version preprint "
-        "proceedings conference workshop international annual technical user guide manual policy plan summary "
-        "overview introduction january february march april may june july august september october november "
-        "december confidential internal"
-    ).split()
+    "the a an of for and in on with by from new review article paper letter report original open access journal volume vol "
+    "issue page pages table figure chapter section part draft version preprint proceedings conference workshop international "
+    "annual technical user guide manual policy plan summary overview introduction january february march april may june july "
+    "august september october november december confidential internal".split()
 )
 MARKS = re.compile(
     r"(?<=\s)[˘˚ˇ´`¨ˆ˜¸](?=\s|$)|[∗*†‡§¶‖#✉⋆◦]+|(?<=[^\W\d_])\d+(?:,\d+)*|\(\s*[\w ]?\s*\)"

@@ -199,7 +199,7 @@ def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) 
     end = sentences = 0
     for line in below:
         words = line.text.strip()
-        if ABSTRACT.match(words + "\n") or len(words) > 400 or OPENING.match(words):
+        if ABSTRACT.match(words + "\n") or len(words) > 400:
             break
         affiliated = AFFILIATION.search(DEGREES.sub("", words))
         names = find_people_before_affiliation(words) if affiliated else find_people(words)
@@ -220,7 +220,6 @@ def find_authors_below(lines: Sequence[FrontLine], titled: Sequence[FrontLine]) 
     return tuple(dict.fromkeys(find_people(gathered))), end
 
 
-OPENING = re.compile(r"(?:\d\.?|I\.)?\s{0,20}introduction\b", re.IGNORECASE)
 VOUCHES = re.compile(
     r"universit|institut|department|laborator|school of|college|hospital|faculty|^(?:by|authors?)\b|@\w",
     re.IGNORECASE,
