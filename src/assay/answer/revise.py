@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from assay.answer import claims
 from assay.answer.checking import repetition
@@ -43,9 +43,7 @@ class Revision(Stated):
     argument: str = ""
 
 
-class Revisions(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
+class Revisions(BaseModel, extra="forbid"):
     revisions: list[Revision]
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.core.codec import digest
 from assay.core.events import Found
@@ -101,10 +101,8 @@ NOTE, QUOTED = 600, 1500  # most characters of a note and of a quotation
 INSTRUCTIONS, REPLY = 900, 130  # tokens of a request besides its passages, and of the reply to one passage
 
 
-class Weight(BaseModel):
+class Weight(BaseModel, extra="forbid"):
     """What one passage is worth."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: str
     quote: Annotated[str, Field(max_length=QUOTED)] = ""
@@ -112,10 +110,8 @@ class Weight(BaseModel):
     note: Annotated[str, Field(max_length=NOTE)] = ""
 
 
-class Weights(BaseModel):
+class Weights(BaseModel, extra="forbid"):
     """The passages that help; those left out do not."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passages: list[Weight] = Field(max_length=64)
 

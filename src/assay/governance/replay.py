@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.agent.context import ROUNDS, Limits, RunContext
-from assay.agent.loop import STEPS, Step
+from assay.agent.loop import Step
 from assay.agent.tool import ToolContext
 from assay.core.access import Scope
 from assay.core.codec import dumps, from_json, to_json
@@ -244,7 +244,7 @@ async def _replay_synthesis(recorded: Run, context: RunContext) -> Replay:
 async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
     """Replay a synthesis stage by stage, each from the events recorded before it. Stages that search or compare
     vectors are taken from the record."""
-    from assay.synthesis.pipeline import STAGES, next_stage
+    from assay.synthesis.pipeline import next_stage
 
     differences: list[str] = []
     answer: Answer | None = None
@@ -262,7 +262,7 @@ async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
         try:
             heard.left = _replies(recorded.events, place, end)
             own = replace(bind_record(context, recorded, expected, heard), record=Run.then)
-            made = [event async for event in STAGES[stage](before, own) if not isinstance(event, ASIDE)]
+            made = [event async for event in stage.value(before, own) if not isinstance(event, ASIDE)]
         except NoIndex:
             made, taken = None, taken + 1
         except AssayError as error:
@@ -322,7 +322,7 @@ async def _repeat_step(
     step: Step, before: Run, context: RunContext, place: int, differences: list[str]
 ) -> list[Event] | None:
     try:
-        return [event async for event in STEPS[step](before, context) if isinstance(event, CONCLUDED)]
+        return [event async for event in step.value(before, context) if isinstance(event, CONCLUDED)]
     except AssayError as error:
         differences.append(f"step {place} ({step.name.lower()}) could not be made again: {error}")
         return None

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from assay.agent.context import RunContext, mark
 from assay.agent.steps.check import judge_window
@@ -162,18 +162,14 @@ COMPARES = re.compile(
 BEGINS = frozenset(map(stem_word, "imagine think picture consider suppose much".split()))  # typical for analogies
 
 
-class _StrictReply(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class TranslationSentenceReply(_StrictReply):
+class TranslationSentenceReply(BaseModel, extra="forbid"):
     """A sentence as it was written, and the numbers of the claims that it tells."""
 
     text: str
     claims: list[int]
 
 
-class TranslationReply(_StrictReply):
+class TranslationReply(BaseModel, extra="forbid"):
     sentences: list[TranslationSentenceReply]
     analogy: str = ""
 

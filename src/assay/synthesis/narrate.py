@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from assay.agent.context import RunContext, mark
 from assay.answer import claims
@@ -41,20 +41,16 @@ ONE = "One short paragraph about this document. Keep to its own sentences and wo
 DISAGREE = "Where they disagree"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class SentenceReply(_Strict):
+class SentenceReply(BaseModel, extra="forbid"):
     text: str
     cites: list[str] = []
 
 
-class ParagraphReply(_Strict):
+class ParagraphReply(BaseModel, extra="forbid"):
     sentences: list[SentenceReply]
 
 
-class TextReply(_Strict):
+class TextReply(BaseModel, extra="forbid"):
     paragraphs: list[ParagraphReply]
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent.context import RunContext, mark
 from assay.agent.steps.check import judge_window
@@ -37,28 +37,24 @@ RELATIONS, COMPARISONS, PARAGRAPHS = 16, 5, 16  # in one reply
 TOPIC, THEME, REASON = 120, 160, 400  # characters
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class RelationReply(_Strict):
+class RelationReply(BaseModel, extra="forbid"):
     left: int
     right: int
     type: Literal["extension", "contradiction", "complement", "improvement", "parallel"]
     reason: str = ""
 
 
-class ComparisonReply(_Strict):
+class ComparisonReply(BaseModel, extra="forbid"):
     question: str
     points: list[int]
 
 
-class ParagraphReply(_Strict):
+class ParagraphReply(BaseModel, extra="forbid"):
     topic: str = ""
     points: list[int]
 
 
-class PlanReply(_Strict):
+class PlanReply(BaseModel, extra="forbid"):
     """How points are related, and the plan of the text."""
 
     relations: list[RelationReply] = Field(default_factory=list, max_length=200)

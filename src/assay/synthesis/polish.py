@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from assay.agent.context import RunContext, mark
 from assay.answer import claims
@@ -28,11 +28,7 @@ SENTENCES, PARAGRAPHS, CITES = 40, 24, 6
 A_SENTENCE = 70  # tokens of a sentence in the reply
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class SentenceReply(_Strict):
+class SentenceReply(BaseModel, extra="forbid"):
     """A sentence, and the numbers of the sentences and points that it is made from; without text these stay as they are."""
 
     text: str
@@ -40,11 +36,11 @@ class SentenceReply(_Strict):
     points: list[int] = []
 
 
-class ParagraphReply(_Strict):
+class ParagraphReply(BaseModel, extra="forbid"):
     sentences: list[SentenceReply]
 
 
-class PolishedReply(_Strict):
+class PolishedReply(BaseModel, extra="forbid"):
     paragraphs: list[ParagraphReply]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent.context import RunContext, mark
 from assay.answer.checking import repetition
@@ -51,14 +51,10 @@ ASPECTS = {
 WHOLE, IN_PART, FOR_RULES = "read whole", "read in part", "read by rule"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
 Words = Annotated[str, Field(max_length=4000)]
 
 
-class PointReply(_Strict):
+class PointReply(BaseModel, extra="forbid"):
     """A point as it was noted."""
 
     key: Words = ""
@@ -67,7 +63,7 @@ class PointReply(_Strict):
     question: int = 0
 
 
-class DocumentReply(_Strict):
+class DocumentReply(BaseModel, extra="forbid"):
     """What a model noted of one document."""
 
     document: Words
@@ -79,7 +75,7 @@ class DocumentReply(_Strict):
     points: list[PointReply] = Field(default_factory=list, max_length=60)
 
 
-class ReadingReply(_Strict):
+class ReadingReply(BaseModel, extra="forbid"):
     documents: list[DocumentReply]
 
 

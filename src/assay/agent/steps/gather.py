@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent import hop_ranking, prompt_window
 from assay.agent.context import RunContext, mark
@@ -287,16 +287,12 @@ async def sift(run: Run, context: RunContext) -> AsyncIterator[Event]:
     yield Gathered((), skipped=tuple(each for each in waiting if each not in kept))
 
 
-class Score(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Score(BaseModel, extra="forbid"):
     id: str
     score: int = Field(ge=0, le=10)
 
 
-class Scores(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Scores(BaseModel, extra="forbid"):
     scores: list[Score] = Field(max_length=RERANKED)
 
 

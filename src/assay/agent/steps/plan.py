@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import RunContext
@@ -34,9 +34,7 @@ WHOLE_SET = (
 Short = Annotated[str, Field(max_length=300)]
 
 
-class Proposed(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Proposed(BaseModel, extra="forbid"):
     id: Annotated[str, Field(pattern=r"^s[1-9]$")]
     question: Annotated[str, Field(min_length=1, max_length=400)]
     query: Short
@@ -46,9 +44,7 @@ class Proposed(BaseModel):
     until: Annotated[str, Field(max_length=40)] = ""
 
 
-class Planning(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Planning(BaseModel, extra="forbid"):
     steps: list[Proposed] = Field(min_length=1, max_length=MOST)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent import prompt_window
 from assay.agent.context import Limits, RunContext
@@ -43,17 +43,13 @@ VALUES = 6  # things that one step may find
 Short = Annotated[str, Field(max_length=200)]
 
 
-class StepAnswer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class StepAnswer(BaseModel, extra="forbid"):
     step: str
     value: Short
     key: str
 
 
-class Sufficiency(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Sufficiency(BaseModel, extra="forbid"):
     answers: list[StepAnswer] = Field(default_factory=list, max_length=12)
     enough: bool
     missing: list[Short] = Field(default_factory=list, max_length=6)

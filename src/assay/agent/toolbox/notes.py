@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from assay.agent.hop_ranking import bare_title, name_key, names_in
 from assay.agent.tool import Result, ToolContext, Within, as_found, tool
@@ -93,16 +93,12 @@ def sentences_about(about: str, pieces: Sequence[Piece], most: int) -> list[tupl
 EACH = 4  # passages per document
 
 
-class DocumentStatement(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class DocumentStatement(BaseModel, extra="forbid"):
     number: int
     says: str = Field(max_length=500)
 
 
-class Comparison(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class Comparison(BaseModel, extra="forbid"):
     documents: list[DocumentStatement] = Field(max_length=6)
     difference: str = Field(max_length=500)
 
@@ -172,9 +168,7 @@ def _by_rule(sides: Sequence[Side], aspect: str) -> str:
 NOTE_SENTENCES = 6  # sentences in the note when there is no model
 
 
-class Summary(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class Summary(BaseModel, extra="forbid"):
     summary: str = Field(max_length=1500)
 
 
@@ -210,9 +204,7 @@ NUMBER = re.compile(r"(?<![\w.,-])[-+]?[$€£]?\d[\d,.]*\d%?|(?<![\w.,-])[-+]?[
 UNIT = re.compile(r"\s?(?:%|°C|[A-Za-zµ]{1,12}[23]?(?:/[A-Za-z]+)?)(?!\w)")
 
 
-class Entities(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
+class Entities(BaseModel, extra="forbid"):
     entities: list[str] = Field(max_length=100)
 
 
