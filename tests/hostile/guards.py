@@ -235,8 +235,8 @@ GUARDS = (
     Guard(
         "a passage that reads like an instruction is flagged",
         "answer/weigh.py",
-        'flagged=is_suspicious(f"{hit.passage.context}\\n{hit.passage.text}"),',
-        "flagged=False,",
+        'flagged = is_suspicious(f"{passage.context}\\n{passage.text}")',
+        "flagged = False",
         f"{INJECTION}::test_a_flagged_passage_is_kept_as_evidence_with_its_flag",
     ),
     Guard(

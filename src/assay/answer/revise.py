@@ -15,13 +15,7 @@ from assay.answer import claims
 from assay.answer.checking import repetition
 from assay.answer.checking.claim_rules import HEDGE, claim_terms
 from assay.answer.claims import Sources, quotations
-from assay.answer.draft import (
-    CITES,
-    Stated,
-    calculation_note,
-    calculation_schema,
-    with_working,
-)
+from assay.answer.draft import CITES, Stated, calculation_note, calculation_schema, with_working
 from assay.core.events import RULES, Revised, RevisionCause
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence

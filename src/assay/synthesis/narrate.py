@@ -5,12 +5,12 @@ text is a digest: the key sentences of each document, then contradictions."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
 
-from assay.agent.context import RunContext, mark
+from assay.agent.context import RunContext, mark, run_in_order
 from assay.answer import claims
 from assay.answer.claims import quotations
 from assay.core.events import Drafted, Event
@@ -18,13 +18,14 @@ from assay.core.events.synthesis import Maker, combine_makers, stand_in
 from assay.core.run import Run
 from assay.core.synthesis import Pipeline, Relation, RelationType, Theme
 from assay.core.types import Block, Claim, Conflict, Quote, Shape
-from assay.models.cost import estimate_tokens, fit_to_tokens
+from assay.models.cost import estimate_tokens, fit_to_tokens, pack
 from assay.models.llm import Role
 from assay.models.meter import NoReply
 from assay.models.replies import list_schema, object_schema
 from assay.prompts import fence
-from assay.synthesis import polish, state
+from assay.synthesis import state
 from assay.synthesis.material import Material, gather_material
+from assay.synthesis.polish import WrittenPart, polish
 
 SHARE, MOST = 0.5, 24_000  # of the window for passages, points and plan in one request, and the most
 CITES, SENTENCES, PARAGRAPHS = 6, 40, 24  # in one reply
@@ -54,14 +55,6 @@ class TextReply(BaseModel, extra="forbid"):
     paragraphs: list[ParagraphReply]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What one request wrote."""
-
-    blocks: tuple[Block, ...]
-    maker: Maker
-
-
 async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
     """Yield one draft in which every document appears and both sides of every contradiction are told."""
     of = gather_material(run, context)
@@ -74,7 +67,7 @@ async def narrate(run: Run, context: RunContext) -> AsyncIterator[Event]:
         return
     paragraphs = plan_of(run, of)
     work = (_write(run, context, of, part, paragraphs) for part in parts(run, of, paragraphs))
-    written = [each async for each in state.run_in_order(work)]
+    written = [each async for each in run_in_order(work)]
     blocks = tuple(block for part in written for block in part.blocks)
     maker = combine_makers(part.maker for part in written)
     blocks = with_contradictions(blocks, of)
@@ -104,30 +97,16 @@ def budget(run: Run) -> int:
 def parts(run: Run, of: Material, paragraphs: Sequence[Theme]) -> list[tuple[Theme, ...]]:
     """The paragraphs that are written in one request: all, if they fit. One that is too long by itself is cut."""
     room = budget(run) // 2  # the other half is for the passages themselves
-    found: list[list[Theme]] = []
-    used = 0
-    for theme in (piece for each in paragraphs for piece in _cut(each, of, room)):
-        cost = sum(_cost(of, id) for id in theme.insights)
-        if found and used + cost <= room:
-            found[-1].append(theme)
-            used += cost
-        else:
-            found.append([theme])
-            used = cost
-    return [tuple(part) for part in found]
+    pieces = [
+        replace(theme, insights=tuple(piece))
+        for theme in paragraphs
+        for piece in pack(theme.insights, lambda id: _cost(of, id), room)
+    ]
+    return [tuple(part) for part in pack(pieces, lambda each: sum(_cost(of, id) for id in each.insights), room)]
 
 
 def _cost(of: Material, id: str) -> int:
     return estimate_tokens(of.line(id)) + 1
-
-
-def _cut(theme: Theme, of: Material, room: int) -> list[Theme]:
-    pieces: list[list[str]] = [[]]
-    for id in theme.insights:
-        if pieces[-1] and sum(_cost(of, each) for each in (*pieces[-1], id)) > room:
-            pieces.append([])
-        pieces[-1].append(id)
-    return [replace(theme, insights=tuple(piece)) for piece in pieces]
 
 
 # --- by a capable model ---------------------------------------------------------------------------------------------
@@ -135,16 +114,16 @@ def _cut(theme: Theme, of: Material, room: int) -> list[Theme]:
 
 async def _write(
     run: Run, context: RunContext, of: Material, part: Sequence[Theme], paragraphs: Sequence[Theme]
-) -> _Part:
+) -> WrittenPart:
     """Write one part of the text, and go over it once. Without a reply its points are quoted."""
     planned = state.spine(run) is not None and bool(paragraphs[0].name)
     reply = await _ask_model(run, context, of, part, paragraphs, PLANNED if planned else FREE)
     ids = tuple(dict.fromkeys(id for theme in part for id in theme.insights))
     if isinstance(reply, NoReply):
-        return _Part(_quoted(of, ids), stand_in(reply.why))
+        return WrittenPart(_quoted(of, ids), stand_in(reply.why))
     blocks = read_text(reply[0], of)
-    polished = await polish.polish(run, context, of, blocks, ids)
-    return _Part(polished.blocks or _quoted(of, ids), combine_makers((Maker(reply[1]), polished.maker)))
+    polished = await polish(run, context, of, blocks, ids)
+    return WrittenPart(polished.blocks or _quoted(of, ids), combine_makers((Maker(reply[1]), polished.maker)))
 
 
 async def _ask_model(
@@ -330,7 +309,7 @@ async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts
     nearly repeat one of the document's will pass their check; the others become quotations."""
     documents = [doc for doc in of.labels if any(point.doc_id == doc for point in of.points.values())]
     work = (_write_document(run, context, of, doc) for doc in documents)
-    written = [each async for each in state.run_in_order(work)]
+    written = [each async for each in run_in_order(work)]
     disagreeing = _disagreeing(of)
     first = (Block(disagreeing, DISAGREE),) if disagreeing else ()
     blocks = with_every_document((*first, *(block for part in written for block in part.blocks)), of)
@@ -339,12 +318,12 @@ async def _by_small_model(run: Run, context: RunContext, of: Material, conflicts
     return Drafted(blocks, shape, conflicts, by=maker.by, fallback=maker.fallback)
 
 
-async def _write_document(run: Run, context: RunContext, of: Material, doc: str) -> _Part:
+async def _write_document(run: Run, context: RunContext, of: Material, doc: str) -> WrittenPart:
     ids = tuple(id for id, point in of.points.items() if point.doc_id == doc)
     theme = Theme("", (doc,), ids)
     reply = await _ask_model(run, context, of, (theme,), (theme,), ONE)
     head = _heading(run, doc)
     if isinstance(reply, NoReply):
-        return _Part(tuple(replace(block, heading=head) for block in _quoted(of, ids)), stand_in(reply.why))
+        return WrittenPart(tuple(replace(block, heading=head) for block in _quoted(of, ids)), stand_in(reply.why))
     own = tuple(claim for block in read_text(reply[0], of) for claim in block.claims)
-    return _Part((Block(own, head),) if own else (), Maker(reply[1]))
+    return WrittenPart((Block(own, head),) if own else (), Maker(reply[1]))

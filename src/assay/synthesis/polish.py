@@ -45,20 +45,22 @@ class PolishedReply(BaseModel, extra="forbid"):
 
 
 @dataclass(frozen=True, slots=True)
-class Polished:
+class WrittenPart:
+    """A part of the text, and who wrote it."""
+
     blocks: tuple[Block, ...]
     maker: Maker = BY_RULES
 
 
 async def polish(
     run: Run, context: RunContext, of: Material, blocks: tuple[Block, ...], ids: Sequence[str]
-) -> Polished:
+) -> WrittenPart:
     """The text after one pass; as it was, if there is no reply or it does not fit."""
     written = [claim for block in blocks for claim in block.claims]
     untold = untold_points(of, ids, written)
     size = sum(estimate_tokens(claim.text) + 6 for claim in written)
     if not written or size + A_SENTENCE * len(written) > state.window(run) * 3 // 4:
-        return Polished(blocks)
+        return WrittenPart(blocks)
     reply = await context.ask(
         Role.write,
         "polish",
@@ -69,9 +71,9 @@ async def polish(
         max_tokens=300 + A_SENTENCE * (len(written) + len(untold)),
     )
     if isinstance(reply, NoReply):
-        return Polished(blocks, stand_in(reply.why))
+        return WrittenPart(blocks, stand_in(reply.why))
     points = {of.numbers[id]: of.points[id] for id in untold}
-    return Polished(read(reply[0], blocks, points, of), Maker(reply[1]))
+    return WrittenPart(read(reply[0], blocks, points, of), Maker(reply[1]))
 
 
 def untold_points(of: Material, ids: Sequence[str], written: Sequence[Claim]) -> tuple[str, ...]:

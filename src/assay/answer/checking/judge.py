@@ -32,22 +32,7 @@ from assay.prompts import fence
 from assay.tables import derive
 
 Documents = Callable[[str], Document | None]
-
-
-class AskModel(Protocol):
-    """Sends a prompt to the model of a role and parses the reply as a given type: `RunContext.ask`."""
-
-    def __call__(
-        self,
-        role: Role,
-        name: str,
-        kind: type[Rulings],
-        build_prompt: Callable[[int], Mapping[str, str]],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        documents: Sequence[str] = (),
-        max_tokens: int = 1024,
-    ) -> Awaitable[tuple[Rulings, str] | NoReply]: ...
+AskModel = Callable[..., Awaitable["tuple[Rulings, str] | NoReply"]]  # `RunContext.ask`
 
 
 class Judge(Protocol):
