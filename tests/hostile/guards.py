@@ -870,7 +870,7 @@ GUARDS = (
     ),
     Guard(
         "the pass for flow adds no name, number or date",
-        "synthesis/polish.py",
+        "synthesis/narrate.py",
         "if facts.missing_facts(text, known, facts.lowercase_stems(known)):",
         "if not text:",
         f"{SYNTHESIS}/test_narrating.py::test_the_pass_adds_no_name_number_or_date",
