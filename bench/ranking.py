@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -38,8 +39,6 @@ OFF = Ranking(feedback=0.0)
 RANKINGS: dict[str, Ranking] = {
     "words only": Ranking(lexical=1.0, feedback=0.0),
     "meaning only": Ranking(lexical=0.0, feedback=0.0),
-    "reciprocal ranks (60)": Ranking(by="ranks"),
-    "min-max 0.3 / 0.7": Ranking(by="minmax", lexical=0.3),
     "scores 0.15 / 0.85": replace(OFF, lexical=0.15),
     "scores 0.25 / 0.75": OFF,
     "scores 0.35 / 0.65": replace(OFF, lexical=0.35),
@@ -181,6 +180,32 @@ def by(ranking: Ranking, late: LateInteraction | None = None) -> Callable[[Case]
     return rank
 
 
+def by_ranks(case: Case) -> list[Hit]:
+    """Reciprocal-rank fusion; a larger offset would flatten the first ranks."""
+    scores: Counter[str] = Counter()
+    for hits in case.channels.values():
+        scores.update({hit.passage.id: 1 / (60 + rank) for rank, hit in enumerate(hits, 1)})
+    return _ordered(case, scores)
+
+
+def by_stretched_scores(case: Case) -> list[Hit]:
+    """Min-max normalised scores: from 0 for the last hit of a channel to 1 for its first."""
+    scores: Counter[str] = Counter()
+    for name, share in (("lexical", 0.3), ("dense", 0.7)):
+        own = {hit.passage.id: hit.scores[name] for hit in case.channels[name]}
+        low, high = min(own.values(), default=0.0), max(own.values(), default=0.0)
+        scores.update({id: share * ((score - low) / (high - low) if high > low else 1.0) for id, score in own.items()})
+    return _ordered(case, scores)
+
+
+def _ordered(case: Case, scores: Counter[str]) -> list[Hit]:
+    hits = {hit.passage.id: hit for found in case.channels.values() for hit in found}
+    return sorted(hits.values(), key=lambda hit: (-scores[hit.passage.id], hit.passage.id))
+
+
+OTHER_WAYS = {"reciprocal ranks (60)": by_ranks, "min-max 0.3 / 0.7": by_stretched_scores}
+
+
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--data", type=Path, nargs="+", required=True)
@@ -192,7 +217,7 @@ async def main() -> None:
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for folder in sets(options.data):
         cases, search_ms = await searched(folder, BundledEmbedder(), options.queries, options.cache)
-        ways = {name: by(ranking) for name, ranking in RANKINGS.items()}
+        ways = {name: by(ranking) for name, ranking in RANKINGS.items()} | OTHER_WAYS
         if options.late:
             late = LateInteraction(BundledEmbedder())
             late.reranked("warm up", cases[0].channels["dense"])

@@ -18,6 +18,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+from weights_file import quantised, write_safetensors
 
 from assay.models.local import bert_graph, bundled
 from assay.models.local.openvino_runner import runner_for
@@ -38,7 +39,7 @@ NORMS = {"mix.norm": "attention.output.LayerNorm", "down.norm": "output.LayerNor
 
 
 def read_export(path: Path) -> dict[str, np.ndarray]:
-    """The weights of the export under the names of `weights_file.py`, its matrices quantised."""
+    """The weights of the export under the names of `bert_graph.py`, its matrices quantised."""
     import onnx
     from onnx import numpy_helper
 
@@ -47,7 +48,7 @@ def read_export(path: Path) -> dict[str, np.ndarray]:
     named: dict[str, np.ndarray] = {}
 
     def add_matrix(name: str, matrix: np.ndarray) -> None:
-        named[name], named[f"{name}.scale"] = bert_graph.quantised(matrix)
+        named[name], named[f"{name}.scale"] = quantised(matrix)
 
     def add_floats(name: str, of: str, *parts: str) -> None:
         for part in parts:
@@ -95,7 +96,7 @@ def main() -> None:
     tensors = read_export(options.export)
     if options.passages:
         tensors["centre"] = mean_vector(tensors, sampled(options.passages))
-    bert_graph.write_safetensors(options.out, tensors, {"model": "thenlper/gte-small", "licence": "MIT"})
+    write_safetensors(options.out, tensors, {"model": "thenlper/gte-small", "licence": "MIT"})
     print(f"{options.out}: {options.out.stat().st_size:,} bytes, sha256 {bert_graph.file_digest(options.out)}")
 
 

@@ -73,7 +73,7 @@ def _few_models_in_memory() -> Iterator[None]:
     yield
     runner = sys.modules.get("assay.models.local.openvino_runner")
     if runner is not None and len(runner._runners) > 2:
-        runner.forget_runners()
+        runner._runners.clear()
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import shutil
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from doubles import ChatServer
 from sqlalchemy import event
 
@@ -37,6 +40,26 @@ async def filled(folder: Path, texts: Mapping[str, str]) -> None:
         await fill(place / "workspace", texts)
         _made[key] = place / "workspace"
     shutil.copytree(_made[key], folder, dirs_exist_ok=True)
+
+
+def folder_of(texts: Mapping[str, str]) -> Any:
+    """A fixture `folder`: for each test a workspace of its own over these texts."""
+
+    @pytest.fixture
+    def folder(tmp_path: Path) -> Path:
+        asyncio.run(filled(tmp_path / "workspace", texts))
+        return tmp_path / "workspace"
+
+    return folder
+
+
+def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+    """Wait for something that is bound to happen. Who asks too often keeps it from happening."""
+    end, pause = time.monotonic() + seconds, 0.01
+    while not true():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.1)
 
 
 async def fill(folder: Path, texts: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from assay.core.access import Principal
 from assay.core.events import Mode, RoleModel
+from assay.core.types import Usage
 from assay.evaluate.plain_text import WordEmbedder
 from assay.ingest.parsed import Parsed
 from assay.ingest.sources import SourceFile
@@ -31,7 +32,7 @@ def test_a_further_mode_takes_more_and_a_small_model_is_asked_less_often():
     calls = [forecast.question(mode, LARGE).calls for mode in (Mode.quick, Mode.balanced, Mode.thorough)]
     assert calls == sorted(calls) and len(set(calls)) == 3
     assert forecast.question(Mode.balanced, SMALL).calls < forecast.question(Mode.balanced, LARGE).calls
-    assert forecast.question(Mode.balanced, ()) == forecast.Work(0, 0, 0)
+    assert forecast.question(Mode.balanced, ()) == Usage()
 
 
 def test_with_few_runs_the_range_is_wide_and_with_many_it_is_their_own():
@@ -70,7 +71,7 @@ def test_the_ceilings_in_the_way_are_named_those_that_will_be_met_before_those_t
         Ceiling("d", "seconds", "run", 900, 900),
     ]
     met = forecast.reached(expected, ceilings)
-    assert [(each.ceiling.setting, each.probably) for each in met] == [("b", True), ("a", False)]
+    assert [(each.setting, each.probably) for each in met] == [("b", True), ("a", False)]
 
 
 # --- in a workspace -------------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ def test_a_forecast_asks_nobody_and_names_the_ceilings_in_the_way(folder: Path):
     model = {"llm_base_url": "http://127.0.0.1:9/v1", "llm_model": "m", "llm_prices": "m=1/4"}
     with opened(folder, **ceilings, **model) as workspace:
         found = workspace.questions.forecast(AskOptions())
-        assert [(each.ceiling.setting, each.probably) for each in found.reached] == [
+        assert [(each.setting, each.probably) for each in found.reached] == [
             ("budget_run_calls", True),
             ("budget_all_day_money", True),
             ("budget_day_tokens", False),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +27,9 @@ from doubles import (
     writes,
 )
 from doubles.replies import Json
-from lighthouse_notes import answered, fill, opened
+from lighthouse_notes import answered, opened
 from lighthouse_notes import script as scripted
+from notes import folder_of
 
 from assay.core.events import Checked, Critiqued, Decided, Mode, Revised, RevisionCause, Stakes
 from assay.core.run import Run
@@ -49,16 +48,7 @@ LOAD = "As many as 120 people find room on the ferry to Oster [{takes 45}]."
 GOOD = f"{FERRY} [{{takes 45}}]"
 
 
-@pytest.fixture(scope="module")
-def _notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("ferry") / "workspace"
-    asyncio.run(fill(folder, NOTES))
-    return folder
-
-
-@pytest.fixture
-def folder(_notes: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(_notes, tmp_path / "workspace")
+folder = folder_of(NOTES)
 
 
 def model(**other: Any) -> Script:

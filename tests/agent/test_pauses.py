@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,8 +28,9 @@ from doubles import (
     writes,
 )
 from doubles import steps as plans
-from lighthouse_notes import CLAIMS, GROUND, PAINT, TALL, TENDS, answered, fill, opened, resumed
+from lighthouse_notes import CLAIMS, GROUND, PAINT, TALL, TENDS, answered, opened, resumed
 from lighthouse_notes import script as scripted
+from notes import folder_of
 
 from assay.agent.context import ROUNDS
 from assay.agent.loop import play
@@ -74,16 +73,7 @@ NOTES = {
 }
 
 
-@pytest.fixture(scope="module")
-def _notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("island") / "workspace"
-    asyncio.run(fill(folder, NOTES))
-    return folder
-
-
-@pytest.fixture
-def folder(_notes: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(_notes, tmp_path / "workspace")
+folder = folder_of(NOTES)
 
 
 def model(**other: Any) -> Script:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,6 +30,7 @@ from doubles import (
 )
 from doubles.replies import drops
 from lighthouse_notes import GROUND, PAINT, TALL, TENDS, answered, fill, opened
+from notes import folder_of
 
 from assay.agent import tool
 from assay.agent.context import Limits
@@ -81,16 +80,7 @@ WHICH = (
 )
 
 
-@pytest.fixture(scope="module")
-def _works(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("works") / "workspace"
-    asyncio.run(fill(folder, DOCUMENTS))
-    return folder
-
-
-@pytest.fixture
-def folder(_works: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(_works, tmp_path / "workspace")
+folder = folder_of(DOCUMENTS)
 
 
 def model(**other: Any) -> Script:

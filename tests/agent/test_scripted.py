@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,19 +14,20 @@ from doubles import ChatServer, Script, calls, enough, keeps, lookup, passages_i
 from lighthouse_notes import (
     CLAIMS,
     GROUND,
+    NOTES,
     PAINT,
     QUESTION,
     STEPS,
     TALL,
     TENDS,
     answered,
-    fill,
     literal,
     opened,
     self_critical,
     stateless,
 )
 from lighthouse_notes import script as scripted
+from notes import folder_of
 
 from assay.agent.context import RunContext
 from assay.agent.loop import play
@@ -48,22 +48,13 @@ LEVELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def _notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("island") / "workspace"
-    asyncio.run(fill(folder))
-    return folder
+folder = folder_of(NOTES)
 
 
 @pytest.fixture
-def folder(_notes: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(_notes, tmp_path / "workspace")
-
-
-@pytest.fixture
-def reader(_notes: Path) -> Iterator[Workspace]:
+def reader(folder: Path) -> Iterator[Workspace]:
     """A workspace without a model, which nobody writes to."""
-    with opened(_notes) as workspace:
+    with opened(folder) as workspace:
         yield workspace
 
 

@@ -447,10 +447,6 @@ def test_the_program_still_starts_without_what_a_synthesis_needs():
 
 
 def test_the_choices_of_the_flags_are_those_of_the_values():
-    from assay.core import synthesis
     from assay.workspace.services import syntheses as synthesising
 
-    assert list(synthesise.PipelineOption) == list(synthesis.Pipeline) and list(synthesise.ApproachOption) == list(
-        synthesis.Approach
-    )
     assert tuple(synthesise.Rerank) == synthesising.RERANKERS and set(synthesise.OTHERS) < set(synthesising.RERANKERS)

@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from doubles import ChatServer, Script, role_of
-from notes import filled, opened
+from notes import filled, opened, until
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Locator, Page, ViewportSize, expect
 
 from assay.serve.app import make_app
@@ -45,15 +45,6 @@ def done(work: Coroutine[Any, Any, Any]) -> Any:
     """Asynchronous work done, also where playwright has a loop of its own in this thread."""
     with ThreadPoolExecutor(1) as elsewhere:
         return elsewhere.submit(asyncio.run, work).result()
-
-
-def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
-    """Wait for something that is bound to happen. Who asks too often keeps it from happening."""
-    end, pause = time.monotonic() + seconds, 0.01
-    while not true():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(pause)
-        pause = min(1.2 * pause, 0.1)
 
 
 class Model:
@@ -165,6 +156,21 @@ def desk(
         made.close()
         if model:
             model.server.close()
+
+
+def desk_fixtures(texts: Mapping[str, str]) -> tuple[Any, Any]:
+    """Fixtures `model` and `served` for a module: a desk over these texts."""
+
+    @pytest.fixture(scope="module")
+    def model() -> Model:
+        return Model()
+
+    @pytest.fixture(scope="module")
+    def served(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) -> Iterator[Desk]:
+        with desk(tmp_path_factory.mktemp("desk") / "workspace", texts, model) as opened:
+            yield opened
+
+    return model, served
 
 
 class Reader:

@@ -151,9 +151,10 @@ def test_the_guard_sees_an_attempt_and_refuses_it(guarded: Guarded, attempt: str
 
 @pytest.mark.long
 def test_adding_searching_and_asking_reach_for_nothing(guarded: Guarded, corpus: Path, tmp_path: Path):
-    """With files of every kind, since each is read by another library."""
+    """With a file of every kind, since each is read by another library."""
     own = {"ASSAY_WORKSPACE": str(tmp_path / "workspace")}
-    done = guarded.run(*ASSAY, "add", corpus, "-q", **own)
+    kinds = {file.suffix: file for file in sorted(corpus.iterdir()) if file.stat().st_size}
+    done = guarded.run(*ASSAY, "add", *kinds.values(), corpus / "incident-report-pellam.pdf", "-q", **own)
     assert done.returncode == 0 and guarded.contacted() == [], done.stderr
     done = guarded.run(*ASSAY, "search", "turbidity alarm at Pellam", **own)
     assert done.returncode == 0 and "Pellam" in done.stdout and guarded.contacted() == [], done.stderr

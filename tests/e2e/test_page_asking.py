@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pytest
-from browser_session import CUT_OFF, Desk, Model, Reader, desk
+from browser_session import CUT_OFF, Desk, Model, Reader, desk_fixtures
 from doubles import drops, verdicts, writes
 from lighthouse import CLAIMS, GROUND, NOTES, PAINT, QUESTION, SAID, TALL, TENDS, researcher
 from playwright.sync_api import Locator, expect
@@ -14,15 +13,7 @@ from playwright.sync_api import Locator, expect
 Reads = Callable[..., Reader]
 
 
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return Model()
-
-
-@pytest.fixture(scope="module")
-def served(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) -> Iterator[Desk]:
-    with desk(tmp_path_factory.mktemp("asking") / "workspace", NOTES, model) as opened:
-        yield opened
+model, served = desk_fixtures(NOTES)
 
 
 def claims(turn: Locator) -> list[str]:

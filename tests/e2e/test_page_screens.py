@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from browser_session import PHONE, Desk, Model, Reader, desk
+from browser_session import PHONE, Desk, Model, Reader, desk_fixtures
 from doubles import synthesis_model
 from lighthouse import DENIED, PAPERS, REBUILT, finder
 from playwright.sync_api import expect
@@ -20,15 +19,7 @@ RAM = "The ram takes 12 minutes to lift the gate, because its pump is small."
 Reads = Callable[..., Reader]
 
 
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return Model()
-
-
-@pytest.fixture(scope="module")
-def served(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) -> Iterator[Desk]:
-    with desk(tmp_path_factory.mktemp("screens") / "workspace", PAPERS, model) as opened:
-        yield opened
+model, served = desk_fixtures(PAPERS)
 
 
 def test_documents_are_found_a_file_that_cannot_be_read_says_why_and_what_is_removed_is_gone(

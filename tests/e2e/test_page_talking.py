@@ -8,7 +8,7 @@ from typing import Any
 
 import conversation
 import pytest
-from browser_session import Desk, Model, Reader, desk
+from browser_session import Desk, Model, Reader, desk, desk_fixtures
 from doubles import enough, keeps, missing, no_calls, one_step, research, writes
 from lighthouse import (
     ALSO_LIT,
@@ -27,15 +27,7 @@ STEAM = "The fog horn at Carrow Point is blown by steam."
 Reads = Callable[..., Reader]
 
 
-@pytest.fixture(scope="module")
-def model() -> Model:
-    return Model()
-
-
-@pytest.fixture(scope="module")
-def served(model: Model, tmp_path_factory: pytest.TempPathFactory, _plain_environment: None) -> Iterator[Desk]:
-    with desk(tmp_path_factory.mktemp("talking") / "workspace", NOTES, model) as opened:
-        yield opened
+model, served = desk_fixtures(NOTES)
 
 
 def tall(**other: Any) -> Any:

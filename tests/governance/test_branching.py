@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +24,7 @@ from doubles import (
     synthesis_model,
     writes,
 )
-from notes import filled, opened
+from notes import folder_of, opened
 
 from assay import prompts
 from assay.core.codec import dumps, to_json
@@ -69,16 +68,7 @@ def script(claim: str = "The tower at Carrow Point is 31 metres tall [{31 metres
     return Script(route=lookup(), weigh=keeps(TALL), judge=enough(), write=writes(claim), check=supported())
 
 
-@pytest.fixture(scope="module")
-def _noted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("branching") / "workspace"
-    asyncio.run(filled(folder, NOTES))
-    return folder
-
-
-@pytest.fixture
-def folder(_noted: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(_noted, tmp_path / "workspace")
+folder = folder_of(NOTES)
 
 
 @pytest.fixture

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from doubles import ChatServer, Script, enough, keeps, lookup, supported, writes
 from notes import filled, opened
+from post_server import PostServer, as_json, post_server
 
 from assay.core.codec import dumps
 from assay.core.events import Asked, Call, Decided, Failed, Mode, ModelReplied, ToolRan
@@ -24,29 +21,9 @@ TALL = "The tower of the lighthouse at Carrow Point is 31 metres tall."
 QUESTION = "How tall is the tower at Carrow Point?"
 
 
-@contextmanager
-def collector(status: int = 200) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Something that takes spans, and what it was sent."""
-    sent: list[tuple[str, Any]] = []
-
-    class Takes(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            sent.append((self.path, json.loads(body)))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(b"{}")
-
-        def log_message(self, format: str, *args: Any) -> None:
-            return None
-
-    server = HTTPServer(("127.0.0.1", 0), Takes)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", sent
-    finally:
-        server.shutdown()
-        server.server_close()
+def collector(status: int = 200) -> AbstractContextManager[PostServer]:
+    """Something that takes spans."""
+    return post_server(lambda body, n: as_json({}, status))
 
 
 def told(span: dict[str, Any]) -> dict[str, Any]:
@@ -60,12 +37,12 @@ async def test_a_run_arrives_as_spans_and_nothing_that_was_asked_found_or_said_i
     )  # fmt: skip
     await filled(tmp_path / "w", {"tower": f"{TALL} It leans a little."})
     with (
-        collector() as (url, sent),
+        collector() as spans,
         ChatServer(script.answer) as server,
-        opened(tmp_path / "w", server, otel_endpoint=url) as workspace,
+        opened(tmp_path / "w", server, otel_endpoint=spans.url) as workspace,
     ):
         run = [run async for run, _ in workspace.ask(QUESTION, mode=Mode.quick)][-1]
-    ((path, body),) = sent
+    (path,), (body,) = spans.paths, spans.bodies
     assert path == "/v1/traces" and run.delivered
     (found,) = body["resourceSpans"]
     assert told(found["resource"])["service.name"] == "assay"
@@ -93,8 +70,8 @@ async def test_a_run_arrives_as_spans_and_nothing_that_was_asked_found_or_said_i
 async def test_a_collector_that_is_away_or_refuses_disturbs_no_run(tmp_path: Path, away: str):
     await filled(tmp_path / "w", {"tower": TALL})
     with (
-        collector(503) as (url, _),
-        opened(tmp_path / "w", otel_endpoint=url if away == "refuses" else away) as workspace,
+        collector(503) as refusing,
+        opened(tmp_path / "w", otel_endpoint=refusing.url if away == "refuses" else away) as workspace,
     ):
         run = [run async for run, _ in workspace.ask(QUESTION, mode=Mode.quick)][-1]
     assert run.delivered

@@ -21,8 +21,7 @@ from assay.core.codec import dumps, to_json
 from assay.core.errors import AssayError
 from assay.core.events import Checkpoint, Mode, SearchFilters
 from assay.core.types import Document
-from assay.serve import mcp_tools
-from assay.serve.mcp_tools import ToolAccess
+from assay.serve.mcp_tools import DocumentTools
 from assay.serve.mcp_tools import ToolError as MCPError
 from assay.store.access import grants, offers
 from assay.store.runs import history
@@ -149,13 +148,13 @@ class Attack:
         async def done(work: Any) -> Any:
             return await work
 
-        reach = ToolAccess(lambda _: self.made.as_(READER), done, lambda *_: pytest.fail("nothing is asked here"))
+        reach = DocumentTools(lambda _: self.made.as_(READER), done, lambda *_: pytest.fail("nothing is asked here"))
         word = self.word()
         some: list[Callable[[], Any]] = [
-            lambda: mcp_tools._search(reach)(None, query=self.random.choice([QUESTION, word]), k=20),
-            lambda: mcp_tools._sources(reach)(None, base=self.random.choice(["", "shared", "private"])),
-            lambda: mcp_tools._sources(reach)(None, words=word),
-            lambda: mcp_tools._read(reach)(None, document=word),
+            lambda: reach.search(None, query=self.random.choice([QUESTION, word]), k=20),
+            lambda: reach.sources(None, base=self.random.choice(["", "shared", "private"])),
+            lambda: reach.sources(None, words=word),
+            lambda: reach.read(None, document=word),
         ]
         await self.told("an MCP tool", self.random.choice(some), word)
 

@@ -200,7 +200,7 @@ GUARDS = (
     Guard(
         "messages to a webhook are signed",
         "governance/reviewing.py",
-        "return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}",
+        "return {HEADER: signature(key, int(time.time()), content)} if key else {}",
         'return {HEADER: "t=0,v1=0"}',
         "tests/serve/test_reviews.py::test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it",
     ),
@@ -574,9 +574,9 @@ GUARDS = (
     Guard(
         "an original is stored together with its document",
         "ingest/pipeline.py",
-        "            return await _read_copy(intake, found, sha, copy, tally)\n",
+        "            return await _read_copy(intake, source, sha, copy, size, outcome, tally)\n",
         "            intake.blobs.put(sha, copy)\n"
-        "            return await _read_copy(intake, found, sha, None, tally)\n",
+        "            return await _read_copy(intake, source, sha, None, size, outcome, tally)\n",
         f"{COPIES}::test_the_same_bytes_that_are_added_elsewhere_while_they_are_erased_here_are_kept_there",
     ),
     Guard(
@@ -786,15 +786,15 @@ GUARDS = (
     Guard(
         "only an administrator connects a model",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    by = who.principal.id\n",
-        "    by = who.principal.id\n",
+        "async def connect_model(given: ModelRequest, server: CurrentServer, who: Administrator)",
+        "async def connect_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson)",
         f"{SETUP}::test_only_an_administrator_sees_or_changes_the_model",
     ),
     Guard(
         "only an administrator changes settings",
         "serve/routes/setup.py",
-        "    require_administrator(who)\n    changed = await asyncio.to_thread(server.workspace.setup.change,",
-        "    changed = await asyncio.to_thread(server.workspace.setup.change,",
+        "async def change_settings(given: SettingsRequest, server: CurrentServer, who: Administrator)",
+        "async def change_settings(given: SettingsRequest, server: CurrentServer, who: CurrentPerson)",
         "tests/serve/test_settings_routes.py::test_only_an_administrator_sees_and_changes_settings",
     ),
     Guard(

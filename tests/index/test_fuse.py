@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.types import Hit, Passage
-from assay.index.fusion import Ranking, blend, capped, diverse, fuse, pooled, reciprocal, refined, spread, stretched
+from assay.index.fusion import Ranking, blend, capped, diverse, fuse, pooled, refined, spread
 
 PLAIN = Ranking(feedback=0.0)
 QUERY = np.array([1.0, 0.0, 0.0], np.float32)
@@ -65,27 +65,10 @@ def test_equal_scores_are_ordered_by_passage_id():
     assert ids(fuse({"dense": dense(*twins), "lexical": []}, QUERY, PLAIN)) == ["x", "y", "z"]
 
 
-@pytest.mark.parametrize("by", ["scores", "minmax", "ranks"])
-def test_either_channel_may_find_nothing(by):
-    ranking = Ranking(by=by)
-    assert fuse({"dense": [], "lexical": []}, QUERY, ranking) == []
-    assert ids(fuse({"dense": dense(A, B, C), "lexical": []}, QUERY, ranking)) == ["a", "b", "c"]
-    assert ids(fuse({"dense": [], "lexical": lexical((C, 9.0), (B, 1.0))}, QUERY, replace(ranking, lexical=1.0))) == [
-        "c",
-        "b",
-    ]
-
-
-def test_rank_fusion_looks_at_places_and_not_at_scores():
-    channels = {"dense": dense(A, B), "lexical": lexical((B, 1e9), (C, 1e-9))}
-    assert ids(fuse(channels, QUERY, Ranking(by="ranks"))) == ["b", "a", "c"]
-    assert reciprocal(np.array([5.0, 7.0, 1.0]), np.array([True, True, False])) == pytest.approx([1 / 62, 1 / 61, 0])
-
-
-def test_stretching_reaches_from_nought_to_one_and_survives_equal_scores():
-    assert stretched(np.array([2.0, 4.0, 3.0]), np.array([True] * 3)) == pytest.approx([0, 1, 0.5])
-    assert stretched(np.array([2.0, 2.0, 9.0]), np.array([True, True, False])) == pytest.approx([1, 1, 0])
-    assert stretched(np.array([2.0]), np.array([False])) == pytest.approx([0])
+def test_either_channel_may_find_nothing():
+    assert fuse({"dense": [], "lexical": []}, QUERY, Ranking()) == []
+    assert ids(fuse({"dense": dense(A, B, C), "lexical": []}, QUERY, Ranking())) == ["a", "b", "c"]
+    assert ids(fuse({"dense": [], "lexical": lexical((C, 9.0), (B, 1.0))}, QUERY, Ranking(lexical=1.0))) == ["c", "b"]
 
 
 def test_feedback_lifts_what_resembles_the_best_hits():
@@ -126,13 +109,12 @@ def test_a_single_hit_is_no_feedback():
 @given(
     st.lists(st.tuples(st.floats(-0.99, 0.99), st.floats(0, 6), st.integers(0, 3)), max_size=12),
     st.lists(st.tuples(st.integers(0, 11), st.floats(0, 50)), max_size=12),
-    st.sampled_from(["scores", "minmax", "ranks"]),
 )
-def test_fusion_loses_and_invents_nothing_and_is_ordered_by_its_score(found, worded, by):
+def test_fusion_loses_and_invents_nothing_and_is_ordered_by_its_score(found, worded):
     hits = [hit(f"{i:02}", toward(cosine, turn), doc=f"d{doc}") for i, (cosine, turn, doc) in enumerate(found)]
     by_words = {place: score for place, score in worded if place < len(hits)}
     channels = {"dense": dense(*hits[::2]), "lexical": lexical(*((hits[place], s) for place, s in by_words.items()))}
-    fused = fuse(channels, QUERY, Ranking(by=by))
+    fused = fuse(channels, QUERY, Ranking())
     assert sorted(ids(fused)) == sorted({each.passage.id for name in channels for each in channels[name]})
     scores = [each.scores["fused"] for each in fused]
     assert scores == sorted(scores, reverse=True)

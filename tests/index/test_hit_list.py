@@ -57,15 +57,15 @@ def test_ranking_makes_no_hit():
 
 
 async def test_a_search_reads_the_text_of_what_it_returns_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    read: list[bytes] = []
-    unpacked = rows.unpacked
-    monkeypatch.setattr(rows, "unpacked", lambda payload: read.append(payload) or unpacked(payload))
+    read: list[str] = []
+    hit_of = rows.hit_of
+    monkeypatch.setattr(rows, "hit_of", lambda body, *rest: read.append(body) or hit_of(body, *rest))
     files = [SourceFile(f"{n}.txt", f"{n}.txt", data=f"Valve {n} opens in the morning.".encode()) for n in range(40)]
     with open_workspace(tmp_path / "w", create=True) as workspace:
         workspace.embedder = WordEmbedder()
         await workspace.documents.add_sources(files)
         found = await workspace.search("valve 7 opens", 3)
         assert len(found) == len(read) == 3
-        assert {each.passage.text.encode() for each in found} == {payload.split(b"\n", 2)[2] for payload in read}
+        assert {each.passage.text for each in found} == {body.split("\n", 1)[1] for body in read}
         index = await workspace.context.index(workspace.scope().named("default"))
         assert len(list(await index.dense(found[0].vector, 40, EVERYTHING))) == 40

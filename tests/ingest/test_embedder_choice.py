@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import UserError
-from assay.models.local.bundled import GTE_SMALL
+from assay.models.local.bundled import NAME
 from assay.store.access import grants
 from assay.workspace.facade import Workspace, open_workspace
 
@@ -54,7 +54,7 @@ async def test_the_former_name_of_a_bundled_embedder_is_refused_with_what_to_do(
 
 async def test_a_new_workspace_has_gte_small(tmp_path: Path):
     with open_workspace(tmp_path / "w", create=True) as opened:
-        assert opened.embedder.name == GTE_SMALL.name
+        assert opened.embedder.name == NAME
         await opened.add([note(tmp_path, "kettle.md", "The kettle holds seven litres.")])
     with open_workspace(tmp_path / "w") as again:
-        assert again.embedder.name == GTE_SMALL.name
+        assert again.embedder.name == NAME

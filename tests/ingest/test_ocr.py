@@ -67,13 +67,13 @@ async def test_without_the_program_the_status_says_what_to_install(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ocr, "find_tesseract", lambda: None)
-    answer = await ocr.read_with_ocr(sandbox, scan(), "scan.pdf")
+    answer = await ocr.OcrReader(sandbox).read(scan(), "scan.pdf")
     assert isinstance(answer, Unreadable) and answer.status is Status.scanned and "install tesseract" in answer.why
 
 
 async def test_a_document_with_text_never_meets_the_program(sandbox: Sandbox, pretend) -> None:
     pretend("raise SystemExit(3)")
-    answer = await ocr.read_with_ocr(sandbox, b"Some plain text.", "note.txt")
+    answer = await ocr.OcrReader(sandbox).read(b"Some plain text.", "note.txt")
     assert isinstance(answer, Parsed) and answer.text == "Some plain text."
 
 
@@ -82,7 +82,7 @@ async def test_a_document_with_text_never_meets_the_program(sandbox: Sandbox, pr
 async def test_a_scan_becomes_text_with_pages_and_boxes(sandbox: Sandbox, pretend) -> None:
     pretend(f"assert sys.stdin.buffer.read(4) == b'\\x89PNG'\nsys.stdin.buffer.read()\nsys.stdout.write({TABLE!r})")
     data = scan(pages=2)
-    parsed = await ocr.read_with_ocr(sandbox, data, "scan.pdf")
+    parsed = await ocr.OcrReader(sandbox).read(data, "scan.pdf")
     assert isinstance(parsed, Parsed)
     assert parsed.text == "Evidence before\n\nWriting.\n\nEvidence before\n\nWriting."
     assert parsed.pages == (0, parsed.text.index("Evidence", 5)) and parsed.meta["ocr"] == "eng"
@@ -112,7 +112,7 @@ async def test_whatever_the_program_does_is_a_status(
 ) -> None:
     monkeypatch.setattr(ocr, "PAGE_SECONDS", 3.0)
     pretend(body)
-    answer = await ocr.read_with_ocr(sandbox, scan(), "scan.pdf")
+    answer = await ocr.OcrReader(sandbox).read(scan(), "scan.pdf")
     assert isinstance(answer, Unreadable) and answer.status is status
 
 
@@ -129,7 +129,7 @@ def test_words_that_are_hardly_read_are_left_out() -> None:
 @pytest.mark.long
 @pytest.mark.skipif(ocr.find_tesseract() is None, reason="the tesseract program is not installed here")
 async def test_the_real_program_reads_a_scan(sandbox: Sandbox) -> None:
-    parsed = await ocr.read_with_ocr(sandbox, scan(), "scan.pdf")
+    parsed = await ocr.OcrReader(sandbox).read(scan(), "scan.pdf")
     assert isinstance(parsed, Parsed) and "Evidence before writing" in parsed.text
 
 

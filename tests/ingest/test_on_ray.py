@@ -11,16 +11,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from post_server import Reply, as_json, post_server
 
 import assay
 from assay.core.errors import UserError
@@ -252,35 +251,6 @@ def test_the_same_error_of_an_embedder_as_in_this_process(address: str, tmp_path
         asyncio.run(workspace.add([tmp_path / "note.txt"]))
 
 
-class Endpoint(BaseHTTPRequestHandler):
-    """Vectors by the number of letters."""
-
-    asked: Callable[[], None]  # called for each request
-
-    def do_POST(self) -> None:
-        self.asked()
-        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-        rows = [{"index": place, "embedding": [1.0 + text.count("a"), 1.0, 2.0]} for place, text in enumerate(texts)]
-        content = json.dumps({"data": rows}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@contextmanager
-def endpoint(asked: Callable[[], None]) -> Iterator[str]:
-    handler = type("Asked", (Endpoint,), {"asked": staticmethod(asked)})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
-
-
 def working_on(task: str, cluster: Any) -> list[int]:
     """The processes of the cluster's workers that run a task of this name."""
     raylets = {each.process.pid for node in cluster.list_all_nodes() for each in node.all_processes["raylet"]}
@@ -300,13 +270,15 @@ def test_the_command_prints_its_report_though_a_worker_is_killed_while_it_waits_
 ):
     killed: list[int] = []
 
-    def asked() -> None:
+    def vectors(body: Any, _: int) -> Reply:
         for worker in working_on("embed_passages", cluster)[: 1 - len(killed)]:
             killed.append(worker)
             os.kill(worker, signal.SIGKILL)
+        texts = enumerate(body["input"])
+        return as_json({"data": [{"index": i, "embedding": [1.0 + text.count("a"), 1.0, 2.0]} for i, text in texts]})
 
-    with endpoint(asked) as url:
-        ran = add_by_command(folder / "valves.txt", tmp_path / "workspace", cluster.address, url)
+    with post_server(vectors) as endpoint:
+        ran = add_by_command(folder / "valves.txt", tmp_path / "workspace", cluster.address, f"{endpoint.url}/v1")
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)
     assert len(killed) == 1 and report["readable"] == 1 and report["embedded"] == report["passages"] > 64

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from assay.core.events import ModelReplied
 
 Saying = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 
@@ -124,3 +126,13 @@ class Naps:
 
     async def __call__(self, seconds: float) -> None:
         self.taken.append(seconds)
+
+
+@dataclass
+class Kept:
+    """The replies that were recorded."""
+
+    replies: list[ModelReplied] = field(default_factory=list)
+
+    def recorded_reply(self, request: str) -> ModelReplied | None:
+        return next((each for each in self.replies if each.request == request), None)

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pytest
+from loopback import Kept
 from pydantic import BaseModel, ConfigDict, Field
 
 from assay import prompts
 from assay.core.errors import ModelError, TooLong
-from assay.core.events import Fallback, ModelReplied, RoleModel
+from assay.core.events import Fallback, RoleModel
 from assay.core.types import Usage
 from assay.models.ask import ask, choose
 from assay.models.cost import estimate_tokens, prompt_tokens
@@ -62,14 +63,6 @@ class Fake:
         if isinstance(said, Exception):
             raise said
         return said if isinstance(said, Reply) else Reply(str(said), usage=Usage(1, 40, 10))
-
-
-@dataclass
-class Kept:
-    replies: list[ModelReplied] = field(default_factory=list)
-
-    def recorded_reply(self, request: str) -> ModelReplied | None:
-        return next((each for each in self.replies if each.request == request), None)
 
 
 class Silent(Fake):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 from assay.models.local import bert_graph, bundled
 from assay.models.local.bundled import BertAnswers, best_span, reading
+
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+import weights_file
 
 QUESTION = "How many litres does the kettle hold?"
 TEXTS = ["The kettle in the pump house holds seven litres.", "", "Die Straße zum Hafen. " * 120, "naïve café"]
@@ -20,7 +24,7 @@ def random_weights(layers: int = 2) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
 
     def matrix(name: str, rows: int, columns: int, spread: float = 0.05) -> None:
-        found[name], found[f"{name}.scale"] = bert_graph.quantised(
+        found[name], found[f"{name}.scale"] = weights_file.quantised(
             dice.normal(size=(rows, columns), scale=spread).astype(np.float32)
         )
 
@@ -51,7 +55,7 @@ def random_weights(layers: int = 2) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> BertAnswers:
     folder = tmp_path_factory.mktemp("answers")
-    bert_graph.write_safetensors(folder / "w.safetensors", random_weights(), {})
+    weights_file.write_safetensors(folder / "w.safetensors", random_weights(), {})
     return BertAnswers(folder / "w.safetensors", "f32", folder)
 
 
@@ -121,7 +125,7 @@ def test_the_best_span_ends_after_it_starts_and_is_short():
 def test_the_name_changes_with_the_weights_and_there_is_no_model_without_them(
     model: BertAnswers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    bert_graph.write_safetensors(tmp_path / "w.safetensors", {"a": np.zeros(2, np.float32)}, {})
+    weights_file.write_safetensors(tmp_path / "w.safetensors", {"a": np.zeros(2, np.float32)}, {})
     assert model.name != BertAnswers(tmp_path / "w.safetensors").name
     monkeypatch.setattr(bundled, "FILE", tmp_path / "none.safetensors")
     assert bundled.bundled_answer_model.__wrapped__() is None

@@ -8,7 +8,6 @@ import os
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,11 @@ from hypothesis import strategies as st
 
 from assay.core.errors import UserError
 from assay.models.local import bert_graph, bundled, openvino_runner
-from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
+from assay.models.local.bundled import BundledEmbedder, gte_small_weights
 from assay.models.local.openvino_runner import pad, plan_batches
+
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+import weights_file
 
 TEXTS = [
     "Aspirin reduces fever in adults.",
@@ -46,7 +48,7 @@ def test_the_vectors_of_gte_small_are_those_of_the_original_less_their_centre(
     model: BundledEmbedder, precision: str | None
 ) -> None:
     original = json.loads((Path(__file__).parent / "gte_small_vectors.json").read_text())
-    expected = np.array(list(original.values())) - GTE_SMALL.weights()["centre"]
+    expected = np.array(list(original.values())) - gte_small_weights()["centre"]
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     vectors = BundledEmbedder(precision, model.cache).embed(list(original))
     assert ((vectors * expected).sum(axis=1) > 0.999).all()
@@ -62,14 +64,14 @@ def test_texts_of_different_subjects_are_near_zero(model: BundledEmbedder) -> No
 def test_quantised_rows_are_within_half_a_step() -> None:
     matrix = np.random.default_rng(0).normal(size=(5, 64)).astype(np.float32)
     matrix[3] = 0
-    rows, scales = bert_graph.quantised(matrix)
+    rows, scales = weights_file.quantised(matrix)
     assert rows.dtype == np.int8 and np.abs(rows[0]).max() == 127
     assert (np.abs(rows * scales[:, None] - matrix) <= scales[:, None] / 2 + 1e-7).all()
 
 
 def test_a_weights_file_comes_back_as_it_was_written(tmp_path: Path) -> None:
     tensors = {"a": np.arange(6, dtype=np.int8).reshape(2, 3), "b": np.array([0.5, -1], np.float32)}
-    bert_graph.write_safetensors(tmp_path / "w.safetensors", tensors, {"model": "test"})
+    weights_file.write_safetensors(tmp_path / "w.safetensors", tensors, {"model": "test"})
     read = bert_graph.read_safetensors(tmp_path / "w.safetensors")
     assert list(read) == ["a", "b"]
     assert all(read[name].dtype == tensors[name].dtype and (read[name] == tensors[name]).all() for name in tensors)
@@ -212,11 +214,11 @@ def test_a_damaged_cache_is_made_anew(tmp_path: Path) -> None:
     expected = BundledEmbedder(cache=tmp_path).embed(["fever"])
     (kept,) = tmp_path.iterdir()
     whole = kept.read_bytes()
-    openvino_runner.forget_runners()
+    openvino_runner._runners.clear()
     kept.unlink()  # the file in use stays as it is: it is mapped
     kept.write_bytes(whole[: len(whole) // 2])
     assert BundledEmbedder(cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
-    openvino_runner.forget_runners()
+    openvino_runner._runners.clear()
     kept.unlink()
     kept.write_bytes(b"")
     assert BundledEmbedder(cache=tmp_path).embed(["fever"]) @ expected.T > 0.9999
@@ -226,7 +228,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     broken = tmp_path / "model.onnx"
     broken.write_bytes(b"not a model")
     with pytest.raises(UserError, match="reinstall"):
-        replace(GTE_SMALL, file=broken).weights()
+        gte_small_weights(broken)
     with pytest.raises(UserError, match="reinstall"):
         bert_graph.read_safetensors(broken)
 

@@ -4,100 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loopback import Naps
+from post_server import Behaviour, PostServer, Reply, as_json, post_server
 
 from assay.core.errors import ModelError, UserError
 from assay.models.embedder import EndpointEmbedder, batch_spans, parse_vectors
 from assay.models.http import retry_after
 
 KEY = "sk-very-secret-1234"
-Reply = tuple[int, dict[str, str], bytes]
-Behaviour = Callable[[dict[str, Any], int], Reply]
 
 
 def vector_of(text: str) -> list[float]:
     return [float(len(text)), 1.0, 2.0]
 
 
-def as_json(body: object, status: int = 200, **headers: str) -> Reply:
-    return status, {"Content-Type": "application/json", **headers}, json.dumps(body).encode()
-
-
 def well(body: dict[str, Any], _: int = 0) -> Reply:
     return as_json({"data": [{"index": i, "embedding": vector_of(text)} for i, text in enumerate(body["input"])]})
 
 
-class Endpoint:
-    """Requests as they came, and how to answer the next."""
-
-    def __init__(self) -> None:
-        self.behaviour: Behaviour = well
-        self.bodies: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.paths: list[str] = []
-        self.busy = self.most_busy = 0
-        self.lock = threading.Lock()
-        outer = self
-
-        class Answer(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                with outer.lock:
-                    outer.bodies.append(body)
-                    outer.headers.append({name.lower(): value for name, value in self.headers.items()})
-                    outer.paths.append(self.path)
-                    number = len(outer.bodies)
-                    outer.busy += 1
-                    outer.most_busy = max(outer.most_busy, outer.busy)
-                status, headers, content = outer.behaviour(body, number)
-                with outer.lock:
-                    outer.busy -= 1
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(content))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-
-
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint()
-    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+def endpoint() -> Iterator[PostServer]:
+    with post_server(well) as made:
+        yield made
 
 
-class Naps:
-    """A clock's worth of sleep, noted and not slept."""
-
-    def __init__(self) -> None:
-        self.taken: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.taken.append(seconds)
-
-
-def client(endpoint: Endpoint, **more: Any) -> EndpointEmbedder:
-    return EndpointEmbedder(endpoint.url, "tiny", KEY, **{"sleep": Naps(), "deadline": 30.0, **more})
+def client(endpoint: PostServer, **more: Any) -> EndpointEmbedder:
+    return EndpointEmbedder(f"{endpoint.url}/v1", "tiny", KEY, **{"sleep": Naps(), "deadline": 30.0, **more})
 
 
 def unit(text: str) -> np.ndarray:
@@ -105,7 +47,7 @@ def unit(text: str) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-async def test_texts_become_unit_vectors_in_their_order(endpoint: Endpoint) -> None:
+async def test_texts_become_unit_vectors_in_their_order(endpoint: PostServer) -> None:
     embedder = client(endpoint, batch_texts=2)
     texts = ["a", "bb", "ccc", "dddd", "eeeee"]
     vectors = await embedder.passages(texts)
@@ -117,7 +59,7 @@ async def test_texts_become_unit_vectors_in_their_order(endpoint: Endpoint) -> N
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
 
 
-async def test_replies_out_of_order_are_put_in_order_by_their_index(endpoint: Endpoint) -> None:
+async def test_replies_out_of_order_are_put_in_order_by_their_index(endpoint: PostServer) -> None:
     def backwards(body: dict[str, Any], _: int) -> Reply:
         data = [{"index": i, "embedding": vector_of(text)} for i, text in enumerate(body["input"])]
         return as_json({"data": data[::-1]})
@@ -127,8 +69,8 @@ async def test_replies_out_of_order_are_put_in_order_by_their_index(endpoint: En
     assert np.allclose(vectors, [unit("a"), unit("bb"), unit("ccc")], atol=1e-6)
 
 
-async def test_a_copy_for_another_process_makes_its_own_connections(endpoint: Endpoint) -> None:
-    embedder = EndpointEmbedder(endpoint.url, "tiny", KEY, passage_prefix="p: ")
+async def test_a_copy_for_another_process_makes_its_own_connections(endpoint: PostServer) -> None:
+    embedder = EndpointEmbedder(f"{endpoint.url}/v1", "tiny", KEY, passage_prefix="p: ")
     vectors = await embedder.passages(["a lamp"])  # opens a connection
     copy = pickle.loads(pickle.dumps(embedder))
     assert copy.name == embedder.name and copy.api_key == KEY
@@ -137,7 +79,7 @@ async def test_a_copy_for_another_process_makes_its_own_connections(endpoint: En
     await copy.close()
 
 
-async def test_base64_is_read_as_well_as_numbers(endpoint: Endpoint) -> None:
+async def test_base64_is_read_as_well_as_numbers(endpoint: PostServer) -> None:
     def packed(body: dict[str, Any], _: int) -> Reply:
         rows = [base64.b64encode(np.array(vector_of(text), "<f4").tobytes()).decode() for text in body["input"]]
         return as_json({"data": [{"index": i, "embedding": row} for i, row in enumerate(rows)]})
@@ -148,7 +90,7 @@ async def test_base64_is_read_as_well_as_numbers(endpoint: Endpoint) -> None:
     assert endpoint.bodies[0]["encoding_format"] == "base64"
 
 
-async def test_queries_and_passages_have_their_own_prefix(endpoint: Endpoint) -> None:
+async def test_queries_and_passages_have_their_own_prefix(endpoint: PostServer) -> None:
     embedder = client(endpoint, query_prefix="query: ", passage_prefix="passage: ")
     await embedder.queries(["fever"])
     await embedder.passages(["fever"])
@@ -156,13 +98,13 @@ async def test_queries_and_passages_have_their_own_prefix(endpoint: Endpoint) ->
     assert embedder.name != client(endpoint).name
 
 
-async def test_a_blank_text_is_sent_as_something_that_endpoints_accept(endpoint: Endpoint) -> None:
+async def test_a_blank_text_is_sent_as_something_that_endpoints_accept(endpoint: PostServer) -> None:
     vectors = await client(endpoint).passages(["", "  \n"])
     assert endpoint.bodies[0]["input"] == [".", "."]
     assert np.isfinite(vectors).all()
 
 
-async def test_too_many_requests_are_repeated_after_the_time_asked_for(endpoint: Endpoint) -> None:
+async def test_too_many_requests_are_repeated_after_the_time_asked_for(endpoint: PostServer) -> None:
     endpoint.behaviour = lambda body, n: as_json({}, 429, **{"Retry-After": "7"}) if n <= 2 else well(body)
     naps = Naps()
     vectors = await client(endpoint, sleep=naps).passages(["a"])
@@ -170,27 +112,27 @@ async def test_too_many_requests_are_repeated_after_the_time_asked_for(endpoint:
     assert naps.taken == [7.0, 7.0]
 
 
-async def test_a_failing_server_is_asked_again_with_growing_pauses(endpoint: Endpoint) -> None:
+async def test_a_failing_server_is_asked_again_with_growing_pauses(endpoint: PostServer) -> None:
     endpoint.behaviour = lambda body, n: as_json({"error": "oops"}, 500) if n <= 3 else well(body)
     naps = Naps()
     await client(endpoint, sleep=naps).passages(["a"])
     assert naps.taken == [0.5, 1.0, 2.0]
 
 
-async def test_waiting_ends_at_the_deadline(endpoint: Endpoint) -> None:
+async def test_waiting_ends_at_the_deadline(endpoint: PostServer) -> None:
     endpoint.behaviour = lambda body, n: as_json({"error": "overloaded"}, 503, **{"Retry-After": "3600"})
     with pytest.raises(ModelError, match=r"status 503; gave up after 1 tries in 30 s.*overloaded"):
         await client(endpoint).passages(["a"])
 
 
-async def test_a_server_that_is_not_there_is_named(endpoint: Endpoint) -> None:
-    embedder = EndpointEmbedder("http://user:pass@127.0.0.1:9/v1", "tiny", KEY, deadline=0.2)
+async def test_a_server_that_is_not_there_is_named(endpoint: PostServer) -> None:
+    embedder = EndpointEmbedder("http://user:pass@127.0.0.1:9/v1", "tiny", KEY, deadline=2.0)
     with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9/v1/embeddings could not be reached \(ConnectError\)"):
         await embedder.passages(["a"])
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_a_refusal_is_not_repeated_and_never_shows_the_key(endpoint: Endpoint, status: int) -> None:
+async def test_a_refusal_is_not_repeated_and_never_shows_the_key(endpoint: PostServer, status: int) -> None:
     endpoint.behaviour = lambda body, n: as_json({"error": f"bad key {KEY}"}, status)
     embedder = client(endpoint)
     with pytest.raises(ModelError) as raised:
@@ -202,7 +144,7 @@ async def test_a_refusal_is_not_repeated_and_never_shows_the_key(endpoint: Endpo
     assert KEY not in repr(embedder)
 
 
-async def test_a_batch_that_is_too_large_is_halved(endpoint: Endpoint) -> None:
+async def test_a_batch_that_is_too_large_is_halved(endpoint: PostServer) -> None:
     endpoint.behaviour = lambda body, n: well(body) if len(body["input"]) <= 2 else as_json({}, 413)
     texts = ["a", "bb", "ccc", "dddd", "eeeee"]
     vectors = await client(endpoint).passages(texts)
@@ -242,13 +184,13 @@ WRONG: dict[str, tuple[Behaviour, str]] = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-async def test_a_reply_that_makes_no_sense_is_an_error_in_clear_words(endpoint: Endpoint, kind: str) -> None:
+async def test_a_reply_that_makes_no_sense_is_an_error_in_clear_words(endpoint: PostServer, kind: str) -> None:
     endpoint.behaviour, words = WRONG[kind]
     with pytest.raises(ModelError, match=words):
         await client(endpoint).passages(["a", "bb"])
 
 
-async def test_a_model_that_changes_its_dimension_is_an_error(endpoint: Endpoint) -> None:
+async def test_a_model_that_changes_its_dimension_is_an_error(endpoint: PostServer) -> None:
     embedder = client(endpoint)
     await embedder.passages(["a"])
     endpoint.behaviour = only([1.0, 2.0])
@@ -256,15 +198,22 @@ async def test_a_model_that_changes_its_dimension_is_an_error(endpoint: Endpoint
         await embedder.passages(["a"])
 
 
-async def test_no_more_requests_run_at_once_than_allowed(endpoint: Endpoint) -> None:
-    pause = threading.Event()
-    endpoint.behaviour = lambda body, n: (pause.wait(0.02), well(body))[1]
+async def test_no_more_requests_run_at_once_than_allowed(endpoint: PostServer) -> None:
+    pause, free, seen = threading.Event(), threading.Semaphore(3), list[bool]()
+
+    def busy(body: dict[str, Any], _: int) -> Reply:
+        seen.append(free.acquire(blocking=False))
+        pause.wait(0.02)
+        free.release()
+        return well(body)
+
+    endpoint.behaviour = busy
     await client(endpoint, batch_texts=1, at_once=3).passages(["x"] * 12)
-    assert endpoint.most_busy <= 3
+    assert all(seen)
     assert len(endpoint.bodies) == 12
 
 
-def test_the_dimension_can_be_asked_for_first_and_loops_can_come_and_go(endpoint: Endpoint) -> None:
+def test_the_dimension_can_be_asked_for_first_and_loops_can_come_and_go(endpoint: PostServer) -> None:
     embedder = client(endpoint)
     assert embedder.dim == 3
     assert asyncio.run(embedder.passages([])).shape == (0, 3)
@@ -272,9 +221,9 @@ def test_the_dimension_can_be_asked_for_first_and_loops_can_come_and_go(endpoint
         assert asyncio.run(embedder.queries(["a"])).shape == (1, 3)
 
 
-async def test_a_key_that_cannot_be_sent_is_the_persons_to_put_right(endpoint: Endpoint) -> None:
+async def test_a_key_that_cannot_be_sent_is_the_persons_to_put_right(endpoint: PostServer) -> None:
     with pytest.raises(UserError, match="embedder_api_key") as raised:
-        await EndpointEmbedder(endpoint.url, "tiny", "kéy\n").passages(["a"])
+        await EndpointEmbedder(f"{endpoint.url}/v1", "tiny", "kéy\n").passages(["a"])
     assert "kéy" not in str(raised.value)
 
 
@@ -282,8 +231,8 @@ def test_the_name_stays_when_the_address_changes_and_changes_with_the_model() ->
     here, there = EndpointEmbedder("http://a/v1", "tiny"), EndpointEmbedder("http://b:8080/v1/embeddings", "tiny")
     assert here.name == there.name
     assert here.name != EndpointEmbedder("http://a/v1", "large").name
-    assert there._address() == "http://b:8080/v1/embeddings"
-    assert EndpointEmbedder("http://a", "tiny")._address() == "http://a/v1/embeddings"
+    assert there._client.address == "http://b:8080/v1/embeddings"
+    assert EndpointEmbedder("http://a", "tiny")._client.address == "http://a/v1/embeddings"
 
 
 @given(st.lists(st.integers(0, 50)), st.integers(1, 8), st.integers(1, 80))

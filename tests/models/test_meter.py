@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from loopback import Kept
 
 from assay.core.errors import ModelError, TooLong
 from assay.core.events import Fallback, ModelReplied, RawToolCall, RoleModel
@@ -48,16 +49,6 @@ class Fake:
         if isinstance(said, Exception):
             raise said
         return said if isinstance(said, Reply) else Reply(str(said), usage=Usage(1, 40, 10))
-
-
-@dataclass
-class Kept:
-    """The replies that were recorded."""
-
-    replies: list[ModelReplied] = field(default_factory=list)
-
-    def recorded_reply(self, request: str) -> ModelReplied | None:
-        return next((each for each in self.replies if each.request == request), None)
 
 
 def metered(llm: Fake, kept: Kept | None = None, **how) -> tuple[Meter, ConnectedModel, Kept]:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from loopback import Naps
 from onnx_file import FLOAT, Node, write_onnx
+from post_server import PostServer, Reply, as_json, post_server
 
 from assay.core.errors import ModelError, UserError
 from assay.core.types import Hit, Passage
-from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
+from assay.models.local.bundled import BundledEmbedder, gte_small_weights
 from assay.models.local.onnx_folder import probabilities
 from assay.models.reranker import (
     CrossEncoder,
     EndpointReranker,
     LateInteraction,
-    corrected,
+    adjusted,
     max_sim,
     order_by_score,
     parse_scores,
@@ -61,7 +60,7 @@ def test_every_word_of_the_query_counts_with_its_nearest_word_in_the_passage():
 
 
 def test_a_second_opinion_that_has_none_changes_nothing():
-    assert corrected(np.array([0.9, 0.5]), np.array([0.7, 0.7]), 0.3) == pytest.approx([0.9, 0.5])
+    assert adjusted([hit("a", fused=0.9), hit("b", fused=0.5)], np.array([0.7, 0.7]), 0.3) == pytest.approx([0.9, 0.5])
 
 
 def test_the_mean_of_a_texts_tokens_less_the_centre_is_its_vector():
@@ -69,7 +68,7 @@ def test_the_mean_of_a_texts_tokens_less_the_centre_is_its_vector():
     (tokens,) = EMBEDDER.token_vectors([text])
     assert np.linalg.norm(tokens, axis=1) == pytest.approx(1.0, abs=1e-4)
     # The vector of the text is the mean of states before they are made unit, marks included: close, not equal.
-    mean = tokens.sum(0) / np.linalg.norm(tokens.sum(0)) - GTE_SMALL.weights()["centre"]
+    mean = tokens.sum(0) / np.linalg.norm(tokens.sum(0)) - gte_small_weights()["centre"]
     assert float(EMBEDDER.embed([text])[0] @ mean / np.linalg.norm(mean)) > 0.9
 
 
@@ -156,111 +155,62 @@ def test_two_numbers_are_read_as_no_and_yes_and_three_are_refused():
 
 # ── an endpoint ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Reply = tuple[int, dict[str, str], object]
-
 
 def by_length(body: dict[str, Any], _: int = 0) -> Reply:
     found = body.get("documents", body.get("texts"))
     listed = [{"index": i, "relevance_score": float(len(text))} for i, text in enumerate(found)]
-    return 200, {}, {"results": listed[::-1]}  # not in the order of the texts
-
-
-class Endpoint:
-    """Requests as they came, and how to answer the next."""
-
-    def __init__(self) -> None:
-        self.behaviour: Callable[[dict[str, Any], int], Reply] = by_length
-        self.bodies: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        self.keys: list[str | None] = []
-        outer = self
-
-        class Answer(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.bodies.append(body)
-                outer.paths.append(self.path)
-                outer.keys.append(self.headers["Authorization"])
-                status, headers, said = outer.behaviour(body, len(outer.bodies))
-                content = said.encode() if isinstance(said, str) else json.dumps(said).encode()
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(content))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+    return as_json({"results": listed[::-1]})  # not in the order of the texts
 
 
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    made = Endpoint()
-    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-
-
-class Naps:
-    def __init__(self) -> None:
-        self.taken: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.taken.append(seconds)
+def endpoint() -> Iterator[PostServer]:
+    with post_server(by_length) as made:
+        yield made
 
 
 HITS = [hit("a"), hit("ccc"), hit("bb")]
 
 
-async def test_an_endpoint_orders_the_hits_by_its_scores(endpoint: Endpoint):
+async def test_an_endpoint_orders_the_hits_by_its_scores(endpoint: PostServer):
     ranked = await EndpointReranker(f"{endpoint.url}/v1", "some-model", KEY).rerank("a question", HITS)
     assert texts(ranked) == ["ccc", "bb", "a"]
     assert ranked[0].scores["rerank"] == 3.0
     assert endpoint.paths == ["/v1/rerank"]
-    assert endpoint.keys == [f"Bearer {KEY}"]
+    assert [each["authorization"] for each in endpoint.headers] == [f"Bearer {KEY}"]
     assert endpoint.bodies == [
         {"query": "a question", "model": "some-model", "documents": ["a", "ccc", "bb"], "top_n": 3}
     ]
 
 
-async def test_a_server_of_one_model_is_asked_in_its_own_words(endpoint: Endpoint):
-    endpoint.behaviour = lambda body, _: (
-        200,
-        {},
-        [{"index": i, "score": -float(i)} for i in range(len(body["texts"]))],
-    )
+async def test_a_server_of_one_model_is_asked_in_its_own_words(endpoint: PostServer):
+    endpoint.behaviour = lambda body, _: as_json([{"index": i, "score": -float(i)} for i in range(len(body["texts"]))])
     assert texts(await EndpointReranker(f"{endpoint.url}/rerank").rerank("q", HITS)) == ["a", "ccc", "bb"]
     assert endpoint.paths == ["/rerank"]
 
 
-async def test_a_busy_endpoint_is_asked_again_when_it_says(endpoint: Endpoint):
+async def test_a_busy_endpoint_is_asked_again_when_it_says(endpoint: PostServer):
     naps = Naps()
-    endpoint.behaviour = lambda body, n: (503, {"Retry-After": "2"}, "busy") if n < 3 else by_length(body)
+    endpoint.behaviour = lambda body, n: (503, {"Retry-After": "2"}, b"busy") if n < 3 else by_length(body)
     ranked = await EndpointReranker(endpoint.url, "m", sleep=naps).rerank("q", HITS)
     assert texts(ranked) == ["ccc", "bb", "a"]
     assert naps.taken == [2.0, 2.0]
 
 
-async def test_an_endpoint_that_stays_down_is_given_up_on_and_the_key_stays_secret(endpoint: Endpoint):
-    endpoint.behaviour = lambda body, n: (503, {"Retry-After": "30"}, f"no {KEY}")
+async def test_an_endpoint_that_stays_down_is_given_up_on_and_the_key_stays_secret(endpoint: PostServer):
+    endpoint.behaviour = lambda body, n: (503, {"Retry-After": "30"}, f"no {KEY}".encode())
     with pytest.raises(ModelError, match="503") as caught:
         await EndpointReranker(endpoint.url, "m", KEY, deadline=5.0, sleep=Naps()).rerank("q", HITS)
     assert KEY not in str(caught.value)
     assert KEY not in repr(EndpointReranker(endpoint.url, "m", KEY))
 
 
-async def test_too_many_at_once_are_sent_in_halves(endpoint: Endpoint):
-    endpoint.behaviour = lambda body, _: (413, {}, "too large") if len(body["documents"]) > 1 else by_length(body)
+async def test_too_many_at_once_are_sent_in_halves(endpoint: PostServer):
+    endpoint.behaviour = lambda body, _: (413, {}, b"too large") if len(body["documents"]) > 1 else by_length(body)
     assert texts(await EndpointReranker(endpoint.url, "m").rerank("q", HITS)) == ["ccc", "bb", "a"]
 
 
-async def test_a_refusal_is_not_tried_again(endpoint: Endpoint):
-    endpoint.behaviour = lambda body, _: (401, {}, f"bad key {KEY}")
+async def test_a_refusal_is_not_tried_again(endpoint: PostServer):
+    endpoint.behaviour = lambda body, _: (401, {}, f"bad key {KEY}".encode())
     with pytest.raises(ModelError, match="401") as caught:
         await EndpointReranker(endpoint.url, "m", KEY).rerank("q", HITS)
     assert len(endpoint.bodies) == 1
@@ -270,7 +220,7 @@ async def test_a_refusal_is_not_tried_again(endpoint: Endpoint):
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ("no json", ""),
+        (b"no json", ""),
         ({"answers": []}, "no list"),
         ({"results": [{"index": 0, "relevance_score": 1.0}]}, "1 scores came back for 3"),
         ({"results": [{"index": 7, "relevance_score": 1.0}]}, "no text number 7"),
@@ -278,8 +228,8 @@ async def test_a_refusal_is_not_tried_again(endpoint: Endpoint):
         ({"results": [{"index": 0, "relevance_score": "high"}]}, "relevance_score"),
     ],
 )
-async def test_a_reply_that_is_none_says_what_is_wrong(endpoint: Endpoint, reply: object, why: str):
-    endpoint.behaviour = lambda body, _: (200, {}, reply)
+async def test_a_reply_that_is_none_says_what_is_wrong(endpoint: PostServer, reply: object, why: str):
+    endpoint.behaviour = lambda body, _: (200, {}, reply) if isinstance(reply, bytes) else as_json(reply)
     with pytest.raises(ModelError, match=f"did not answer as /rerank does.*{why}"):
         await EndpointReranker(endpoint.url, "m").rerank("q", HITS)
 

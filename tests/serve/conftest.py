@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from doubles import ChatServer
 from notes import filled
@@ -28,3 +29,15 @@ def serve(folder: Path) -> Callable[..., AbstractContextManager[Served]]:
         return served(folder, model, **more)
 
     return over
+
+
+@pytest.fixture
+def at(folder: Path) -> Iterator[Served]:
+    with served(folder) as there:
+        yield there
+
+
+@pytest.fixture
+def client(at: Served) -> Iterator[httpx.Client]:
+    with at.client() as made:
+        yield made

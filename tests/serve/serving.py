@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,10 @@ from typing import Any
 
 import httpx
 from doubles import ChatServer, Script, enough, keeps, lookup, role_of, supported, writes
-from notes import opened
+from notes import Plain, opened, until
 
+from assay.core.access import Principal
+from assay.ingest.sources import SourceFile
 from assay.serve.app import make_app
 from assay.serve.housekeeping import work_until
 from assay.serve.process import ServerProcess, listen
@@ -93,13 +94,13 @@ def working(folder: Path, model: ChatServer | None = None, process: str = "", **
             loop.close()
 
 
-def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
-    """Wait for something that is bound to happen. Who asks too often keeps it from happening."""
-    end, pause = time.monotonic() + seconds, 0.01
-    while not true():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(pause)
-        pause = min(1.2 * pause, 0.1)
+async def add(folder: Path, base: str, who: str, **texts: str) -> None:
+    """A knowledge base of somebody's, with these texts."""
+    with opened(folder) as workspace:
+        own = workspace.for_principal(Principal(who))
+        own.embedder = workspace.embedder
+        files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
+        await own.documents.add_sources(files, base, reader=Plain())
 
 
 def script(**other: Any) -> Script:

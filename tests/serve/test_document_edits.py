@@ -40,7 +40,7 @@ def test_only_its_owner_corrects_a_document_and_everyone_sees_where_they_cited_i
         cited = editor.get(f"/api/documents/{tower}/citations").json()["runs"]
         assert [(each["run"], each["question"]) for each in cited] == [(run, QUESTION)]
         store = made.at.server.workspace.store
-        base = made.at.server.for_principal(Principal("editor")).scope().bases[0]
+        base = made.at.server.workspace.for_principal(Principal("editor")).scope().bases[0]
         grants.share(store, base, "user:reader", "editor")
         offers.answer(store, Principal("reader"), base.id, True)
         assert reader.get(f"/api/documents/{tower}/citations").json()["runs"] == []  # not what others asked
@@ -80,7 +80,7 @@ def test_only_its_owner_switches_or_tags_a_document(folder: Path):
     with team(folder) as made, made.as_("editor") as editor, made.as_("reader") as reader:
         tower = editor.get("/api/documents", params={"q": "tower"}).json()["documents"][0]["id"]
         store = made.at.server.workspace.store
-        base = made.at.server.for_principal(Principal("editor")).scope().bases[0]
+        base = made.at.server.workspace.for_principal(Principal("editor")).scope().bases[0]
         grants.share(store, base, "user:reader", "editor")
         offers.answer(store, Principal("reader"), base.id, True)
         assert reader.get(f"/api/documents/{tower}").status_code == 200

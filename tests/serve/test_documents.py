@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,18 +16,6 @@ from assay.ingest import pipeline
 from assay.ingest.sources import SourceFile
 from assay.serve import upload_files, upload_job
 from assay.store import document_list
-
-
-@pytest.fixture
-def at(folder: Path) -> Iterator[Served]:
-    with served(folder) as there:
-        yield there
-
-
-@pytest.fixture
-def client(at: Served) -> Iterator[httpx.Client]:
-    with at.client() as made:
-        yield made
 
 
 def test_a_pdf_that_was_sent_can_be_found_and_read_as_it_stands(client: httpx.Client):

@@ -28,7 +28,7 @@ def asked(client: httpx.Client, question: str = QUESTION, **more: object) -> dic
 def let_read(made: Team, may: bool = True) -> None:
     """The reader may read what the editor owns, and has accepted it."""
     store = made.at.server.workspace.store
-    base = made.at.server.for_principal(Principal("editor")).scope().bases[0]
+    base = made.at.server.workspace.for_principal(Principal("editor")).scope().bases[0]
     (grants.share if may else grants.stop_sharing)(store, base, "user:reader", "editor")
     if may:
         offers.answer(store, Principal("reader"), base.id, True)

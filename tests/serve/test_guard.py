@@ -27,12 +27,6 @@ from assay.store.access import tokens
 from assay.workspace.facade import Workspace
 
 
-@pytest.fixture
-def at(folder: Path):
-    with served(folder) as made:
-        yield made
-
-
 def made(client: httpx.Client, name: str, **headers: str) -> int:
     return client.post("/api/bases", json={"name": name}, headers=headers).status_code
 

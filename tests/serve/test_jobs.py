@@ -25,7 +25,7 @@ from assay.core.errors import StoreError
 from assay.ingest.parsed import Parsed
 from assay.serve import upload_files, upload_job, upload_worker
 from assay.serve.limits import ServerLimits, UploadRoom
-from assay.serve.takeover import RunTakeover
+from assay.serve.live import LiveRuns
 from assay.serve.upload_job import JobStopped, RunningJob, StoppableReader
 from assay.store import documents, jobs
 from assay.store.access import grants
@@ -41,12 +41,6 @@ REAL = StoppableReader.read
 def at(folder: Path) -> Iterator[Served]:
     with served(folder, file_max_megabytes=1) as there:
         yield there
-
-
-@pytest.fixture
-def client(at: Served) -> Iterator[httpx.Client]:
-    with at.client() as made:
-        yield made
 
 
 class Gate:
@@ -359,7 +353,7 @@ def test_a_job_is_done_with_the_rights_that_its_person_has_by_then(folder: Path,
         with tool_context.as_("editor") as editor:
             first = send(editor, [("slow.txt", b"words")]).json()["id"]
             second = send(editor, [("later.txt", b"words")]).json()["id"]
-            base = server.for_principal(Principal("editor")).scope().named("default")
+            base = server.workspace.for_principal(Principal("editor")).scope().named("default")
             with server.workspace.store.write() as connection:
                 connection.execute(update(bases).where(bases.c.id == base.id).values(owner="reader"))
             gate.shut = False
@@ -445,7 +439,7 @@ def test_files_are_read_though_the_runs_of_an_earlier_server_cannot_be_taken_up(
     async def breaks(*_: object) -> int:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(RunTakeover, "take_up", breaks)
+    monkeypatch.setattr(LiveRuns, "take_up", breaks)
     with served(folder) as there, there.client() as client:
         assert read(client, [("a.txt", b"About lamps.")])["state"] == "done"
 

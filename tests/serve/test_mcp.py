@@ -25,9 +25,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 from notes import Plain, opened
-from serving import ANSWER, QUESTION, Served, script, until
+from serving import ANSWER, QUESTION, Served, add, script, until
 
-from assay.core.access import Principal
 from assay.core.errors import ModelError
 from assay.ingest.sources import SourceFile
 from assay.serve.mcp_tools import DATA, PAGE
@@ -85,14 +84,6 @@ def quoted(words: str) -> list[str]:
     """What stands between the marks, all of which are the same."""
     assert len(set(re.findall(r"⟦(?:end )?(\w{12})", words))) == 1
     return re.findall(r"⟦(?:\w+) quoted: [^⟦⟧]*⟧\n(.*?)\n⟦end \w+⟧", words, re.DOTALL)
-
-
-async def add(folder: Path, base: str, who: str, **texts: str) -> None:
-    with opened(folder) as workspace:
-        own = workspace.for_principal(Principal(who))
-        own.embedder = workspace.embedder
-        files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
-        await own.documents.add_sources(files, base, reader=Plain())
 
 
 # --- tools ----------------------------------------------------------------------------------------------------------

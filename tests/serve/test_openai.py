@@ -25,13 +25,11 @@ from doubles import (
     writes,
 )
 from leaving import hangs_up, held
-from notes import Plain, opened
-from serving import Served, until
+from notes import opened
+from serving import Served, add, until
 
-from assay.core.access import Principal
 from assay.core.events import Checked, Drafted, Rephrased
 from assay.core.types import Block, Claim, Shape, Verdict
-from assay.ingest.sources import SourceFile
 from assay.serve.attached_run import citation_marks, line_of, number_notes, strip_notes
 from assay.serve.openai_chat import ChatMessage, split_messages
 from assay.serve.state import ServeOptions
@@ -64,15 +62,6 @@ def height(**other: Any) -> Script:
         **{"route": lookup(), "weigh": keeps(TALL), "write": writes(f"{TALL} [{{31 metres}}]"), "check": supported()}
         | other
     )
-
-
-async def add(folder: Path, base: str, who: str, **texts: str) -> None:
-    """A knowledge base of somebody's, with these texts."""
-    with opened(folder) as workspace:
-        own = workspace.for_principal(Principal(who))
-        own.embedder = workspace.embedder
-        files = [SourceFile(uri=f"{base}/{name}", name=name, data=words.encode()) for name, words in texts.items()]
-        await own.documents.add_sources(files, base, reader=Plain())
 
 
 # --- models ---------------------------------------------------------------------------------------------------------
@@ -547,7 +536,7 @@ def test_a_server_that_closes_says_that_the_run_will_go_on(serve: Serve):
 def test_numbers_of_ours_are_told_from_those_of_documents():
     text = number_notes("# Q\n\nIt says \\[1\\] and \\[^2\\] here.[^1][^2]\n\n[^1]: A: “\\[9\\]”\n[^2]: B: “b”\n")
     assert text == "It says \\[1\\] and \\[^2\\] here.[1][2]\n\n**Sources**\n\n- [1] A: “\\[9\\]”\n- [2] B: “b”"
-    assert [(mark.number, text[mark.start : mark.end]) for mark in citation_marks(text)] == [(1, "[1]"), (2, "[2]")]
+    assert [(mark[1], text[mark.start() : mark.end()]) for mark in citation_marks(text)] == [("1", "[1]"), ("2", "[2]")]
     assert strip_notes(text).endswith("here.[1][2]") and number_notes("# Q\n") == ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import struct
 import time
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from PIL import Image
 from s3_server import content, new_bucket
 from sending import listed, pdf, read
-from serving import Served, served, until
+from serving import served, until
 from team import team
 
 from assay.ingest.parsed import FileLimits, Unreadable
@@ -32,18 +31,6 @@ BOOK = [
 
 for each in BOOK:
     each[9] = each[19] = "The lamp was lit."
-
-
-@pytest.fixture
-def at(folder: Path) -> Iterator[Served]:
-    with served(folder) as there:
-        yield there
-
-
-@pytest.fixture
-def client(at: Served) -> Iterator[httpx.Client]:
-    with at.client() as made:
-        yield made
 
 
 @pytest.fixture

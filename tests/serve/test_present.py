@@ -59,7 +59,9 @@ def test_a_stream_that_is_read_on_shows_what_its_watcher_may_read_now(folder: Pa
         run = client.post("/api/ask", json={"question": QUESTION}).json()["id"]
 
         async def bodies() -> str:
-            before = server.for_principal(Principal("reader", frozenset({"desk"})))  # as when the stream was opened
+            before = server.workspace.for_principal(
+                Principal("reader", frozenset({"desk"}))
+            )  # as when the stream was opened
             return "".join([frame.body async for frame in server.follower.follow(before, run) if frame is not None])
 
         assert "It leans a little" in asyncio.run(bodies())

@@ -6,16 +6,15 @@ import asyncio
 import hashlib
 import hmac
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from notes import filled
+from post_server import as_json, post_server
 from serving import NOTES, QUESTION, followed, served, until
 from team import Team, team
 
@@ -166,46 +165,23 @@ def test_a_server_for_one_person_has_that_person_review(folder: Path):
 # --- the webhook ----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def listening(*statuses: int) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """An address that takes messages, answering with these statuses one after the other, and then with 200."""
-    heard: list[tuple[dict[str, str], bytes]] = []
-    left = list(statuses)
-
-    class Taker(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            heard.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(left.pop(0) if left else 200)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            return None
-
-    server = HTTPServer(("127.0.0.1", 0), Taker)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/hook", heard
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(housekeeping, "LOOKS", 0.05)
     asyncio.run(filled(tmp_path / "workspace", NOTES))
-    with listening(404) as (address, heard):
-        flags = {"review_always": True, "review_webhook": address, "review_webhook_secret": "a lamp on the pier"}
+    with post_server(lambda body, n: as_json({}, 404 if n == 1 else 200)) as hook:
+        flags = {
+            "review_always": True,
+            "review_webhook": f"{hook.url}/hook",
+            "review_webhook_secret": "a lamp on the pier",
+        }
         with served(tmp_path / "workspace", None, **flags) as at, at.client() as client:
             run = ask(client)["id"]
             store = at.server.workspace.store
             until(lambda: not reviews.not_notified(store))
             assert asyncio.run(at.server.workspace.reviews.notify(5.0)) == 0
-    assert len(heard) == 2  # it was refused once, and not forgotten
-    headers, body = heard[-1]
+    _, body = hook.contents  # it was refused once, and not forgotten
     assert json.loads(body) == {
         "event": "review.waiting",
         "id": json.loads(body)["id"],
@@ -214,7 +190,7 @@ def test_a_webhook_is_told_once_that_an_answer_waits_signed_and_without_a_word_o
         "reasons": ["every answer is looked at here"],
     }
     assert b"tower" not in body and LOCAL.id.encode() not in body
-    moment, _, signed = headers["X-Assay-Signature"].removeprefix("t=").partition(",v1=")
+    moment, _, signed = hook.headers[-1]["x-assay-signature"].removeprefix("t=").partition(",v1=")
     assert hmac.compare_digest(
         signed, hmac.new(b"a lamp on the pier", moment.encode() + b"." + body, hashlib.sha256).hexdigest()
     )

@@ -21,7 +21,7 @@ from assay.core.access import LOCAL
 from assay.core.errors import UserError
 from assay.core.events import Asked, Checkpoint, Failed, Mode, Resumed, Route, SearchFilters
 from assay.serve.routes.system import WEB
-from assay.serve.run_schemas import AskRequest, ask_options
+from assay.serve.schemas import AskRequest, ask_options
 from assay.serve.state import ServeOptions
 from assay.store import threads
 from assay.store.database import Store
@@ -331,7 +331,7 @@ def test_a_run_can_be_stopped_in_the_moment_it_begins(serve: Serve):
         for _ in range(10):
             run = asked(client)["run"]
             assert client.post(f"/api/runs/{run}/cancel").json()["state"] == "cancelled"
-        workspace, live = at.server.for_principal(LOCAL), at.server.live
+        workspace, live = at.server.workspace.for_principal(LOCAL), at.server.live
 
         async def at_once() -> str:
             """On the background loop, with no moment between the two."""

@@ -74,7 +74,7 @@ def test_nothing_is_sent_to_another_machine_before_somebody_agrees_to_it_by_name
         said = client.post("/api/model/preview", json=FAR).json()["recipients"]
         assert [(each["host"], each["agreed"]) for each in said] == [("models.example", False)]
         assert "your questions, and the passages found for them" in said[0]["receives"][0]
-        with patch.object(setup, "llm_for", side_effect=AssertionError("it was asked")):
+        with patch.object(setup.factory, "llm_for", side_effect=AssertionError("it was asked")):
             for more in ({}, {"agree": ["example"]}, {"agree": ["other.example"]}):
                 for method, path in (("POST", "/api/model/test"), ("PUT", "/api/model")):
                     reply = client.request(method, path, json=FAR | more)

@@ -20,9 +20,9 @@ from serving import QUESTION, Sent, Served, followed, sent, served, slow, until
 from sqlalchemy import delete
 
 from assay.serve import run_registry, stream
+from assay.serve.live import LiveRuns
 from assay.serve.run_registry import EventFrame
 from assay.serve.stream import sse
-from assay.serve.takeover import RunTakeover
 from assay.store.runs import visibility
 from assay.store.schema import payloads
 
@@ -198,13 +198,13 @@ def test_who_comes_back_before_a_run_is_taken_up_again_is_not_told_that_it_rests
     with ChatServer(slow(0.3)) as model:
         with served(folder, model, grace=0.0) as at, at.client() as client:
             run, other = asked(client), asked(client)
-        taken_up, go_on = RunTakeover.take_up, threading.Event()
+        taken_up, go_on = LiveRuns.take_up, threading.Event()
 
-        async def late(self: RunTakeover, *given: Any) -> int:
+        async def late(self: LiveRuns, *given: Any) -> int:
             await asyncio.to_thread(go_on.wait, 30)
             return await taken_up(self, *given)
 
-        monkeypatch.setattr(RunTakeover, "take_up", late)
+        monkeypatch.setattr(LiveRuns, "take_up", late)
         with served(folder, model) as at, at.client() as client:
             assert client.get(f"/api/runs/{run}").json()["state"] == "running"
             assert client.post(f"/api/runs/{other}/cancel").json()["state"] == "cancelled"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -11,18 +10,6 @@ from sending import listed, read
 from serving import Served, served, until
 
 from assay.serve.routes import synthesis
-
-
-@pytest.fixture
-def at(folder: Path) -> Iterator[Served]:
-    with served(folder) as there:
-        yield there
-
-
-@pytest.fixture
-def client(at: Served) -> Iterator[httpx.Client]:
-    with at.client() as made:
-        yield made
 
 
 def begun(client: httpx.Client, **wish: object) -> str:

@@ -73,7 +73,7 @@ def test_a_run_whose_process_has_died_is_carried_on_by_another_server(folder: Pa
 
 def take_over(server) -> None:
     """What a server does every ten seconds."""
-    due = server.takeover.take_over(server.workspace, server.for_principal)
+    due = server.live.take_over(server.workspace, server.workspace.for_principal)
     asyncio.run_coroutine_threadsafe(due, server.runs.watchers.loop).result(20)
 
 

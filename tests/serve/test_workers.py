@@ -180,7 +180,7 @@ def test_a_change_of_settings_is_followed_by_other_processes(folder: Path):
         at.client() as client,
         working(folder, None, SOUTH, llm_model="flag") as worker,
     ):
-        until(lambda: worker.takeover._seen is not None)
+        until(lambda: worker.live._seen is not None)
         changed = client.patch("/api/settings", json={"values": {"per_document": 7}})
         assert changed.status_code == 200, changed.text
         until(lambda: worker.workspace.settings.per_document == 7)

@@ -7,23 +7,24 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from assay.cli import follow
-from assay.cli.options import as_json, plain
+from assay.cli.follow import Show
+from assay.cli.run_view import spent
+from assay.cli.synthesis_view import related
+from assay.cli.terminal import as_json, plain
 from assay.core.errors import UserError
+from assay.core.events.describe import count_of
 from assay.core.private_files import write_private
+from assay.core.run import Run
+from assay.core.synthesis import Pipeline, RelationType, Synthesis
+from assay.core.types import Document
+from assay.synthesis.render import html, markdown
+from assay.workspace.facade import Workspace
 from assay.workspace.stored import records
-
-if TYPE_CHECKING:
-    from assay.cli.follow import Show
-    from assay.core.run import Run
-    from assay.core.synthesis import Synthesis
-    from assay.core.types import Document
-    from assay.workspace.facade import Workspace
-    from assay.workspace.synthesis_forecast import SynthesisForecast
+from assay.workspace.synthesis_forecast import SynthesisForecast, cost_in_words, lasting
 
 DATA, TEXT, PAGE = "account.json", "account.md", "account.html"
 CONTRADICTIONS = 5  # printed; the files contain all
@@ -52,8 +53,6 @@ def _run_in(folder: Path) -> str:
 
 def save(account: Synthesis, folder: Path, document: Callable[[str], Document | None]) -> None:
     """Write page, text and data. Each is written atomically, the data first, since it identifies the folder's run."""
-    from assay.synthesis.render import html, markdown
-
     check_folder(folder, account.run)
     files = {
         DATA: as_json(account) + "\n",
@@ -94,8 +93,6 @@ def end(
 
 def summary_lines(account: Synthesis) -> list[str]:
     """A short summary of the result."""
-    from assay.core.events.describe import count_of
-
     labels = account.labels
     titles = {each.doc_id: each.title for each in account.documents}
     covered = [row for row in account.ledger if row.claims]
@@ -115,8 +112,6 @@ def summary_lines(account: Synthesis) -> list[str]:
 
 def _relations(account: Synthesis) -> list[str]:
     """The number of relations of each kind, and each contradiction."""
-    from assay.core.synthesis import Pipeline
-
     if account.brief.pipeline is not Pipeline.synthesis:
         return []
     types = Counter(str(each.type) for each in account.relations)
@@ -127,10 +122,6 @@ def _relations(account: Synthesis) -> list[str]:
 
 
 def _contradictions(account: Synthesis) -> list[str]:
-    from assay.cli.synthesis_view import related
-    from assay.core.events.describe import count_of
-    from assay.core.synthesis import RelationType
-
     found = [each for each in account.relations if each.type is RelationType.contradiction]
     if not found:
         return ["No contradictions found."]
@@ -141,9 +132,6 @@ def _contradictions(account: Synthesis) -> list[str]:
 
 def usage_lines(opened: Workspace, run: Run, expected: SynthesisForecast | None) -> list[str]:
     """The actual usage beside the forecast."""
-    from assay.cli.run_view import spent
-    from assay.workspace.synthesis_forecast import cost_in_words, lasting
-
     parts = [*([spent(run)] if run.asked.has_model else []), lasting(records.active_seconds(opened.store, run.id))]
     text = f"It took {' · '.join(parts)}"
     return [f"{text}; the forecast was {cost_in_words(expected)}." if expected else f"{text}."]

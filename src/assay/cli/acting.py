@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import UserError
-from assay.workspace.stored import members
 
 if TYPE_CHECKING:
     from assay.core.access import Principal
@@ -64,5 +63,6 @@ def open_workspace(path: Path | None, *, create: bool = False, **flags: Any) -> 
 
 def _principal(opened: Workspace, name: str) -> Principal:
     from assay.core.access import LOCAL
+    from assay.workspace.stored import members
 
     return LOCAL if name == LOCAL.id else members.known(opened.store, name).principal

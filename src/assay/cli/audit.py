@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from assay.cli.options import Json, Quiet, Workspace, aside, console, plain, print_json
+from assay.cli.acting import open_workspace
+from assay.cli.options import Json, Quiet, Workspace
+from assay.cli.terminal import aside, picked, plain, print_json, print_result
+from assay.core.codec import to_json
+from assay.core.events.describe import describe
+from assay.governance.audit import witness
+from assay.governance.audit.retention import erase_old
+from assay.governance.audit.verify import ReportProgress, Verification
+from assay.governance.audit.verify import verify as look
+from assay.governance.audit.witness import audit_context, erasure_signer
+from assay.governance.audit.witness import seal as sign
 from assay.workspace.stored import records
 
-if TYPE_CHECKING:
-    from assay.governance.audit.verify import ReportProgress, Verification
-
-app = typer.Typer(help="The record of all runs: sealed, kept, erased when it is old.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
@@ -32,34 +39,22 @@ def seal(
 
     A server does so by itself, every `audit_minutes` and when it stops.
     """
-    from assay.core.codec import to_json
-    from assay.governance.audit.witness import audit_context
-    from assay.governance.audit.witness import seal as sign
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         context = audit_context(opened.store, opened.path, opened.settings)
         made = sign(context, accept_erasures=accept_erasures)
     if json:
-        print_json(to_json(made) if made else None)
-        return
-    if made is None:
+        print_json(made)
+    elif made is None:
         typer.echo("There are no records yet; nothing was signed.")
-        return
-    where = (
-        f" and in {context.witness_file}"
-        if context.witness_file
-        else "; set `audit_copy`, for this alone finds accidents only"
-    )
-    typer.echo(plain(f"Signed up to record {made.n}, at {made.at}: in the workspace{where}."))
+    else:
+        copied, alone = f" and in {context.witness_file}", "; set `audit_copy`, for this alone finds accidents only"
+        where = copied if context.witness_file else alone
+        typer.echo(plain(f"Signed up to record {made.n}, at {made.at}: in the workspace{where}."))
 
 
 @app.command()
 def key(workspace: Workspace = None) -> None:
     """Print the public key that seals and bundles are signed with. It is made when there is none."""
-    from assay.governance.audit.witness import audit_context
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         typer.echo(audit_context(opened.store, opened.path, opened.settings).signer.public)
 
@@ -67,10 +62,6 @@ def key(workspace: Workspace = None) -> None:
 @app.command()
 def log(workspace: Workspace = None, json: Json = False) -> None:
     """List who was given or denied access, changes of accounts, groups and keys, and what was erased."""
-    from assay.core.codec import to_json
-    from assay.core.events.describe import describe
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         found = records.workspace_log(opened.store)
     if json:
@@ -96,27 +87,19 @@ def retention(
 
     A server does so by itself, once a day.
     """
-    from assay.core.codec import to_json
-    from assay.governance.audit.retention import erase_old
-    from assay.governance.audit.witness import erasure_signer
-    from assay.workspace.facade import open_workspace
-
     with open_workspace(workspace) as opened:
         kept = opened.settings.retention_days if days is None else days
         sign = erasure_signer(opened.path, opened.settings)
         gone = erase_old(opened.store, kept, opened.principal.id, sign, shorter=shorter)
+    day = gone.before[:10]
     if json:
-        print_json(to_json(gone))
-        return
-    if not kept:
+        print_json(gone)
+    elif not kept:
         typer.echo("Everything is kept: 0 days is no limit.")
-        return
-    if not gone.runs:
-        typer.echo(f"Nothing was erased: no run ended before {gone.before[:10]}.")
-        return
-    typer.echo(
-        f"Erased what runs recorded that ended before {gone.before[:10]}: {gone.runs} runs, {gone.payloads} records."
-    )
+    elif not gone.runs:
+        typer.echo(f"Nothing was erased: no run ended before {day}.")
+    else:
+        typer.echo(f"Erased what runs recorded that ended before {day}: {gone.runs} runs, {gone.payloads} records.")
 
 
 SHOWN = 20  # faults printed
@@ -143,25 +126,11 @@ def verify(
 
     Exit code 0 where all is whole, 1 where something is not.
     """
-    from assay.governance.audit import witness
-    from assay.governance.audit.verify import verify as look
-    from assay.workspace.facade import open_workspace
-
     keys = [each.strip().lower() for each in key or ()]
     with open_workspace(workspace) as opened:
         place = witness.witness_file(str(copy) if copy else opened.settings.audit_copy, opened.path)
-        found = look(
-            opened.store,
-            place,
-            run=run,
-            keys=keys,
-            say=_progress(quiet or json),
-        )
-    if json:
-        print_json(as_data(found))
-    else:
-        for line in describe_verification(found, placed=place is not None):
-            console().print(plain(line), markup=False)
+        found = look(opened.store, place, run=run, keys=keys, say=_progress(quiet or json))
+    print_result(json, as_data(found), describe_verification(found, placed=place is not None))
     raise typer.Exit(0 if found.whole else 1)
 
 
@@ -173,18 +142,9 @@ def _progress(silent: bool) -> ReportProgress:
 
 def as_data(found: Verification) -> dict[str, object]:
     return {
-        "whole": found.whole,
-        "records": found.records,
-        "runs": found.runs,
-        "erased": found.erased,
-        "seconds": found.seconds,
-        "faults": [
-            {"record": each.record, "what": each.what.value, "words": each.words, "run": each.run, "seq": each.seq}
-            for each in found.faults
-        ],
-        "sealed": {"n": found.sealed.n, "at": found.sealed.at, "where": found.sealed.where, "key": found.sealed.key}
-        if found.sealed
-        else None,
+        **picked(found, "whole records runs erased seconds"),
+        "faults": [picked(each, "record what words run seq") for each in found.faults],
+        "sealed": picked(found.sealed, "n at where key") if found.sealed else None,
         "since": found.since,
         "second_place": found.witnessed,
     }

@@ -5,15 +5,21 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from assay.cli.options import Json, Workspace, aside, cells, console, plain, print_json, whole
+from assay.cli.acting import open_workspace
+from assay.cli.options import Json, Workspace, days_between
+from assay.cli.terminal import aside, cells, console, plain, print_json, whole
+from assay.core.errors import UserError
+from assay.core.private_files import write_private
+from assay.governance.audit.export import export_bundle
 from assay.governance.reports import ReportKind
-
-if TYPE_CHECKING:
-    from assay.governance.reports.report import Cell, Report
+from assay.governance.reports.definitions import build_report, build_run_account
+from assay.governance.reports.report import Cell, Report, to_csv
+from assay.governance.reports.thresholds import monitoring_file
 
 
 class MonitoringFile(StrEnum):
@@ -37,40 +43,21 @@ def report(
 
     Everything is computed from the records and from what was spent. Exit code 1: `health` raises an alarm.
     """
-    from assay.core.errors import UserError
-    from assay.governance.reports.definitions import build_report, build_run_account
-    from assay.workspace.facade import open_workspace
-
     if run and kind is not ReportKind.runs:
         raise UserError(f"The report on {kind.value} is about all runs. `assay report runs {run}` is about this one.")
-    first, last = _between(since, until)
+    first, last = days_between(since, until)
+    if first and last and first > last:
+        raise UserError(f"--since {first} is later than --until {last}: no run was begun so.")
     with open_workspace(workspace) as opened:
         if run:
             made = build_run_account(opened.store, opened.questions.run_for_asker(run))
         else:
-            made = build_report(opened.store, kind, first, last, whole(who) or None)
+            made = build_report(opened.store, kind, first or "", last or "", whole(who) or None)
     _print_table(made, csv=csv, json=json)
     raise typer.Exit(1 if kind is ReportKind.health and any("alarm" in row for row in made.rows) else 0)
 
 
-def _between(since: str, until: str) -> tuple[str, str]:
-    from datetime import date
-
-    from assay.core.errors import UserError
-    from assay.language.dates import first_day, last_day
-
-    today = date.today().isoformat()
-    first, last = (first_day(since, today) if since else ""), (last_day(until, today) if until else "")
-    if first and last and first > last:
-        raise UserError(f"--since {first} is later than --until {last}: no run was begun so.")
-    return first, last
-
-
 def _print_table(made: Report, *, csv: bool, json: bool) -> None:
-    from rich.table import Table
-
-    from assay.governance.reports.report import to_csv
-
     if json:
         print_json(made)
         return
@@ -99,8 +86,6 @@ def format_cell(cell: Cell, column: str = "") -> str:
 
 def monitor(file: Annotated[MonitoringFile, typer.Argument(help="Which file to print.")]) -> None:
     """Print the alert rules for Prometheus, or the dashboard for Grafana, over what a server shows under /metrics."""
-    from assay.governance.reports.thresholds import monitoring_file
-
     typer.echo(monitoring_file("alerts.yml" if file is MonitoringFile.alerts else "dashboard.json"), nl=False)
 
 
@@ -110,10 +95,6 @@ def export(
     workspace: Workspace = None,
 ) -> None:
     """Write a run with its evidence and its proof to one file; `python3 check.py FILE` checks it without Assay."""
-    from assay.cli.acting import open_workspace
-    from assay.core.errors import UserError
-    from assay.core.private_files import write_private
-    from assay.governance.audit.export import export_bundle
 
     file = (out or Path(f"{run}.zip")).expanduser()
     if file.exists():

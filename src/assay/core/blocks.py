@@ -123,9 +123,6 @@ def _trimmed(text: str, start: int, end: int) -> Span | None:
     return (left, start + len(piece.rstrip())) if left < end else None
 
 
-# --- lines ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Line:
     start: int  # of the words
@@ -183,9 +180,6 @@ class _Open:
         plain = self.kind in {BlockKind.paragraph, BlockKind.option}
         kind = BlockKind.code if plain and self.lines > 1 and 2 * self.code > self.lines else self.kind
         return TextBlock(self.first.start, self.last.end, kind, self.label, self.under)
-
-
-# --- outline --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from assay.evaluate.grading import (
     COST,
     MODEL,
-    QUALITY,
     Agreement,
     Estimate,
     Graded,
@@ -24,37 +23,21 @@ from assay.evaluate.grading import (
 
 Side = tuple[str, str, Sequence[Graded]]  # name, description, results
 
-MEANINGS = {
-    "right": "says what is expected, or rightly abstains",
-    "exact": "contains the expected answer",
-    "numbers": "has all of its numbers, within their rounding",
-    "token_f1": "words shared with the expected answer; low for long answers",
-    "points": "share of the expected points",
-    "evidence_recall": "share of the expected documents or pages that were found",
-    "citation_precision": "share of the cited documents or pages that were expected",
-    "citation_recall": "share of the expected documents or pages that are cited",
-    "support": "share of the claims that were judged supported",
-    "label": "complete or partial, as it should be called",
-    "abstention": "abstains exactly where it should",
+SHARES = {  # what is printed for a metric, and what it means
+    "right": ("right", "says what is expected, or rightly abstains"),
+    "exact": ("says the answer", "contains the expected answer"),
+    "numbers": ("says its numbers", "has all of its numbers, within their rounding"),
+    "token_f1": ("token F1", "words shared with the expected answer; low for long answers"),
+    "points": ("points covered", "share of the expected points"),
+    "evidence_recall": ("evidence recall", "share of the expected documents or pages that were found"),
+    "citation_precision": ("citation precision", "share of the cited documents or pages that were expected"),
+    "citation_recall": ("citation recall", "share of the expected documents or pages that are cited"),
+    "support": ("claims supported", "share of the claims that were judged supported"),
+    "label": ("completeness label", "complete or partial, as it should be called"),
+    "abstention": ("abstention", "abstains exactly where it should"),
 }
-WORDS = {
-    "right": "right",
-    "exact": "says the answer",
-    "numbers": "says its numbers",
-    "token_f1": "token F1",
-    "points": "points covered",
-    "evidence_recall": "evidence recall",
-    "citation_precision": "citation precision",
-    "citation_recall": "citation recall",
-    "support": "claims supported",
-    "label": "completeness label",
-    "abstention": "abstention",
-    "rounds": "search rounds",
-    "requests": "requests",
-    "tokens": "tokens",
-    "money": "money",
-    "seconds": "seconds",
-}
+WORDS = {name: words for name, (words, _) in SHARES.items()} | {"rounds": "search rounds"}
+WORDS |= {name: name for name in COST if name not in WORDS}
 COLOURS = ("a", "b")
 WORST = 10  # cases shown
 LEFT, WIDTH = 180, 400  # of the bars
@@ -82,7 +65,7 @@ def format_difference(name: str, found: Estimate | None) -> str:
 
 
 def meaning(metric: str) -> str:
-    return MEANINGS.get(metric, "per question")
+    return SHARES[metric][1] if metric in SHARES else "per question"
 
 
 def shown_metrics(found: Sequence[Mapping[str, Estimate]]) -> list[str]:
@@ -148,7 +131,7 @@ def render_report(
             for (name, description, _), colour in zip(sides, COLOURS, strict=False)
         ],
         verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),
-        bars=[_bar(name, found) for name in names if name in (*QUALITY, "abstention")],
+        bars=[_bar(name, found) for name in names if name in SHARES],
         rows=[
             {
                 "name": WORDS[name],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from assay.core.events import Planned
 from assay.core.events.describe import format_call
 from assay.core.run import Run
 from assay.core.types import Claim, Evidence
@@ -55,7 +54,6 @@ class Difference:
 def difference(a: Run, b: Run, titles: Mapping[str, str]) -> Difference:
     """Compare two runs. `titles` are those of the documents that may be read. For a run under review, only searches
     and evidence are compared, not the draft."""
-    one, other = _evidence(a, titles), _evidence(b, titles)
     return Difference(
         a.id,
         b.id,
@@ -64,7 +62,7 @@ def difference(a: Run, b: Run, titles: Mapping[str, str]) -> Difference:
             _values("route", _route(a), _route(b)),
             _keyed("plan", _plan(a), _plan(b)),
             _keyed("searches", _searches(a), _searches(b)),
-            _keyed("evidence", one, other),
+            _keyed("evidence", _evidence(a, titles), _evidence(b, titles)),
             _keyed("claims", _claims(a, titles), _claims(b, titles)),
             _values("answer", _answer(a), _answer(b)),
             _values("cost", _cost(a), _cost(b)),
@@ -123,8 +121,7 @@ def _route(run: Run) -> dict[str, str]:
 
 def _plan(run: Run) -> KeyedItems:
     """The steps of the final plan, by question, with the result of each."""
-    plan = next((event.plan for event in reversed(run.events) if isinstance(event, Planned)), None)
-    bound = run.bound
+    plan, bound = run.plan, run.bound
     return {
         _plain(step.question): (step.question, bound[step.id].value if step.id in bound else "nothing bound")
         for step in (plan.steps if plan else ())
@@ -132,26 +129,16 @@ def _plan(run: Run) -> KeyedItems:
 
 
 def _searches(run: Run) -> KeyedItems:
-    results = run.results
-    return {
-        format_call(call): (format_call(call), _result(len(results[call.id].found), results[call.id].error))
-        for call in run.calls
-        if call.id in results
-    }
-
-
-def _result(found: int, error: str) -> str:
-    return f"refused: {error}" if error else f"{found} found"
+    made = [(format_call(call), run.results[call.id]) for call in run.calls if call.id in run.results]
+    return {call: (call, f"refused: {of.error}" if of.error else f"{len(of.found)} found") for call, of in made}
 
 
 def _evidence(run: Run, titles: Mapping[str, str]) -> KeyedItems:
     """Evidence by document and span, independent of its key: two pieces are the same if they have the same location."""
-    return {_span(each): (_quoted(each, titles), f"{each.score:g} of 10") for each in run.evidence}
-
-
-def _span(each: Evidence) -> str:
-    quote = each.quote
-    return f"{quote.doc_id} {quote.start} {quote.end}"
+    return {
+        f"{each.quote.doc_id} {each.quote.start} {each.quote.end}": (_quoted(each, titles), f"{each.score:g} of 10")
+        for each in run.evidence
+    }
 
 
 def _quoted(each: Evidence, titles: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ checked and found supported.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
@@ -144,43 +144,80 @@ async def replay(recorded: Run, context: RunContext, *, searchable: bool = True)
     if recorded.asked.version != (DECIDES if recorded.asked.brief is None else DECIDES_SYNTHESIS):
         return check_recorded(recorded, context.document)
     if not searchable:
-        context = replace(
-            context,
-            tool_context=replace(
-                context.tool_context,
-                search_context=(
-                    context.tool_context.search_context
-                    if isinstance(context.tool_context.search_context, NoSearch)
-                    else NoSearch(context.tool_context.search_context.store)
-                ),
-            ),
+        tools = context.tool_context
+        search = (
+            tools.search_context if isinstance(tools.search_context, NoSearch) else NoSearch(tools.search_context.store)
         )
-    if recorded.asked.brief is not None:
-        return await (_replay_synthesis(recorded, context) if searchable else _replay_stages(recorded, context))
+        context = replace(context, tool_context=replace(tools, search_context=search))
+    if recorded.asked.brief is None:
+        return await _replay_pieces(recorded, context, _step_at, lambda event: isinstance(event, CONCLUDED), "step")
+    context = replace(context, record=Run.then)
+    if searchable:
+        return await _replay_synthesis(recorded, context)
+    return await _replay_pieces(recorded, context, _stage_at, lambda event: not isinstance(event, ASIDE), "record")
+
+
+Make = Callable[[Run, RunContext], AsyncIterator[Event]]
+Piece = tuple[int, str, Make]  # the end of a step or a stage, its name, and what makes it again
+
+
+async def _replay_pieces(
+    recorded: Run,
+    context: RunContext,
+    piece_at: Callable[[Run, Run], Piece | None],
+    counts: Callable[[Event], bool],
+    called: str,
+) -> Replay:
+    """Replay a run piece by piece, each from the events recorded before it. Those that search or compare vectors without an
+    index are taken from the record."""
     differences: list[str] = []
     answer: Answer | None = None
     place, taken, heard = 1, 0, RecordedReplies()
     while place < len(recorded.events):
-        event = recorded.events[place]
-        if not isinstance(event, CONCLUDED):
+        before = Run(recorded.id, recorded.events[:place])
+        piece = piece_at(recorded, before)
+        if piece is None:
             place += 1
             continue
-        before = Run(recorded.id, recorded.events[:place])
-        step = _step_of(event)
-        if isinstance(event, Routed) and before.route:  # a look-up that found nothing, or not everything
-            step = Step.REOPEN if before.draft else Step.SUFFICIENCY
-        count = _length(recorded, place, step)
-        expected = [each for each in recorded.events[place : place + count] if isinstance(each, CONCLUDED)]
+        end, name, make = piece
+        expected = [each for each in recorded.events[place:end] if counts(each)]
+        heard.left = _replies(recorded.events, place, end)
         try:
-            heard.left = _replies(recorded.events, place, place + count)
-            made = await _repeat_step(step, before, bind_record(context, recorded, expected, heard), place, differences)
+            bound = bind_record(context, recorded, expected, heard)
+            made = [event async for event in make(before, bound) if counts(event)]
         except NoIndex:
-            made, taken = None, taken + 1
-        if made is not None:
+            taken += 1
+        except AssayError as error:
+            differences.append(f"{called} {place} ({name.lower()}) could not be made again: {error}")
+        else:
             differences += _compare(place, expected, made)
             answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
-        place += count
+        place = end
     return Replay(recorded, answer, tuple(differences), taken, heard.reworded, prompts=heard.rebuilt(recorded))
+
+
+def _step_at(recorded: Run, before: Run) -> Piece | None:
+    place = len(before.events)
+    event = recorded.events[place]
+    if not isinstance(event, CONCLUDED):
+        return None
+    step = _step_of(event)
+    if isinstance(event, Routed) and before.route:  # a look-up that found nothing, or not everything
+        step = Step.REOPEN if before.draft else Step.SUFFICIENCY
+    return place + _length(recorded, place, step), step.name, step.value
+
+
+def _stage_at(recorded: Run, before: Run) -> Piece | None:
+    from assay.synthesis.pipeline import next_stage
+
+    place = len(before.events)
+    stage = next_stage(before) if not isinstance(recorded.events[place], ASIDE) else None
+    if stage is None:
+        return None
+    end = place + 1
+    while end < len(recorded.events) and next_stage(Run(recorded.id, recorded.events[:end])) is stage:
+        end += 1
+    return end, stage.name, stage.value
 
 
 def check_recorded(run: Run, document: Callable[[str], Document | None]) -> Replay:
@@ -224,7 +261,7 @@ async def _replay_synthesis(recorded: Run, context: RunContext) -> Replay:
     from assay.synthesis import pipeline
 
     heard = RecordedReplies([event for event in recorded.events if isinstance(event, ModelReplied)])
-    context = replace(bind_record(context, recorded, recorded.events, heard), record=Run.then)
+    context = bind_record(context, recorded, recorded.events, heard)
     again = Run(recorded.id, recorded.events[:1])
     async for event in pipeline.carry_on(again, context):
         if isinstance(event, Answered):  # replies cost what they cost then
@@ -239,40 +276,6 @@ async def _replay_synthesis(recorded: Run, context: RunContext) -> Replay:
     if len(before) != len(after):
         differences.append(f"{len(before)} events were recorded, and {len(after)} came out")
     return Replay(recorded, again.answer, tuple(differences), reworded=heard.reworded, prompts=heard.rebuilt(recorded))
-
-
-async def _replay_stages(recorded: Run, context: RunContext) -> Replay:
-    """Replay a synthesis stage by stage, each from the events recorded before it. Stages that search or compare
-    vectors are taken from the record."""
-    from assay.synthesis.pipeline import next_stage
-
-    differences: list[str] = []
-    answer: Answer | None = None
-    place, taken, heard = 1, 0, RecordedReplies()
-    while place < len(recorded.events):
-        before = Run(recorded.id, recorded.events[:place])
-        stage = next_stage(before) if not isinstance(recorded.events[place], ASIDE) else None
-        if stage is None:
-            place += 1
-            continue
-        end = place + 1
-        while end < len(recorded.events) and next_stage(Run(recorded.id, recorded.events[:end])) is stage:
-            end += 1
-        expected = [each for each in recorded.events[place:end] if not isinstance(each, ASIDE)]
-        try:
-            heard.left = _replies(recorded.events, place, end)
-            own = replace(bind_record(context, recorded, expected, heard), record=Run.then)
-            made = [event async for event in stage.value(before, own) if not isinstance(event, ASIDE)]
-        except NoIndex:
-            made, taken = None, taken + 1
-        except AssayError as error:
-            made = None
-            differences.append(f"record {place} ({stage.name.lower()}) could not be made again: {error}")
-        if made is not None:
-            differences += _compare(place, expected, made)
-            answer = next((each.answer for each in made if isinstance(each, Answered)), answer)
-        place = end
-    return Replay(recorded, answer, tuple(differences), taken, heard.reworded, prompts=heard.rebuilt(recorded))
 
 
 def _in_order(run: Run) -> list[Event]:
@@ -318,16 +321,6 @@ def _length(recorded: Run, place: int, step: Step) -> int:
     return last - place + 1
 
 
-async def _repeat_step(
-    step: Step, before: Run, context: RunContext, place: int, differences: list[str]
-) -> list[Event] | None:
-    try:
-        return [event async for event in step.value(before, context) if isinstance(event, CONCLUDED)]
-    except AssayError as error:
-        differences.append(f"step {place} ({step.name.lower()}) could not be made again: {error}")
-        return None
-
-
 def _compare(place: int, expected: Sequence[Event], made: Sequence[Event]) -> list[str]:
     """Describe events that were recorded but not recomputed, and vice versa. The order is ignored, because
     concurrent work is recorded in any order."""
@@ -340,9 +333,6 @@ def _compare(place: int, expected: Sequence[Event], made: Sequence[Event]) -> li
         else:
             wrong.append(f"record {place}: {type(event).__name__} came out differently")
     return wrong or ([f"record {place}: more came out than was recorded"] if left else [])
-
-
-# --- runs as files --------------------------------------------------------------------------------------------------
 
 
 def save(run: Run, document: Callable[[str], Document | None], root: Path | None = None) -> str:

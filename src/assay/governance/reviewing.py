@@ -11,46 +11,20 @@ import hmac
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import Connection
 
+from assay.core import events
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import Missing, UserError
-from assay.core.events import (
-    EACH,
-    RULES,
-    AccountChanged,
-    Asked,
-    AwaitingReview,
-    Checkpoint,
-    Decided,
-    Decision,
-    Drafted,
-    Event,
-    Failed,
-    Gathered,
-    Granted,
-    ModelReplied,
-    Narrowed,
-    PassagesChosen,
-    Paused,
-    Rephrased,
-    Resumed,
-    Reviewed,
-    Routed,
-    SettingChanged,
-    Stakes,
-    Stopped,
-    ToolRan,
-    Withheld,
-)
+from assay.core.events import RULES, Event
 from assay.core.events.describe import count_of
 from assay.core.printable import clean_text
 from assay.core.run import Run
-from assay.core.settings import Settings
+from assay.core.settings import Settings, secret
 from assay.core.types import Answer, Outcome, Verdict
 from assay.language.terms import fold_case
 from assay.models.http import EndpointClient, EndpointNames
@@ -112,7 +86,7 @@ def check_still_allowed(connection: Connection, reviewer: Reviewer, run: str, do
     who = reviewer.principal
     admin = reviewer.admin and (who.id == LOCAL.id or reviews.is_admin(connection, who.id))
     now = Reviewer(who, admin, reviewer.names)
-    if not now.may_review or not reviews.readable(connection, who.names, documents):
+    if not now.may_review or reviews.unreadable(connection, who.names, documents):
         raise missing(run)
 
 
@@ -227,14 +201,14 @@ def review_reasons(
     used = {each.passage.doc_id for each in evidence}
     used |= {claim.quote.doc_id for claim in (*answer.claims, *answer.near) if claim.quote}
     used |= set(run.asked.brief.documents if run.asked.brief else ())
-    found = [STAKES] if run.asked.stakes is Stakes.high else []
+    found = [STAKES] if run.asked.stakes is events.Stakes.high else []
     found += [ALWAYS] if policy.always else []
     found += [MARKED] if marked(used) else []  # the base is not named: the reader of the reason may not know of it
     found += _topic_reasons(run, answer, policy)
     if policy.flagged and any(each.flagged for each in evidence):  # its reader may obey it and cite another
         found.append(FLAGGED)
     found += _support(run, answer, policy.support)
-    drafts = [event for event in run.events if isinstance(event, Drafted)]  # a conflict in an earlier draft counts too
+    drafts = [event for event in run.events if isinstance(event, events.Drafted)]  # an earlier one counts too
     if policy.conflicts and (answer.conflicts or any(each.conflicts for each in drafts)):
         found.append(CONFLICTS)
     return tuple(found)
@@ -275,10 +249,10 @@ def _support(run: Run, answer: Answer, least: float) -> list[str]:
 def _shares(run: Run, answer: Answer) -> Iterator[tuple[int, int]]:
     """For each draft with claims: the number of supported claims and the total. For the last draft, the delivered
     claims count as supported."""
-    drafts = [place for place, event in enumerate(run.events) if isinstance(event, Drafted)]
+    drafts = [place for place, event in enumerate(run.events) if isinstance(event, events.Drafted)]
     for place, end in pairwise([*drafts, len(run.events)]):
         draft = run.events[place]
-        claims = sum(len(block.claims) for block in draft.blocks) if isinstance(draft, Drafted) else 0
+        claims = sum(len(block.claims) for block in draft.blocks) if isinstance(draft, events.Drafted) else 0
         if not claims:
             continue
         verdicts = Run(run.id, (run.events[0], *run.events[place:end])).checked.values()
@@ -293,37 +267,39 @@ UNVERIFIED = "Unverified"  # such a failure quotes unsupported claims
 def redact_event(event: Event) -> Event:
     """The event as the person who asked may see it before delivery. Whatever is not listed here is not shown."""
     match event:
-        case Asked() | Resumed() | Narrowed() | Granted() | AccountChanged() | SettingChanged() | Withheld():
+        case events.Asked() | events.Resumed() | events.Narrowed() | events.Withheld():
             return event
-        case Rephrased(by=by) if by == RULES:
+        case events.Granted() | events.AccountChanged() | events.SettingChanged():
+            return event
+        case events.Rephrased(by=by) if by == RULES:
             return replace(event, why="")
-        case Routed():
-            return Routed(event.route, "", event.since, event.until, event.every, by=event.by)
-        case ModelReplied():
+        case events.Routed():
+            return events.Routed(event.route, "", event.since, event.until, event.every, by=event.by)
+        case events.ModelReplied():
             return replace(event, text="", calls=())  # what it cost is shown
-        case Stopped():
+        case events.Stopped():
             return replace(event, why="")
-        case Paused(at=at):
-            return replace(event, options=(EACH,)) if at is Checkpoint.reading else event
-        case AwaitingReview():
+        case events.Paused(at=at):
+            return replace(event, options=(events.EACH,)) if at is events.Checkpoint.reading else event
+        case events.AwaitingReview():
             return replace(event, answer=Answer("", (), Outcome.abstained))
-        case Reviewed(decision=decision):
-            return event if decision is Decision.reject else replace(event, note="", edits=())
-        case Failed(error=error):
+        case events.Reviewed(decision=decision):
+            return event if decision is events.Decision.reject else replace(event, note="", edits=())
+        case events.Failed(error=error):
             hidden = replace(event, detail="Nothing is delivered, since not everything in it holds.")
             return hidden if error == UNVERIFIED else event
         case _:
-            return Withheld(type(event).__name__, DRAFT, _progress(event))
+            return events.Withheld(type(event).__name__, DRAFT, _progress(event))
 
 
 def _progress(event: Event) -> str:
     """What may be said of an event that is not shown: how much was done."""
     match event:
-        case Decided(calls=calls) if calls:
+        case events.Decided(calls=calls) if calls:
             return "Searching" if len(calls) == 1 else f"Searching, {len(calls)} times at once"
-        case ToolRan(found=found) | PassagesChosen(found=found):
+        case events.ToolRan(found=found) | events.PassagesChosen(found=found):
             return f"{count_of(len(found), 'passage')} found"
-        case Gathered():
+        case events.Gathered():
             return f"{count_of(len(event.evidence) + len(event.dropped), 'passage')} weighed"
         case _:
             return ""
@@ -338,11 +314,11 @@ def redact_run(run: Run, *, watched: bool) -> Run:
 
 def progress_line(run: Run) -> str:
     """How far a run is, in numbers alone: `Searched 3 times, 12 passages weighed.`"""
-    searches = len(run.results) + sum(isinstance(event, PassagesChosen) for event in run.events)
+    searches = len(run.results) + sum(isinstance(event, events.PassagesChosen) for event in run.events)
     weighed = {
         passage
         for event in run.events
-        if isinstance(event, Gathered)
+        if isinstance(event, events.Gathered)
         for passage in (*event.dropped, *(each.passage.id for each in event.evidence))
     }
     times = "once" if searches == 1 else f"{searches:,} times"
@@ -365,29 +341,19 @@ def build_message(run: str, seal: str, since: str, reasons: Sequence[str]) -> di
     return {"event": EVENT, "id": f"{run}:{seal[:16]}", "run": run, "since": since, "reasons": list(reasons)}
 
 
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """The address of the receiver. Without a secret, messages are not signed."""
+async def tell_webhook(settings: Settings, body: Mapping[str, Any], seconds: float) -> None:
+    """Deliver the message, with retries while there is time. Raises if it was not accepted. Signed if there is a secret."""
+    key = secret(settings.review_webhook_secret)
 
-    address: str = field(repr=False)
-    secret: str = field(default="", repr=False)
-    proxy: str = field(default="", repr=False)
-    ca_bundle: str = ""
-    now: Callable[[], float] = time.time
+    def sign(content: bytes) -> Mapping[str, str]:
+        return {HEADER: signature(key, int(time.time()), content)} if key else {}
 
-    async def tell(self, body: Mapping[str, Any], seconds: float) -> None:
-        """Deliver the message, with retries while there is time. Raises if it was not accepted."""
-
-        def sign(content: bytes) -> Mapping[str, str]:
-            return {HEADER: signature(self.secret, int(self.now()), content)} if self.secret else {}
-
-        named = EndpointNames("webhook", "review_webhook", "review_webhook_secret", "review_webhook")
-        client = EndpointClient(
-            self.address, named, proxy=self.proxy, ca_bundle=self.ca_bundle, connect_attempts=2, sign=sign
-        )
-        try:
-            response = await client.post(body, seconds)
-        finally:
-            await client.close()
-        if not 200 <= response.status < 300:
-            raise client.refused(response)
+    named = EndpointNames("webhook", "review_webhook", "review_webhook_secret", "review_webhook")
+    proxy, certificates = settings.proxy, settings.ca_bundle
+    client = EndpointClient(settings.review_webhook, named, "", proxy, certificates, connect_attempts=2, sign=sign)
+    try:
+        response = await client.post(body, seconds)
+    finally:
+        await client.close()
+    if not 200 <= response.status < 300:
+        raise client.refused(response)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -15,22 +14,19 @@ from assay.core.types import Hit
 from assay.index.protocol import HitList, hit_list, pick
 
 NO_PRIORS: Mapping[str, float] = {}
-RANK_OFFSET = 60  # of reciprocal-rank fusion: a larger value flattens the first ranks
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """How channels become one list. The defaults were measured, and each lies on a plateau: small changes have no effect.
 
-    by: `scores` weighs lexical and dense scores as they are; `minmax` normalises both first; `ranks` uses ranks only
     lexical: the weight of the lexical score; the rest is the dense score's
-    feedback: how far the query vector moves towards its best hits; 0 for none (only with `scores`)
+    feedback: how far the query vector moves towards its best hits; 0 for none
     feedback_hits: how many hits to use, each from another document
     feedback_spread: a hit that scores this much less than the best counts 1/e as much
     cohesion: no feedback if the best hits are less similar than the first number, full feedback from the second on
     """
 
-    by: Literal["scores", "minmax", "ranks"] = "scores"
     lexical: float = 0.25
     feedback: float = 0.8
     feedback_hits: int = 5
@@ -47,7 +43,7 @@ class Pool:
     cosine: np.ndarray  # known for all hits, because they carry their vectors
     meaning: np.ndarray  # the same, with the sentences of the query counted
     lexical: np.ndarray  # 0 if the lexical channel did not find it
-    found: Mapping[str, np.ndarray]  # per channel, which hits it found
+    worded: np.ndarray  # which hits the lexical channel found
 
 
 def fuse(
@@ -65,18 +61,9 @@ def fuse(
     pool = pooled(channels, query_vector, sentences)
     if not pool.hits:
         return []
-    match ranking.by:
-        case "scores":
-            scores = with_priors(pool, blend(pool, ranking.lexical), priors)
-            moved = refined(pool, scores, query_vector, ranking)
-            scores = scores + (1 - ranking.lexical) * (pool.vectors @ moved - pool.cosine)
-        case "minmax":
-            words = stretched(pool.lexical, pool.found["lexical"])
-            meaning = stretched(pool.meaning, pool.found["dense"])
-            scores = with_priors(pool, ranking.lexical * words + (1 - ranking.lexical) * meaning, priors)
-        case "ranks":
-            scores = reciprocal(pool.lexical, pool.found["lexical"]) + reciprocal(pool.meaning, pool.found["dense"])
-            scores = with_priors(pool, scores, priors)
+    scores = with_priors(pool, blend(pool, ranking.lexical), priors)
+    moved = refined(pool, scores, query_vector, ranking)
+    scores = scores + (1 - ranking.lexical) * (pool.vectors @ moved - pool.cosine)
     order = np.argsort(-scores, kind="stable").tolist()  # the pool is ordered by id, so ties break on id
     best, fused = pool.hits.take(order), scores[order].tolist()
     return HitList(best.ids, best.doc_ids, best.vectors, fused, lambda at: _scored(pool, order[at], fused[at]))
@@ -94,16 +81,13 @@ def pooled(
     by_id = {id: (hits, at) for hits in lists.values() for at, id in enumerate(hits.ids)}
     hits = pick([by_id[id] for id in sorted(by_id)])
     place = {id: at for at, id in enumerate(hits.ids)}
-    places = {name: [place[id] for id in own.ids] for name, own in lists.items()}
-    found = {name: np.zeros(len(hits), bool) for name in lists}
-    for name, own in places.items():
-        found[name][own] = True
-    lexical = np.zeros(len(hits), np.float32)
-    lexical[places["lexical"]] = lists["lexical"].scores
+    own = [place[id] for id in lists["lexical"].ids]
+    lexical, worded = np.zeros(len(hits), np.float32), np.zeros(len(hits), bool)
+    lexical[own], worded[own] = lists["lexical"].scores, True
     vectors = np.stack(list(hits.vectors)) if hits else np.zeros((0, query_vector.size), np.float32)
     cosine = vectors @ query_vector
     nearest = (vectors @ np.stack(sentences).T).max(axis=1) if len(sentences) else cosine
-    return Pool(hits, vectors, cosine, (cosine + nearest) / 2, lexical, found)
+    return Pool(hits, vectors, cosine, (cosine + nearest) / 2, lexical, worded)
 
 
 def blend(pool: Pool, share: float) -> np.ndarray:
@@ -138,21 +122,6 @@ def refined(pool: Pool, scores: np.ndarray, query_vector: np.ndarray, ranking: R
         return query_vector
     weights = np.exp((scores[best] - scores[best[0]]) / ranking.feedback_spread)
     return _unit(query_vector + strength * _unit(weights @ pool.vectors[best]))
-
-
-def stretched(scores: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Min-max normalised: from 0 for the last hit found to 1 for the first; 0 for hits not found."""
-    if not found.any():
-        return np.zeros_like(scores)
-    low, high = scores[found].min(), scores[found].max()
-    return np.where(found, (scores - low) / (high - low) if high > low else 1.0, 0.0)
-
-
-def reciprocal(scores: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """1 / (60 + rank) for hits found, 0 for the rest."""
-    places = np.empty(len(scores))
-    places[np.argsort(-np.where(found, scores, -np.inf), kind="stable")] = np.arange(1, len(scores) + 1)
-    return np.where(found, 1.0 / (RANK_OFFSET + places), 0.0)
 
 
 def diverse(hits: Sequence[Hit], k: int, amount: float) -> list[Hit]:
@@ -210,7 +179,7 @@ def spread(hits: Sequence[Hit], named: Collection[str]) -> Sequence[Hit]:
 def _scored(pool: Pool, place: int, score: float) -> Hit:
     hit = pool.hits[place]
     scores = {**hit.scores, "dense": float(pool.cosine[place]), "fused": score}
-    if pool.found["lexical"][place]:
+    if pool.worded[place]:
         scores["lexical"] = float(pool.lexical[place])
     return replace(hit, scores=scores)
 
@@ -244,7 +213,10 @@ def _relevance(hits: Sequence[Hit]) -> np.ndarray:
     for channel in ("rerank", "fused"):
         if all(channel in hit.scores for hit in hits):
             scores = np.array([hit.scores[channel] for hit in hits])
-            return stretched(scores, np.ones(len(hits), bool)) if np.all(np.diff(scores) <= 0) else places
+            best, last = scores[0], scores[-1]
+            if np.all(np.diff(scores) <= 0):
+                return (scores - last) / (best - last) if best > last else np.ones(len(hits))
+            return places
     return places
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,13 +19,14 @@ from assay.core.types import Hit, Row
 from assay.index.encoding import require_dimensions
 from assay.index.filters import Filter, matches
 from assay.index.lease import file_lease, lease_path
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
+from assay.language.terms import stem_word
 
 K1, B = 1.2, 0.75
 
 
 @dataclass(slots=True)
-class MemoryIndex:
+class MemoryIndex(Index):
     held: dict[str, Row] = field(default_factory=dict)
     dim: int = 0
 
@@ -71,9 +71,6 @@ class MemoryIndex:
     async def optimise(self) -> None:
         return None
 
-    async def is_untidy(self) -> bool:
-        return False
-
     async def purge(self) -> tuple[str, ...]:
         return ()
 
@@ -84,15 +81,7 @@ class MemoryIndex:
 def words(text: str) -> list[str]:
     """Lower-cased, unaccented, stemmed words."""
     plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
-    stem = _stemmer()
-    return [stem(word) for word in re.findall(r"[^\W_]+", plain.lower())]
-
-
-def _stemmer() -> Callable[[str], str]:
-    import snowballstemmer
-
-    english: Any = snowballstemmer.stemmer("english")
-    return english.stemWord
+    return [stem_word(word) for word in re.findall(r"[^\W_]+", plain.lower())]
 
 
 def _bm25(query: set[str], texts: dict[str, list[str]]) -> dict[str, float]:

@@ -5,54 +5,32 @@ docs/decisions/0022-finding-the-page.md has the effect of each part.
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.core.identity import ORGANISATION, PERIOD, file_words
-from assay.language.terms import fold_case, stop_words
+from assay.language.dates import MONTHS
+from assay.language.terms import fold_case, stop_words, word_list
 
 NAME_WEIGHT, PERIOD_WEIGHT = 0.8, 0.6  # in units of the spread of the fused scores
 MOST_NAMED = 24  # documents that are searched on their own
 FILE_SHARES = (0.25, 0.75)  # a word of file names in this share of the documents selects fully; not at all
-ORGANISATION_SHARES = (
-    0.6,
-    0.95,
-)  # the same for a word of organisations: a name means it even if half the documents are its own
+# The same for a word of organisations: a name means it even if half the documents are its own.
+ORGANISATION_SHARES = (0.6, 0.95)
 FILE_WORD = 0.6  # of a word that only a file name has: weaker than the name of an organisation
 LOWER_CASE = 0.3  # the same of a word that the question does not write as a name
 LEAST_NAMED = 0.5  # so one ordinary word names no file, and two do
 ABBREVIATED = 0.7  # of capitals that a name begins with
 
-LEGAL_WORDS = frozenset(
-    "the of and for inc incorporated corp corporation co company companies plc ltd limited llc llp lp gmbh ag se sa spa nv"
-    " bv ab group holdings holding com".split()
-)
-# Kinds of file: "the email" names no file called email-3.
-KIND_WORDS = frozenset(
-    "file files document documents attachment email emails mail mails message messages pdf docx pptx xlsx csv html epub"
-    " spreadsheet spreadsheets slides presentation".split()
-)
 WORD = re.compile(r"[^\W_]+(?:[&.'’-][^\W_]+)*")
 YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?!\d)")
 SHORT_YEAR = re.compile(r"\bFY ?['’]?(\d\d)\b(?!\d)", re.IGNORECASE)
 QUARTERS = re.compile(r"\bq([1-4])(?!\d)|\b(first|second|third|fourth)[- ](?:fiscal )?quarter", re.IGNORECASE)
-MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
-MONTH = re.compile(rf"\b({'|'.join(MONTHS)}),? (?:19|20)\d\d|\b(?:19|20)\d\d-(0[1-9]|1[0-2])\b(?!-\d)", re.IGNORECASE)
+_NAMES = "|".join(calendar.month_name[1:])
+MONTH = re.compile(rf"\b({_NAMES}),? (?:19|20)\d\d|\b(?:19|20)\d\d-(0[1-9]|1[0-2])\b(?!-\d)", re.IGNORECASE)
 ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 
 
@@ -72,7 +50,7 @@ class NamedDocument:
 
 def named_document(id: str, uri: str, meta: Mapping[str, str]) -> NamedDocument:
     organisation = [fold_case(word) for word in re.findall(r"[^\W_]+|&", meta.get(ORGANISATION, ""))]
-    core = [word for word in organisation if word not in LEGAL_WORDS]
+    core = [word for word in organisation if word not in word_list("legal_words")]
     words = [word for word in core if word != "&"]
     file = [fold_case(word) for word in file_words(uri)]
     dated = f"{meta.get(PERIOD, '')} {' '.join(file_words(uri))}"
@@ -200,7 +178,7 @@ def _words(question: str) -> Iterator[tuple[str, str]]:
     shown = [re.sub(r"['’]s?$", "", word) for word in WORD.findall(question)]
     folded = [re.sub(r"[&.'’-]", "", fold_case(word)) for word in shown]
     seen: set[str] = set()
-    ignored = stop_words() | LEGAL_WORDS | KIND_WORDS
+    ignored = stop_words() | word_list("legal_words") | word_list("file_kinds")
     for size in range(1, 6):
         for first in range(len(shown) - size + 1):
             word = "".join(folded[first : first + size])
@@ -233,7 +211,7 @@ def _quarter(text: str) -> int:
 
 def _month(text: str) -> int:
     match = MONTH.search(text)
-    return 0 if match is None else int(match[2]) if match[2] else MONTHS.index(match[1].lower()) + 1
+    return 0 if match is None else int(match[2]) if match[2] else MONTHS[match[1].lower()]
 
 
 def _period_score(document: NamedDocument, years: Iterable[int], quarter: int, month: int) -> float:

@@ -23,9 +23,8 @@ _SIGNED = re.compile(r"(?:US\$|[$€£¥])\s?\(?\d")
 _NUMBER = re.compile(r"(?<![\d.,])\d[\d.,]*+(?!\s?%)")
 _MOST_SERIES = 200  # of numbered headings
 _ABOVE_TABLE = 100  # characters between a declaration and the table that it is of
-_TABULAR = re.compile(
-    r"\b(?:tabular|tables?)\b", re.IGNORECASE
-)  # "tabular amounts in millions" are not those of the text
+# "Tabular amounts in millions" are not those of the text.
+_TABULAR = re.compile(r"\b(?:tabular|tables?)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,13 @@ class FileLimits:
         """Whether to stop reading and return what there is."""
         return bool(self.until) and time.process_time() > self.until
 
+    def check(self, *, characters: int = 0, pages: int = 0) -> None:
+        """Refuse a text that is too long."""
+        for count, most, what in ((characters, self.characters, "characters"), (pages, self.pages, "pages")):
+            if count > most:
+                why = f"It has more than {most:,} {what}; split it or raise the limit on {what}."
+                raise Refused(Status.too_large, why)
+
     def describe_excess(self, size: int) -> str:
         """Why a file of `size` bytes is not read."""
         return f"It has {size:,} bytes, more than the limit of {self.bytes:,}; split it or raise the limit on bytes."

@@ -12,10 +12,10 @@ import asyncio
 import errno
 import hashlib
 import io
-import os
+import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -127,24 +127,6 @@ class _Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unread:
-    """A file that has to be parsed, and how it is reported then."""
-
-    source: SourceFile
-    digest: str
-    size: int
-    outcome: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Outdated:
-    """A document that an earlier version read."""
-
-    entry: Entry
-    document: Document
-
-
-@dataclass(frozen=True, slots=True)
 class _Ready:
     """A parsed document on its way to the index, and the report of its file."""
 
@@ -153,12 +135,7 @@ class _Ready:
     pieces: Sequence[Passage] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Embedded:
-    """Documents whose passages are embedded."""
-
-    batch: Sequence[_Ready]
-    rows: Sequence[Row]
+_Embedded = tuple[Sequence[_Ready], Sequence[Row]]  # documents, and the rows of their passages
 
 
 async def add_files(
@@ -172,17 +149,13 @@ async def add_files(
     queue: asyncio.Queue[_Ready | None] = asyncio.Queue(WAITING)
     done: asyncio.Queue[_Embedded | None] = asyncio.Queue(1)
 
-    async def read(found: _Unread | _Outdated | _Ready) -> None:
-        match found:
-            case _Unread():
-                ready = await _parsed(intake, found, tally)
-            case _Outdated():
-                ready = await _parsed_again(intake, found)
-            case _Ready():
-                ready = found
+    async def split(ready: _Ready | None) -> None:
         if ready is not None:
             pieces = ready.pieces or (await intake.engine.split(ready.document))[: intake.most_passages]
             await queue.put(replace(ready, pieces=pieces))
+
+    async def read(work: Awaitable[_Ready | None]) -> None:
+        await split(await work)
 
     async def read_all(reading: _FilesUnderWay) -> None:
         for entry in redo:
@@ -190,18 +163,24 @@ async def add_files(
                 continue
             if intake.read_again and entry.parser != PARSER:
                 await reading.room(entry.bytes)
-                reading.start(read(_Outdated(entry, document)), entry.uri, entry.digest, size=entry.bytes)
+                reading.start(read(_parsed_again(intake, entry, document)), entry.uri, entry.digest, size=entry.bytes)
             else:
                 await reading.room()
-                reading.start(read(_Ready(document, _report(entry, "finished"))))
+                reading.start(split(_Ready(document, _report(entry, "finished"))))
         for source in files:
             await reading.room()
-            found = await _looked_at(intake, source, reading, tally)
-            if isinstance(found, _Unread):
-                await reading.room(found.size)
-                reading.start(read(found), source.uri, found.digest, size=found.size)
+            try:
+                size, sha = await asyncio.to_thread(lambda source=source: (source.size(), source.digest()))
+                await reading.settled(source.uri, sha)
+                found = await _compared(intake, source, sha, tally)
+            except OSError as error:
+                _report_unopened(intake, source, error, tally)
+                continue
+            if isinstance(found, str):
+                await reading.room(size)
+                reading.start(read(_parsed(intake, source, size, found, tally)), source.uri, sha, size=size)
             elif found is not None:
-                reading.start(read(found))
+                reading.start(split(found))
         await reading.all_done()
         await queue.put(None)
 
@@ -240,13 +219,11 @@ class _FilesUnderWay:
 
     async def room(self, size: int = 0) -> None:
         """Wait until one more file of `size` bytes may be read."""
-
-        def fits() -> bool:
-            return (
+        await self._until(
+            lambda: (
                 len(self._tasks) < self._most and size + sum(held for _, held in self._tasks.values()) <= BYTES_AT_ONCE
             )
-
-        await self._until(fits)
+        )
 
     async def settled(self, *keys: str) -> None:
         """Wait until no file under way has one of these locations or digests."""
@@ -265,19 +242,6 @@ class _FilesUnderWay:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _looked_at(
-    intake: IngestContext, source: SourceFile, reading: _FilesUnderWay, tally: _Tally
-) -> _Unread | _Ready | None:
-    """What is to be done about a file. None: nothing, and that is reported."""
-    try:
-        size, sha = await asyncio.to_thread(lambda: (source.size(), source.digest()))
-        await reading.settled(source.uri, sha)
-        return await _compared(intake, source, sha, size, tally)
-    except OSError as error:
-        _report_unopened(intake, source, error, tally)
-        return None
-
-
 def _report_unopened(intake: IngestContext, source: SourceFile, error: OSError, tally: _Tally) -> None:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         raise error
@@ -285,10 +249,9 @@ def _report_unopened(intake: IngestContext, source: SourceFile, error: OSError, 
     _refuse(intake, source, Unreadable(Status.unreadable, why), "", 0, tally)
 
 
-async def _compared(
-    intake: IngestContext, source: SourceFile, sha: str, size: int, tally: _Tally
-) -> _Unread | _Ready | None:
-    """Compare a file with the documents that there are: unchanged, a duplicate, moved, or to be parsed."""
+async def _compared(intake: IngestContext, source: SourceFile, sha: str, tally: _Tally) -> _Ready | str | None:
+    """Compare a file with the documents that there are. None: there is nothing to do, and that is reported. If it is to be
+    parsed, how it is reported then."""
     store, base = intake.store, intake.base
     known = documents.at(store, base, source.uri)
     if known and known.digest == sha and known.parser == PARSER:
@@ -313,50 +276,48 @@ async def _compared(
         if (document := _kept(intake, twin)) is not None:
             listed = " Only those on its access list may read it." if document_access.has_own_list(twin) else ""
             return _Ready(document, _report(replace(twin, uri=source.uri), "moved", f"Was {twin.uri}.{listed}"))
-    return _Unread(source, sha, size, "replaced" if known and known.characters else "added")
+    return "replaced" if known and known.characters else "added"
 
 
-async def _parsed(intake: IngestContext, found: _Unread, tally: _Tally) -> _Ready | None:
+async def _parsed(intake: IngestContext, source: SourceFile, size: int, outcome: str, tally: _Tally) -> _Ready | None:
     """Copy the bytes, then parse the copy: a file that changes meanwhile cannot be read half old and half new. The copy becomes
     the stored original together with the document."""
     try:
-        if found.size > intake.most_bytes:  # the reader refuses it, so it is not stored
-            return await _read_copy(intake, found, "", None, tally)
-        sha, copy = await asyncio.to_thread(copy_original, intake.blobs.scratch, found.source)
+        if size > intake.most_bytes:  # the reader refuses it, so it is not stored
+            return await _read_copy(intake, source, "", None, size, outcome, tally)
+        sha, copy = await asyncio.to_thread(copy_original, intake.blobs.scratch, source)
         try:
-            return await _read_copy(intake, found, sha, copy, tally)
+            return await _read_copy(intake, source, sha, copy, size, outcome, tally)
         finally:
             await asyncio.to_thread(copy.unlink, True)
     except OSError as error:
-        _report_unopened(intake, found.source, error, tally)
+        _report_unopened(intake, source, error, tally)
         return None
 
 
 async def _read_copy(
-    intake: IngestContext, found: _Unread, sha: str, copy: Path | None, tally: _Tally
+    intake: IngestContext, source: SourceFile, sha: str, copy: Path | None, size: int, outcome: str, tally: _Tally
 ) -> _Ready | None:
-    source = found.source
     data = source.data if source.data is not None else copy or source.path or source.read()
     parsed = await intake.engine.reader.read(data, source.name)
     if isinstance(parsed, Parsed) and not parsed.text.strip():  # a document without text never counts as read
         parsed = Unreadable(Status.empty, "The file has no text.")
     if isinstance(parsed, Unreadable):
-        _refuse(intake, source, parsed, sha, found.size, tally)
+        _refuse(intake, source, parsed, sha, size, tally)
         return None
     document = _document(intake, source.uri, source.name, sha, parsed)
-    return await _stored(intake, document, parsed.warnings, copy, found.size, found.outcome)
+    return await _stored(intake, document, parsed.warnings, copy, size, outcome)
 
 
-async def _parsed_again(intake: IngestContext, found: _Outdated) -> _Ready:
+async def _parsed_again(intake: IngestContext, entry: Entry, kept: Document) -> _Ready:
     """Parse the original of a document again. Its text stays where the original is gone or can no longer be read."""
-    entry = found.entry
     parsed = await _read_original(intake, entry)
     if isinstance(parsed, Parsed):
         document = _document(intake, entry.uri, entry.name, entry.digest, parsed)
         return await _stored(intake, document, parsed.warnings, None, entry.bytes, "replaced")
     documents.note_parser(intake.store, entry.id, kept_text_parser())
     warnings = (*entry.warnings, TEXT_KEPT.format(why=parsed.why))
-    return _Ready(found.document, replace(_report(entry, "finished", " ".join(warnings)), warnings=warnings))
+    return _Ready(kept, replace(_report(entry, "finished", " ".join(warnings)), warnings=warnings))
 
 
 def kept_text_parser() -> str:
@@ -463,19 +424,15 @@ def _still_says(entry: Entry) -> bool:
 def copy_original(folder: Path, source: SourceFile) -> tuple[str, Path]:
     """Copy the original bytes to a temporary file. Returns their digest, and the file."""
     folder.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(suffix=".part", dir=folder)
-    partial = Path(name)
-    sha = hashlib.sha256()
-    try:
-        opened = io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
-        with os.fdopen(handle, "wb") as copy, opened as file:
-            while piece := file.read(1 << 20):
-                sha.update(piece)
-                copy.write(piece)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    return sha.hexdigest(), partial
+    opened = io.BytesIO(source.read()) if source.path is None else source.path.open("rb")
+    with opened as file, tempfile.NamedTemporaryFile("w+b", suffix=".part", dir=folder, delete=False) as copy:
+        try:
+            shutil.copyfileobj(file, copy, 1 << 20)
+            copy.seek(0)
+            return hashlib.file_digest(copy, "sha256").hexdigest(), Path(copy.name)  # type: ignore[arg-type]
+        except BaseException:
+            Path(copy.name).unlink(missing_ok=True)
+            raise
 
 
 async def _embed_all(
@@ -496,26 +453,27 @@ async def _embed_all(
                 rows.append(Row(piece, vector, searched_context(document, piece), fields))
             tally.passages += len(part)
             tally.tick()
-        await done.put(_Embedded(batch, rows))
+        await done.put((batch, rows))
     await done.put(None)
 
 
 async def _index_all(intake: IngestContext, done: asyncio.Queue[_Embedded | None], tally: _Tally) -> None:
     """Indexes what is embedded; a document is ready, and reported, once all its rows are in the index."""
     batches = 0
-    while (one := await done.get()) is not None:
-        again = tuple(each.document.id for each in one.batch if each.report.outcome in {"finished", "moved"})
+    while (embedded := await done.get()) is not None:
+        batch, rows = embedded
+        again = tuple(each.document.id for each in batch if each.report.outcome in {"finished", "moved"})
         if again and not intake.fresh:  # an earlier attempt, or another splitter, may have left other rows
             await intake.index.delete(In("doc", again))
-        for first in range(0, len(one.rows), BATCH):
-            await intake.index.upsert(one.rows[first : first + BATCH])
-        counts = {each.document.id: len(each.pieces) for each in one.batch}
+        for first in range(0, len(rows), BATCH):
+            await intake.index.upsert(rows[first : first + BATCH])
+        counts = {each.document.id: len(each.pieces) for each in batch}
         await asyncio.to_thread(documents.mark_ready, intake.store, intake.base, counts, intake.recipe)
-        given = {row.passage.doc_id: str(row.fields["label"]) for row in one.rows}
+        given = {row.passage.doc_id: row.fields["label"] for row in rows}
         now = await asyncio.to_thread(documents.labels, intake.store, list(given))
         for document in [each for each in given if now.get(each, given[each]) != given[each]]:
             await intake.index.relabel(document, now[document])  # access was changed meanwhile
-        for each in one.batch:
+        for each in batch:
             tally.done(replace(each.report, passages=len(each.pieces)))
         batches += 1
         if batches % OPTIMISE_EVERY == 0:
@@ -526,28 +484,25 @@ async def _batches(queue: asyncio.Queue[_Ready | None], size: int) -> AsyncItera
     """Batches of what is there, up to about one batch of text. If that is little, a moment is spent to collect more: a few
     passages take the embedder and the index nearly as long as many, but an idle embedder is worse.
     """
-    while (first := await queue.get()) is not None:
-        batch = [first]
-        characters, passages = len(first.document.text), len(first.pieces)
-        last = False
+    following = await queue.get()
+    while following is not None:
+        batch: list[_Ready] = []
+        characters = passages = 0
         until = time.monotonic() + MOMENT
-        while characters < size * 600:
+        while following is not None:
+            batch.append(following)
+            characters += len(following.document.text)
+            passages += len(following.pieces)
             left = 0.0 if passages >= ENOUGH else until - time.monotonic()
-            if queue.empty() and left <= 0:
+            if characters >= size * 600 or (queue.empty() and left <= 0):
                 break
             try:
                 following = queue.get_nowait() if not queue.empty() else await asyncio.wait_for(queue.get(), left)
             except TimeoutError:
                 break
-            if following is None:
-                last = True
-                break
-            batch.append(following)
-            characters += len(following.document.text)
-            passages += len(following.pieces)
         yield batch
-        if last:
-            return
+        if following is not None:
+            following = await queue.get()
 
 
 def passage_context(document: Document, piece: Passage) -> str:
@@ -565,7 +520,7 @@ def searched_context(document: Document, piece: Passage) -> str:
     return f"{context} · {identity}" if identity else context
 
 
-def search_fields(document: Document, label: str = "") -> dict[str, str | int | float | bool]:
+def search_fields(document: Document, label: str = "") -> dict[str, str]:
     """All fields that a search can filter by. A document without its own label has that of its base."""
     return {
         "base": document.base,

@@ -42,23 +42,6 @@ class IngestEngine:
     batch: int = BATCH
 
 
-class Workers(Protocol):
-    """Those who do the work: threads and parser processes of this machine, or a Ray cluster."""
-
-    @property
-    def missing_guards(self) -> Sequence[str]:
-        """Guards that parsers did not have so far."""
-        ...
-
-    async def check_guards(self) -> None:
-        """Raise if the limits require guards that are missing. No file is read then, with or without this check."""
-        ...
-
-    def engine(self, embedder: Embedder, size: int, overlap: int) -> IngestEngine:
-        """size, overlap: of passages, in the embedder's tokens"""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class LocalWorkers:
     """Threads of this process and its parser processes. One file after another: the embedder uses all processor cores."""
@@ -68,12 +51,16 @@ class LocalWorkers:
 
     @property
     def missing_guards(self) -> Sequence[str]:
+        """Guards that parsers did not have so far."""
         return self.sandbox.missing
 
     async def check_guards(self) -> None:
+        """Raise if the limits require guards that are missing. No file is read then, with or without this check."""
         await self.sandbox.check_guards()
 
     def engine(self, embedder: Embedder, size: int, overlap: int) -> IngestEngine:
+        """size, overlap: of passages, in the embedder's tokens"""
+
         async def split(document: Document) -> list[Passage]:
             return await asyncio.to_thread(split_passages, document, embedder.tokens, size, overlap)
 

@@ -24,11 +24,6 @@ LAST = re.compile(
     re.I,
 )
 THIS = re.compile(r"this (week|month|quarter|year)", re.I)
-DAY = re.compile(r"(today|yesterday)", re.I)
-
-
-def _number(word: str | None) -> int:
-    return 1 if not word else NUMBERS.get(word.lower()) or int(word)
 
 
 def _last(count: int, unit: str, day: date, *, rolling: bool) -> tuple[str, str]:
@@ -50,15 +45,10 @@ def _back(day: date, count: int, unit: str) -> date:
 
 
 def _begin(unit: str, day: date) -> date:
-    match unit:
-        case "week":
-            return day - timedelta(days=day.weekday())
-        case "month":
-            return day.replace(day=1)
-        case "quarter":
-            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-        case _:
-            return day.replace(month=1, day=1)
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    month = {"month": day.month, "quarter": (day.month - 1) // 3 * 3 + 1, "year": 1}[unit]
+    return day.replace(month=month, day=1)
 
 
 def with_weekday(day: str) -> str:
@@ -81,11 +71,12 @@ def last_day(words: str, today: str) -> str:
 
 def _parse(words: str, today: str) -> tuple[str, str]:
     words, day = " ".join(words.split()), date.fromisoformat(today)
-    if match := DAY.fullmatch(words):
-        one = (day - timedelta(days=match[1].lower() == "yesterday")).isoformat()
+    if words.lower() in {"today", "yesterday"}:
+        one = (day - timedelta(days=words.lower() == "yesterday")).isoformat()
         return one, one
     if match := LAST.fullmatch(words):
-        return _last(_number(match[1]), match[2].lower(), day, rolling=bool(match[1] or match[3]))
+        number = (match[1] or "one").lower()
+        return _last(NUMBERS.get(number) or int(number), match[2].lower(), day, rolling=bool(match[1] or match[3]))
     if match := THIS.fullmatch(words):
         return _begin(match[1].lower(), day).isoformat(), today
     if days := parse_written_date(words):
@@ -130,8 +121,6 @@ def _first_and_last(year: int, month: int, day: int) -> tuple[str, str] | None:
     last_month = month or 12
     return first.isoformat(), date(year, last_month, calendar.monthrange(year, last_month)[1]).isoformat()
 
-
-# --- every date of a text ----------------------------------------------------------------------------------------------
 
 Day = tuple[int, int, int]  # year, month, day; 0 where not given
 

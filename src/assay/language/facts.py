@@ -15,34 +15,10 @@ from assay.language.dates import DATED, Day, dates, is_date_missing, years
 from assay.language.names import Name, find_names
 from assay.language.quantities import ORDINALS, UNIT, UNITS, Number, is_number_missing, numbers
 from assay.language.sentences import split_sentences
-from assay.language.terms import content_terms, fold_case, stem_word, stop_words
+from assay.language.terms import content_terms, fold_case, stem_word, stop_words, word_list
 
-# --- names ----------------------------------------------------------------------------------------------------------
-
-# Words often capitalised only because they start a sentence.
-OPENERS = frozenset(
-    (
-        "active additional adult adults analysis annual answer any approximately article articles author authors "
-        "average based big case cases certain change changes children claim claims common companies company compared "
-        "complete consumers costs countries country current customers data days demand despite details different "
-        "direct document documents doses drugs due early effects elevated employees energy even everybody everyone "
-        "evidence excess exercise experts extra far female figure figures finding findings first following food full "
-        "general given global government health high higher history households human humans ice income increased "
-        "individuals instead key large larger late later levels limited local long low lower main major male measures "
-        "members men model models modern money multiple natural nearly new newer none normal notably note numerous "
-        "observed office old older only operators option options overall owners paper papers part participants parts "
-        "passage passages patients people personnel plants poor power present previous primary prior problems "
-        "production products professional profits public quotation quotations rain rates raw readers recent reduced "
-        "report reports research researcher researchers residents result results review rising risk rules safe sales "
-        "satellite satellites schools science scientific scientists sea second section senior services several severe "
-        "short side similar simple single small smaller social some source sources special staff standard state "
-        "states strong students studies study supply support survey systems table tables taxes teachers team teams "
-        "tests text theory third thousands three today total trade trial trials true two type types typical unlike "
-        "users various visitors voters wages warm warmer waste water wild winter women wood work workers world yes "
-        "young younger "
-    ).split()
-)
 COMMON = re.compile(r"(?:ly|ing|tions?|ments?|ness|ities|ity|ists|ers)$")
+MEASURED = re.compile(r"[\d.,]+[-–]?[^\W\d_]*(?:-[^\W\d_]+)*")  # "90-day", "5kg", "3rd", "1990s"
 CODE = re.compile(r"[^\W_]+(?:[-./_][^\W_]+)*")
 DEMONYM = re.compile(r"(?:ians?|ans?|ns?|ese|ish|s)$")
 WORD = re.compile(r"[^\W_]+")
@@ -63,24 +39,21 @@ def names(words: str, ordinary: Collection[str] = ()) -> list[str]:
     coded = (
         code
         for code in CODE.findall(DATED.sub(" ", words))
-        if any(sign.isdigit() for sign in code) and sum(sign.isalpha() for sign in code) and not _is_measure(code)
+        if any(sign.isdigit() for sign in code)
+        and sum(sign.isalpha() for sign in code)
+        and not MEASURED.fullmatch(code)
     )
     return list(dict.fromkeys(name for name in (*found, *coded) if len(name) > 1))
 
 
 def is_plain(word: str, ordinary: Collection[str] = ()) -> bool:
     """Whether a capital at the start of a sentence says nothing about this word."""
-    return word in OPENERS or COMMON.search(word) is not None or stem_word(word) in ordinary
+    return word in word_list("common_openers") or COMMON.search(word) is not None or stem_word(word) in ordinary
 
 
 def lowercase_stems(words: str) -> frozenset[str]:
     """The stems of words that a text writes in lower case."""
     return frozenset(stem_word(fold_case(word)) for word in WORD.findall(words) if word.islower())
-
-
-def _is_measure(code: str) -> bool:
-    """Whether a code is a number with a suffix: "90-day", "5kg", "3rd", "1990s"."""
-    return re.fullmatch(r"[\d.,]+[-–]?[^\W\d_]*(?:-[^\W\d_]+)*", code) is not None
 
 
 def is_name_missing(name: str, words: Collection[str], abbreviated: Collection[str] = ()) -> bool:
@@ -116,9 +89,6 @@ def short_forms(words: str) -> frozenset[str]:
     return frozenset(found)
 
 
-# --- together -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Facts:
     """All facts of a text that a claim about it may contain."""
@@ -139,23 +109,13 @@ def facts_of(words: str) -> Facts:
 def missing_facts(words: str, known: str, ordinary: Collection[str] = ()) -> list[str]:
     """The numbers, dates and names in `words` that are missing from `known`, as written."""
     there = facts_of(known)
-    found = [each.text for each in missing_numbers(words, there)] + missing_dates(words, there)
-    return found + missing_names(words, there, ordinary)
-
-
-def missing_numbers(words: str, there: Facts) -> list[Number]:
-    """A claim may give the year of a date alone."""
-    found = (each for each in numbers(words) if is_number_missing(each, there.numbers))
-    return [each for each in found if not each.values & there.years]
-
-
-def missing_dates(words: str, there: Facts) -> list[str]:
-    found = (match[0] for match in DATED.finditer(words))
-    return [each for each in found if any(is_date_missing(days, there.dates) for days in dates(each))]
-
-
-def missing_names(words: str, there: Facts, ordinary: Collection[str] = ()) -> list[str]:
-    return [name for name in names(words, ordinary) if is_name_missing(name, there.words, there.short)]
+    absent = (each for each in numbers(words) if is_number_missing(each, there.numbers))
+    written = (match[0] for match in DATED.finditer(words))
+    return [
+        *(each.text for each in absent if not each.values & there.years),  # a claim may give the year of a date alone
+        *(each for each in written if any(is_date_missing(days, there.dates) for days in dates(each))),
+        *(name for name in names(words, ordinary) if is_name_missing(name, there.words, there.short)),
+    ]
 
 
 def remove_numbers_and_dates(words: str) -> str:
@@ -246,9 +206,6 @@ def _names(words: str) -> list[Name]:
     return found
 
 
-# --- same or not ----------------------------------------------------------------------------------------------------
-
-
 def same(left: Token, right: Token) -> bool:
     """Whether both may mean the same: May 2024 and 17 May 2024, 93.9 km and 94 km, Tolkien and J. R. R. Tolkien."""
     if left.kind != right.kind:
@@ -300,9 +257,6 @@ def _short_for(left: str, right: str) -> bool:
     """Whether one abbreviates the other: "NBA" and "National Basketball Association"."""
     pairs = ((left, right), (right, left))
     return any(short.isupper() and fold_case(short) in short_forms(long) for short, long in pairs)
-
-
-# --- alignment ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ class Name:
     text: str
     start: int
     end: int
-    quoted: bool = False
 
 
 _TOKEN = re.compile(r"[^\W_]+(?:[’'.\-–&/][^\W_]+)*")
@@ -31,7 +30,7 @@ def find_names(text: str) -> list[Name]:
     A word that opens a sentence counts unless it is an ordinary word; days and months are not names.
     """
     found = [
-        Name(text[match.start(g) : match.end(g)], match.start(g), match.end(g), quoted=True)
+        Name(text[match.start(g) : match.end(g)], match.start(g), match.end(g))
         for match in _QUOTED.finditer(text)
         for g in (match.lastindex or 1,)
     ]
@@ -63,8 +62,7 @@ def find_names(text: str) -> list[Name]:
         if not dated and not (first == last and _is_ordinary(tokens[first][0])):
             found.append(Name(text[start:end], start, end))
         at = last + 1
-    unique = {(name.start, name.end): name for name in reversed(found)}  # the quoted reading of the same words wins
-    return sorted(unique.values(), key=lambda name: (name.start, -name.end))
+    return sorted(set(found), key=lambda name: (name.start, -name.end))
 
 
 def _is_capitalised(word: str) -> bool:
@@ -87,10 +85,16 @@ def _without_possessive(text: str, end: int) -> int:
     return end - 2 if text[max(0, end - 2) : end] in ("'s", "’s") else end
 
 
-DAY = re.compile(r"\b(?:year|date|day|month)\b", re.I)
-NAME = re.compile(r"\bwhat (?:is|was|are|were) the (?:[\w-]+ )?name\b|\blocation\b", re.I)
-QUANTITY = re.compile(
-    r"\b(?:population|number|amount|height|length|width|depth|elevation|capacity|rate|price|cost|limit|income)\b", re.I
+KINDS = (  # in this order
+    ("number", r"\bhow (many|much|long|far|old|often|large|high|fast|big|tall|deep|wide|heavy)\b"),
+    ("number", r"\bwhat (is the )?(number|percentage|share|rate|population|height|length)\b"),
+    ("date", r"\bwhen\b|\bwhat (year|date|day|month)\b|\b(which|in what) year\b"),
+    ("name", r"\bwho(?:m|se)?\b|\bwhere\b|\bwhat is the name\b"),
+    ("name", r"\b(which|what) (city|country|company|person|place|state|team|band|county)\b"),
+    ("date", r"\b(?:year|date|day|month)\b"),
+    ("number", r"\b(?:population|number|amount|height|length|width|depth|elevation|capacity)\b"),
+    ("number", r"\b(?:rate|price|cost|limit|income)\b"),
+    ("name", r"\bwhat (?:is|was|are|were) the (?:[\w-]+ )?name\b|\blocation\b"),
 )
 WHAT = re.compile(r"^\W*(?:(?:in|at|on|for|of) )?(?:what|which)\b", re.I)
 ASKING = frozenset(("year", "date", "name"))
@@ -99,13 +103,7 @@ ASKING = frozenset(("year", "date", "name"))
 @lru_cache(maxsize=1024)
 def kind(question: str) -> str:
     """number, date or name; empty if any word may answer."""
-    if found := next((kind for kind, pattern in KINDS.items() if pattern.search(question)), ""):
-        return found
-    if DAY.search(question):
-        return "date"
-    if QUANTITY.search(question):
-        return "number"
-    return "name" if NAME.search(question) else ""
+    return next((kind for kind, pattern in KINDS if re.search(pattern, question, re.I)), "")
 
 
 def asks_for_word(question: str) -> bool:
@@ -135,18 +133,3 @@ SEVERAL = re.compile(
 def asks_for_several(question: str) -> bool:
     """Whether several things are asked for: "Which suppliers …", "How many …", "List every …"."""
     return bool(SEVERAL.search(question))
-
-
-KINDS = {
-    "number": re.compile(
-        r"\bhow (many|much|long|far|old|often|large|high|fast|big|tall|deep|wide|heavy)\b"
-        r"|\bwhat (is the )?(number|percentage|share|rate|population|height|length)\b",
-        re.I,
-    ),
-    "date": re.compile(r"\bwhen\b|\bwhat (year|date|day|month)\b|\b(which|in what) year\b|\buntil when\b", re.I),
-    "name": re.compile(
-        r"\bwho\b|\bwhom\b|\bwhose\b|\bwhere\b|\bwhat is the name\b"
-        r"|\b(which|what) (city|country|company|person|place|state|team|band|county)\b",
-        re.I,
-    ),
-}

@@ -9,55 +9,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from itertools import repeat
 
 from assay.language.dates import DATED, dates, days_of
 from assay.language.sentences import Span
+from assay.language.terms import data_lines
 
 LONGEST_LINE = 300  # characters of a line that may declare units
 
 SCALES = {
-    "hundred": 2,
-    **dict.fromkeys(("thousand", "thousands", "tausend", "tsd", "millier", "milliers", "migliaia", "k"), 3),
-    **dict.fromkeys(("lakh", "lakhs"), 5),
-    **dict.fromkeys(("million", "millions", "millionen", "millones", "milioni", "mn", "mln", "mio", "m", "mm"), 6),
-    **dict.fromkeys(("crore", "crores"), 7),
-    **dict.fromkeys(("billion", "billions", "milliarden", "milliards", "miliardi", "bn", "mrd", "b"), 9),
-    **dict.fromkeys(("trillion", "trillions", "tn"), 12),
+    word: int(power)
+    for power, _, words in map(str.partition, data_lines("scales"), repeat(":"))
+    for word in words.split()
 }
 UNITS = {
-    **dict.fromkeys(("%", "percent", "percentage", "pct"), "%"),
-    **dict.fromkeys(("$", "usd", "dollar", "dollars", "us$"), "$"),
-    **dict.fromkeys(("€", "eur", "euro", "euros"), "€"),
-    **dict.fromkeys(("£", "gbp", "pound", "pounds"), "£"),
-    **dict.fromkeys(("second", "seconds", "sec", "secs", "s"), "s"),
-    **dict.fromkeys(("minute", "minutes", "min", "mins"), "min"),
-    **dict.fromkeys(("hour", "hours", "hr", "hrs", "h"), "h"),
-    **dict.fromkeys(("day", "days"), "day"),
-    **dict.fromkeys(("week", "weeks"), "week"),
-    **dict.fromkeys(("month", "months"), "month"),
-    **dict.fromkeys(("year", "years", "yr", "yrs"), "year"),
-    **dict.fromkeys(("gram", "grams", "g"), "g"),
-    **dict.fromkeys(("kilogram", "kilograms", "kg"), "kg"),
-    **dict.fromkeys(("milligram", "milligrams", "mg"), "mg"),
-    **dict.fromkeys(("microgram", "micrograms", "µg", "μg", "mcg"), "µg"),
-    **dict.fromkeys(("tonne", "tonnes", "ton", "tons", "t"), "t"),
-    **dict.fromkeys(("metre", "metres", "meter", "meters", "m"), "m"),
-    **dict.fromkeys(("kilometre", "kilometres", "kilometer", "kilometers", "km"), "km"),
-    **dict.fromkeys(("centimetre", "centimetres", "centimeter", "centimeters", "cm"), "cm"),
-    **dict.fromkeys(("millimetre", "millimetres", "millimeter", "millimeters", "mm"), "mm"),
-    **dict.fromkeys(("mile", "miles"), "mile"),
-    **dict.fromkeys(("foot", "feet", "ft"), "ft"),
-    **dict.fromkeys(("litre", "litres", "liter", "liters", "l"), "l"),
-    **dict.fromkeys(("millilitre", "millilitres", "milliliter", "milliliters", "ml"), "ml"),
-    **dict.fromkeys(("watt", "watts", "w"), "W"),
-    **dict.fromkeys(("kilowatt", "kilowatts", "kw"), "kW"),
-    **dict.fromkeys(("megawatt", "megawatts", "mw"), "MW"),
-    **dict.fromkeys(("kwh",), "kWh"),
-    **dict.fromkeys(("volt", "volts", "v"), "V"),
-    **dict.fromkeys(("°c", "celsius"), "°C"),
-    **dict.fromkeys(("°f", "fahrenheit"), "°F"),
-    **dict.fromkeys(("bar", "bars"), "bar"),
-    **dict.fromkeys(("ppm",), "ppm"),
+    spelling: unit
+    for unit, _, others in map(str.partition, data_lines("units"), repeat(":"))
+    for spelling in (unit.lower(), *others.split())
 }
 
 LONG_SCALE = "|".join(  # words for a scale that need no currency before them
@@ -71,8 +39,6 @@ MONEY_WORD = rf"(?:{_SIGNS}|\b(?:{_CODES}|dollars?|euros?)\b)"
 _JOINED = rf"(?<!\w)(?P<joined>[kmt])(?:(?:{_CODES})\b|[€£$])"  # kCHF, TEUR, M€
 _POWERS = {"k": 3, "t": 3, "m": 6}
 
-
-# --- the scale of figures ---------------------------------------------------------------------------------------------
 
 STATED = re.compile(  # in the header of a table, or near it
     r"\b(?:in|of|dollars|amounts|en)\s+(?:[A-Za-z$€£¥.]+\s+){0,3}?"
@@ -112,8 +78,6 @@ BARE_MONEY = re.compile(  # without a scale of its own
     re.I,
 )
 
-
-# --- declarations -----------------------------------------------------------------------------------------------------
 
 _OF = r"(?:of\s|de\s|d[’']\s?|von\s|di\s)"
 _SCALE = rf"(?:(?:{STATED_SCALE})\b\.?|(?<=en\s)miles\b|[’'´]?000s?\b)"
@@ -213,25 +177,14 @@ class Number:
         """Every value it may mean, with the scale."""
         return frozenset(each.scaleb(self.scale or 0).normalize() for each in self.readings)
 
-    @property
-    def is_figure(self) -> bool:
-        """Whether it is written with digits and is no year."""
-        return any(map(str.isdigit, self.text)) and not re.fullmatch(r"(?:19|20)\d\d", self.text)
 
-
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
 ONES: dict[str, int] = dict(
-    zip(
-        (
-            "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-            "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
-        ).split(),
-        (0, *range(2, 21), *range(30, 100, 10)),
-        strict=True,
-    )
+    zip(f"zero two three four five six seven eight nine {_TEENS}".split(), (0, *range(2, 21)), strict=True)
 )
-ORDINALS: dict[str, int] = dict(
-    zip("second third fourth fifth sixth seventh eighth ninth tenth".split(), range(2, 11), strict=True)
-)  # "first" is too common to count
+ONES |= dict(zip("thirty forty fifty sixty seventy eighty ninety".split(), range(30, 100, 10), strict=True))
+_ORDINALS = "second third fourth fifth sixth seventh eighth ninth tenth"  # "first" is too common to count
+ORDINALS: dict[str, int] = dict(zip(_ORDINALS.split(), range(2, 11), strict=True))
 WORDED = {"one": "1", "once": "1", "twice": "2", "double": "2", "doubled": "2", "tripled": "3", "half": "0.5"}
 _number_words = "|".join(sorted({*ONES, *ORDINALS}, key=len, reverse=True))
 _sign = r"(?<![\w.)\]%])[-−–]"
@@ -338,8 +291,6 @@ def is_number_missing(number: Number, among: Sequence[Number]) -> bool:
     same = [each for each in among if each.values & number.values]
     return not any(not number.unit or not each.unit or each.unit == number.unit for each in same)
 
-
-# --- readings ----------------------------------------------------------------------------------------------------------
 
 COMMAS = re.compile(r"(?<![\d,])\d+,\d{1,2}(?![\d,])")  # decimal commas
 Readings = dict[Decimal, frozenset[int]]  # a value that a text has, and the powers of ten that it may be in

@@ -84,11 +84,8 @@ def _ends_sentence(text: str, match: re.Match[str], end: int) -> bool:
 
 
 def _trim(text: str, start: int, end: int) -> Span:
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end
+    part = text[start:end].lstrip()
+    return end - len(part), end - len(part) + len(part.rstrip())
 
 
 COLUMN_VALUE = re.compile(r"(?:^|; )([^;:|]{1,40}): ")

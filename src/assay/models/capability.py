@@ -104,7 +104,7 @@ async def probe(llm: LLM, seconds: float) -> Capability:
             await llm.complete(_PLAIN, end - clock())
             kept[what] = False
             notes.append(f"{what}: {error}")
-    window = await _window(llm, min(end - clock(), ASKING_WINDOW))
+    window = await llm.window(min(end - clock(), ASKING_WINDOW)) if isinstance(llm, KnowsWindow) else None
     if window is None:
         notes.append(f"the endpoint does not say how long a prompt may be: {DEFAULT_WINDOW} tokens are assumed")
     return Capability(
@@ -160,10 +160,6 @@ async def _patiently(llm: LLM, prompt: Prompt, seconds: float) -> Reply:
     if reply.finish == "length" and not reply.text.strip() and not reply.calls:
         return await llm.complete(replace(prompt, max_tokens=PATIENT), end - clock())
     return reply
-
-
-async def _window(llm: LLM, seconds: float) -> int | None:
-    return await llm.window(seconds) if isinstance(llm, KnowsWindow) else None
 
 
 def _object(text: str) -> dict[str, object] | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, Protocol
@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from assay.core.errors import ModelError, UserError
-from assay.models.http import TOO_LARGE, EndpointClient, EndpointNames, Response, address_of
+from assay.models.http import TOO_LARGE, EndpointClient, EndpointNames, address_of
 
 
 class Embedder(Protocol):
@@ -72,8 +72,9 @@ class EndpointEmbedder:
     _client: EndpointClient = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        address = address_of(self.url, "/embeddings", root="/v1")
         self._client = EndpointClient(
-            self._address(), NAMES, self.api_key, self.proxy, self.ca_bundle, largest=LARGEST, sleep=self.sleep
+            address, NAMES, self.api_key, self.proxy, self.ca_bundle, largest=LARGEST, sleep=self.sleep
         )
 
     def __reduce__(self) -> tuple[Callable[..., EndpointEmbedder], tuple[()]]:
@@ -91,7 +92,8 @@ class EndpointEmbedder:
     def dim(self) -> int:
         """Known from the first reply. Before that, this call embeds one short text and waits for it."""
         if self._seen_dim is None:
-            self._seen_dim = self.dimensions or _in_a_thread(lambda: asyncio.run(_probe(replace(self))))
+            with ThreadPoolExecutor(1) as thread:  # this one may have a running event loop
+                self._seen_dim = self.dimensions or thread.submit(asyncio.run, _probe(replace(self))).result()
         return self._seen_dim
 
     def tokens(self, text: str) -> int:
@@ -119,19 +121,18 @@ class EndpointEmbedder:
         texts = [text if text.strip() else BLANK for text in texts]
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self._batch(semaphore, texts[start:end]))
-                    for start, end in batch_spans(
-                        [len(text) for text in texts], self.batch_texts, self.batch_characters
-                    )
-                ]
+                spans = batch_spans([len(text) for text in texts], self.batch_texts, self.batch_characters)
+                tasks = [group.create_task(self._batch(semaphore, texts[start:end])) for start, end in spans]
         except* (ModelError, UserError) as failed:  # the first error suffices; the other batches were cancelled
             raise failed.exceptions[0] from None
         return np.concatenate([task.result() for task in tasks])
 
     async def _batch(self, semaphore: asyncio.Semaphore, texts: list[str]) -> np.ndarray:
+        body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": self.encoding}
+        if self.dimensions:
+            body["dimensions"] = self.dimensions
         async with semaphore:
-            reply = await self._post(texts)
+            reply = await self._client.post(body, self.deadline)
         if reply.status == TOO_LARGE and len(texts) > 1:
             half = len(texts) // 2
             return np.concatenate([await self._batch(semaphore, part) for part in (texts[:half], texts[half:])])
@@ -149,21 +150,12 @@ class EndpointEmbedder:
             )
         return vectors
 
-    async def _post(self, texts: list[str]) -> Response:
-        body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": self.encoding}
-        if self.dimensions:
-            body["dimensions"] = self.dimensions
-        return await self._client.post(body, self.deadline)
-
     def _loop_semaphore(self) -> asyncio.Semaphore:
         # A semaphore belongs to one event loop. A command line that runs several loops in turn gets one for each.
         loop = asyncio.get_running_loop()
         if self._semaphore is None or self._semaphore[0] is not loop:
             self._semaphore = (loop, asyncio.Semaphore(self.at_once))
         return self._semaphore[1]
-
-    def _address(self) -> str:
-        return address_of(self.url, "/embeddings", root="/v1")
 
 
 def batch_spans(lengths: Sequence[int], most: int, characters: int) -> Iterator[tuple[int, int]]:
@@ -218,21 +210,3 @@ async def _probe(embedder: EndpointEmbedder) -> int:
         return (await embedder.queries([BLANK])).shape[1]
     finally:
         await embedder.close()
-
-
-def _in_a_thread(work: Callable[[], int]) -> int:
-    """Run `work` to completion in a new thread, because this thread may have a running event loop."""
-    outcome: list[int | BaseException] = []
-
-    def attempt() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=attempt)
-    thread.start()
-    thread.join()
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0]

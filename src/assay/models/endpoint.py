@@ -92,7 +92,10 @@ class ChatEndpoint:
                     raise failure from None
                 raise TransientFailure(failure) from None
 
-        return await self._client.exchange(body, seconds, read, is_final=_is_final)
+        def is_final(response: Response) -> bool:
+            return response.status in RETRIED and is_permanent(response.status, parse_refusal(response.text))
+
+        return await self._client.exchange(body, seconds, read, is_final=is_final)
 
     async def window(self, seconds: float) -> int | None:
         """The context window in tokens, prompt and reply together, if the server states it."""
@@ -112,11 +115,11 @@ class ChatEndpoint:
         found = window_of(entry)
         if entry.get("owned_by") == "llamacpp":  # slots may share the model's window; /props has that of one slot
             settings = (await fetch(f"{root}/props")).get("default_generation_settings")
-            found = (_window(settings.get("n_ctx")) if isinstance(settings, Mapping) else None) or found
+            found = (bounded(settings.get("n_ctx")) if isinstance(settings, Mapping) else None) or found
         elif entry.get("owned_by") == "library":  # Ollama, which truncates longer prompts silently
             loaded = entry_of({"data": (await fetch(f"{root}/api/ps")).get("models")}, self.model)
             found = window_of(loaded) if loaded else found
-        return found or _window(_meta(entry).get("n_ctx_train"))
+        return found or bounded(_meta(entry).get("n_ctx_train"))
 
     async def close(self) -> None:
         await self._client.close()
@@ -162,20 +165,12 @@ def entry_of(listed: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
 def window_of(entry: Mapping[str, Any]) -> int | None:
     """The window in a model's entry, under the field names of the common servers."""
     places = (entry, _meta(entry), entry.get("top_provider"))
-    found = [_window(place.get(name)) for place in places if isinstance(place, Mapping) for name in WINDOWS]
+    found = [bounded(place.get(name)) for place in places if isinstance(place, Mapping) for name in WINDOWS]
     return next((window for window in found if window), None)
 
 
 def _meta(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     return meta if isinstance(meta := entry.get("meta"), Mapping) else {}
-
-
-def _window(value: object) -> int | None:
-    return value if type(value) is int and 0 < value <= LARGEST_WINDOW else None
-
-
-def _is_final(response: Response) -> bool:
-    return response.status in RETRIED and is_permanent(response.status, parse_refusal(response.text))
 
 
 READ = 4000  # characters of an error that are examined
@@ -248,7 +243,7 @@ def parse_refusal(text: str) -> Refusal:
     )
     codes = [error.get(name) for name in ("code", "type", "param", "error_type")]
     return Refusal(
-        message[:READ], frozenset(each for each in codes if isinstance(each, str)), _bounded(error.get("n_ctx"))
+        message[:READ], frozenset(each for each in codes if isinstance(each, str)), bounded(error.get("n_ctx"))
     )
 
 
@@ -281,10 +276,11 @@ def is_permanent(status: int, refusal: Refusal) -> bool:
 
 def _windows_in(words: str) -> list[int]:
     found = [match.groups()[-1] for pattern in _WINDOWS if (match := pattern.search(words))]
-    return [window for each in found if (window := _bounded(int(re.sub(r"[,_]", "", each))))]
+    return [window for each in found if (window := bounded(int(re.sub(r"[,_]", "", each))))]
 
 
-def _bounded(value: object) -> int | None:
+def bounded(value: object) -> int | None:
+    """A number of tokens that may be a window."""
     return value if type(value) is int and 0 < value <= LARGEST_WINDOW else None
 
 
@@ -347,12 +343,19 @@ def read_reply(data: object, prompt: Prompt, model: str, seconds: float = 0.0) -
         raise ValueError("the first choice has no `message`")
     text = _text(message.get("content")) or _text(message.get("refusal"))
     calls = _calls(message)
-    finish = choice.get("finish_reason")
+    finish, usage = choice.get("finish_reason"), data.get("usage")
+    counts: Mapping[str, object] = usage if isinstance(usage, Mapping) else {}
     return Reply(
         text=without_thoughts(text),
         calls=calls,
-        finish=clean(finish)[:LONGEST_NAME] if isinstance(finish, str) and finish else _finish(calls),
-        usage=_usage(data.get("usage"), prompt, text, calls, seconds),
+        finish=clean(finish)[:LONGEST_NAME]
+        if isinstance(finish, str) and finish
+        else "tool_calls"
+        if calls
+        else "stop",
+        usage=usage_or_estimate(
+            counts.get("prompt_tokens"), counts.get("completion_tokens"), prompt, text, calls, seconds
+        ),
         model=clean(name)[:LONGEST_NAME] if isinstance(name := data.get("model"), str) and name else model,
     )
 
@@ -368,14 +371,13 @@ def without_thoughts(text: str) -> str:
     return text
 
 
-def usage_or_estimate(reported_in: object, reported_out: object, prompt: Prompt, text: str, seconds: float) -> Usage:
+def usage_or_estimate(
+    reported_in: object, reported_out: object, prompt: Prompt, text: str, calls: Sequence[ToolCall], seconds: float
+) -> Usage:
     """The reported usage; missing or implausible counts are estimated."""
-    return Usage(
-        calls=1,
-        tokens_in=_count(reported_in) or prompt_tokens(prompt),
-        tokens_out=_count(reported_out) or estimate_tokens(text),
-        seconds=seconds,
-    )
+    written = text + "".join(f" {call.name} {call.arguments}" for call in calls)
+    tokens_in = _count(reported_in) or prompt_tokens(prompt)
+    return Usage(1, tokens_in, _count(reported_out) or estimate_tokens(written), seconds=seconds)
 
 
 def as_arguments(value: object) -> str:
@@ -383,12 +385,6 @@ def as_arguments(value: object) -> str:
     if isinstance(value, str):
         return clean(value)
     return "{}" if value is None else clean(_dumped(value))
-
-
-def _usage(reported: object, prompt: Prompt, text: str, calls: tuple[ToolCall, ...], seconds: float) -> Usage:
-    counts: Mapping[str, object] = reported if isinstance(reported, Mapping) else {}
-    everything = text + "".join(f" {call.name} {call.arguments}" for call in calls)
-    return usage_or_estimate(counts.get("prompt_tokens"), counts.get("completion_tokens"), prompt, everything, seconds)
 
 
 def _count(value: object) -> int:
@@ -418,10 +414,6 @@ def _call(place: int, call: Mapping[str, Any]) -> ToolCall:
         name=clean(name)[:LONGEST_NAME] if isinstance(name, str) else "",
         arguments=as_arguments(asked.get("arguments")),
     )
-
-
-def _finish(calls: tuple[ToolCall, ...]) -> str:
-    return "tool_calls" if calls else "stop"
 
 
 def _text(content: object) -> str:

@@ -128,8 +128,6 @@ def endpoints(settings: Settings) -> list[str]:
     return [value for value in addresses if is_endpoint(value)]
 
 
-# --- language models ------------------------------------------------------------------------------------------------
-
 NO_MODEL = "none"
 PROVIDERS = frozenset(
     "anthropic azure bedrock cerebras cohere deepseek fireworks github google google-cloud google-gla google-vertex groq "

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ModelError, TooLong, UserError
 from assay.models.endpoint import (
-    LARGEST_WINDOW,
     MOST_CALLS,
     adaptation_for,
     as_arguments,
+    bounded,
     clean,
     is_closed,
     is_too_long,
@@ -90,8 +90,7 @@ class ProviderModel:
                 profile: Mapping[str, Any] = (await self._model()).profile or {}
         except TimeoutError:
             return None
-        found = profile.get("context_window")
-        return found if type(found) is int and 0 < found <= LARGEST_WINDOW else None
+        return bounded(profile.get("context_window"))
 
     async def close(self) -> None:
         model = self._models.pop(asyncio.get_running_loop(), None)
@@ -256,13 +255,12 @@ def read_response(response: ModelResponse, prompt: Prompt, name: str, seconds: f
         ToolCall(clean(part.tool_call_id), clean(part.tool_name), as_arguments(part.args))
         for part in [part for part in response.parts if isinstance(part, ToolCallPart)][:MOST_CALLS]
     )
-    everything = text + "".join(f" {call.name} {call.arguments}" for call in calls)
-    finish = response.finish_reason
+    finish, usage = response.finish_reason, response.usage
     return Reply(
         text=without_thoughts(text),
         calls=calls,
         finish="tool_calls" if calls and finish is None else FINISHES.get(finish, finish or "stop"),
-        usage=usage_or_estimate(response.usage.input_tokens, response.usage.output_tokens, prompt, everything, seconds),
+        usage=usage_or_estimate(usage.input_tokens, usage.output_tokens, prompt, text, calls, seconds),
         model=response.model_name or name,
     )
 

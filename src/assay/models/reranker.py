@@ -10,7 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,18 +19,15 @@ from assay.models.embedder import Embedder
 from assay.models.http import TOO_LARGE, EndpointClient, EndpointNames, address_of
 from assay.models.llm import AnswerModel
 
+if TYPE_CHECKING:
+    from assay.models.local.bundled import BundledEmbedder
+
 NAMES = EndpointNames("rerank", url="reranker", key="reranker_api_key", model="reranker_model")
 
 
 class Reranker(Protocol):
     async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """The same hits, best first. Reranked hits come first and have the score `rerank`; the rest keep their order."""
-        ...
-
-
-class TokenEmbedder(Protocol):
-    def token_vectors(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """One matrix per text with a unit row for each token. Blocks."""
         ...
 
 
@@ -43,7 +40,7 @@ class LateInteraction:
     weight: how many standard deviations of the fused score one standard deviation of MaxSim may move it by
     """
 
-    embedder: TokenEmbedder
+    embedder: BundledEmbedder
     depth: int = 30
     weight: float = 0.3
 
@@ -56,9 +53,7 @@ class LateInteraction:
             return order_by_score(hits, [hit.scores.get("fused", 0.0) for hit in near])
         words, *passages = self.embedder.token_vectors([query, *map(reading, near)])
         likeness = np.array([max_sim(words, passage) for passage in passages])
-        if any("fused" not in hit.scores for hit in near):
-            return order_by_score(hits, likeness)
-        return order_by_score(hits, corrected(np.array([hit.scores["fused"] for hit in near]), likeness, self.weight))
+        return order_by_score(hits, adjusted(near, likeness, self.weight))
 
 
 def late_interaction(embedder: Embedder) -> LateInteraction:
@@ -83,9 +78,7 @@ class AnswerReranker:
         near = hits[: self.depth]
         readings = await self.model.read(query, [reading(hit) for hit in near])
         odds = np.array([log_odds(one.answers) for one in readings])
-        if len(near) < 2 or any("fused" not in hit.scores for hit in near):
-            return order_by_score(hits, odds)
-        return order_by_score(hits, corrected(np.array([hit.scores["fused"] for hit in near]), odds, self.weight))
+        return order_by_score(hits, adjusted(near, odds, self.weight))
 
 
 def log_odds(probability: float, least: float = 1e-6) -> float:
@@ -193,9 +186,12 @@ def max_sim(query: np.ndarray, passage: np.ndarray) -> float:
     return float((query @ passage.T).max(axis=1).mean()) if len(query) and len(passage) else 0.0
 
 
-def corrected(scores: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
-    """Scores adjusted by a second score on another scale; both are normalised by their standard deviation."""
-    spread = float(second.std())
+def adjusted(hits: Sequence[Hit], second: np.ndarray, weight: float) -> np.ndarray:
+    """Fused scores adjusted by a second score on another scale; both are normalised by their standard deviation. The second
+    alone where there is nothing to adjust."""
+    if len(hits) < 2 or any("fused" not in hit.scores for hit in hits):
+        return second
+    scores, spread = np.array([hit.scores["fused"] for hit in hits]), float(second.std())
     return scores + weight * float(scores.std()) * (second - second.mean()) / spread if spread > 1e-9 else scores
 
 

@@ -18,15 +18,15 @@ from assay import __version__
 from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserError
 from assay.serve import housekeeping, openai_chat
 from assay.serve import mcp_server as mcp
-from assay.serve.guard import COOKIE, ERRORS, OPEN, SAFE, HttpMethodsMiddleware, RequestGuard, allowed_methods
+from assay.serve.guard import COOKIE, OPEN, SAFE, HttpMethodsMiddleware, RequestGuard, allowed_methods, error_reply
 from assay.serve.housekeeping import work
 from assay.serve.metrics import MetricsMiddleware, ServerMetrics
-from assay.serve.openai_chat import error_response, is_openai_path
 from assay.serve.routes import bases, documents, people, reports, review, runs, setup, synthesis, system, threads
 from assay.serve.state import INTERNAL_ERROR, ServeOptions, Server
 
 log = logging.getLogger("assay.serve")
 
+STATUSES = {Missing: 404, UserError: 400, ModelError: 502, StoreError: 503}  # the first that an error is
 ROUTERS = (
     system.router,
     people.auth_router,
@@ -101,31 +101,21 @@ def make_app(server: Server) -> FastAPI:
     return app
 
 
-def problem(status: int, error: str, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    return JSONResponse({"error": error, "detail": detail}, status, headers)
+async def _assay_error(request: Request, error: AssayError) -> Response:
+    status = next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
+    if status == 503:
+        log.error("%s", error)
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return error_reply(request.url.path, HTTPException(status, str(error), headers))
 
 
-async def _assay_error(_: Request, error: AssayError) -> JSONResponse:
-    match error:
-        case Missing():
-            return problem(404, "missing", str(error))
-        case UserError():
-            return problem(400, "unusable", str(error))
-        case ModelError():
-            return problem(502, "model", str(error))
-        case StoreError():
-            log.error("%s", error)
-            return problem(503, "store", str(error), {"Retry-After": "1"})
-        case _:
-            return problem(500, "broken", str(error))
-
-
-async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+async def _invalid(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return problem(422, "invalid", f"The body is not JSON: {first['ctx']['error']}.")
     place = ".".join(str(each) for each in first["loc"] if each != "body")
-    return problem(422, "invalid", f"{place}: {first['msg']}" if place else str(first["msg"]))
+    words = f"{place}: {first['msg']}" if place else str(first["msg"])
+    if first["type"] == "json_invalid":
+        words = f"The body is not JSON: {first['ctx']['error']}."
+    return error_reply(request.url.path, HTTPException(422, words))
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
@@ -133,26 +123,17 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == 405 and (methods := allowed_methods(request.app.routes, request.scope)):
         headers["Allow"] = ", ".join(methods)
-    if is_openai_path(request.url.path):
-        return error_response(HTTPException(error.status_code, error.detail, headers))
-    return problem(error.status_code, ERRORS.get(error.status_code, "http"), str(error.detail), headers)
+    return error_reply(request.url.path, HTTPException(error.status_code, error.detail, headers))
 
 
-async def _broke_down(_: Request, error: Exception) -> JSONResponse:
+async def _broke_down(request: Request, error: Exception) -> Response:
     log.error("a request broke down", exc_info=error)
-    return problem(500, "broken", INTERNAL_ERROR)
+    return error_reply(request.url.path, HTTPException(500, INTERNAL_ERROR))
 
 
-KEY = {
-    "type": "http",
-    "scheme": "bearer",
-    "description": "An API key of a person: `assay key add`, or `POST /api/keys`.",
-}
-TOKEN = {
-    "type": "http",
-    "scheme": "bearer",
-    "description": "The token at the end of the address that `assay serve` prints.",
-}
+BEARER = {"type": "http", "scheme": "bearer"}
+KEY = BEARER | {"description": "An API key of a person: `assay key add`, or `POST /api/keys`."}
+TOKEN = BEARER | {"description": "The token at the end of the address that `assay serve` prints."}
 SESSION = {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "The cookie that `POST /api/session` sets."}
 CSRF = {
     "type": "apiKey",
@@ -160,8 +141,6 @@ CSRF = {
     "name": "X-CSRF-Token",
     "description": "With the cookie, a change also needs the `csrf` that `POST /api/session` and `GET /api/me` return.",
 }
-
-Security = list[dict[str, list[str]]]
 
 
 def openapi_document(app: FastAPI, serving: ServeOptions) -> dict[str, Any]:
@@ -189,7 +168,7 @@ def security_schemes(serving: ServeOptions) -> dict[str, dict[str, str]]:
             return {"key": KEY, "session": SESSION, "csrf": CSRF}
 
 
-def required_security(schemes: tuple[str, ...], method: str, path: str) -> Security:
+def required_security(schemes: tuple[str, ...], method: str, path: str) -> list[dict[str, list[str]]]:
     """The alternatives that one operation accepts; empty for what is open to everybody."""
     if path in OPEN or ((method, path) == ("POST", "/api/session") and "session" in schemes):
         return []

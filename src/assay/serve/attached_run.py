@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -23,26 +23,15 @@ from assay.core.types import Outcome
 from assay.governance.reviewing import DRAFT, progress_line
 from assay.serve import run_views
 from assay.serve.run_registry import EventFrame
-from assay.serve.run_schemas import CitationView
-from assay.serve.state import Person, Server
+from assay.serve.run_views import CitationView
+from assay.serve.state import Server
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, WITHHELD_REASON
 from assay.workspace.types import AskOptions
 
-SPOKEN = frozenset(
-    {
-        "Rephrased",
-        "Routed",
-        "Planned",
-        "Decided",
-        "Gathered",
-        "StepAnswered",
-        "Judged",
-        "Stopped",
-        "Drafted",
-        "Critiqued",
-    }
-)  # event kinds that may be sent to a client
+SPOKEN = frozenset(  # event kinds that may be sent to a client
+    "Rephrased Routed Planned Decided Gathered StepAnswered Judged Stopped Drafted Critiqued".split()
+)
 FAILED = "The question could not be answered now. Its record, run {run}, says why; `assay resume {run}` carries it on."
 UNSAID = frozenset({DRAFT, WITHHELD_REASON})  # why an event is not shown is no progress
 HELD = (
@@ -99,9 +88,9 @@ class AttachedRun:
         return await asyncio.to_thread(reply_of, self.workspace, self.run)
 
 
-async def begin(server: Server, person: Person, workspace: Workspace, question: str, how: AskOptions) -> AttachedRun:
+async def begin(server: Server, workspace: Workspace, question: str, how: AskOptions) -> AttachedRun:
     """Start a run if the user's limit allows it. A disconnect meanwhile takes effect once there is a run to stop."""
-    with server.reserve_run(person), anyio.CancelScope(shield=True):
+    with server.reserve_run(workspace.principal), anyio.CancelScope(shield=True):
         run = await server.live.begin(workspace, workspace.ask(question, how))
         return AttachedRun(server, workspace, run.id)
     raise AssertionError("a scope that nobody cancels swallows nothing")
@@ -158,15 +147,6 @@ NOTE = re.compile(r"\[\^(\d+)\]")
 MARK = re.compile(r"\[(\d+)\]")  # unambiguous, since brackets are escaped too
 
 
-@dataclass(frozen=True, slots=True)
-class CitationMark:
-    """A citation number in the text: `text[start:end]` is `[3]`."""
-
-    number: int
-    start: int
-    end: int
-
-
 def number_notes(markdown: str) -> str:
     """The output of `render.as_markdown` without the question and with plain numbers: few chat clients support
     footnotes."""
@@ -182,6 +162,6 @@ def strip_notes(text: str) -> str:
     return text.partition(LIST)[0]
 
 
-def citation_marks(text: str) -> tuple[CitationMark, ...]:
-    """The citation numbers in the text, in order, without those of the list of sources."""
-    return tuple(CitationMark(int(match[1]), match.start(), match.end()) for match in MARK.finditer(strip_notes(text)))
+def citation_marks(text: str) -> Iterator[re.Match[str]]:
+    """The citations in the text, `[3]` with its number as a group, in order, without those of the list of sources."""
+    return MARK.finditer(strip_notes(text))

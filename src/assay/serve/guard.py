@@ -21,14 +21,14 @@ from fastapi import HTTPException as FastAPIHTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, cookie_parser
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.core.access import LOCAL, Principal
 from assay.core.errors import AssayError
 from assay.core.private_files import write_private
-from assay.serve.limits import reserve_request, too_many_requests
+from assay.serve.limits import too_many_requests
 from assay.serve.openai_chat import error_response, is_openai_path
 from assay.serve.state import INTERNAL_ERROR, LOCAL_PERSON, Person, Server
 from assay.workspace.stored import Store, is_valid_group_name, is_valid_name, members, tokens
@@ -71,6 +71,7 @@ ERRORS = {
     422: "invalid",
     429: "too-many",
     500: "broken",
+    502: "model",
     503: "store",
     507: "full",
 }
@@ -81,9 +82,7 @@ class RequestGuard:
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self.app, self.server = app, server
-        self._threads = CapacityLimiter(
-            CONCURRENT_LOOKUPS
-        )  # a separate pool, so that slow routes do not delay authentication
+        self._threads = CapacityLimiter(CONCURRENT_LOOKUPS)  # of its own: slow routes do not delay authentication
 
     @property
     def _token(self) -> str:
@@ -107,12 +106,13 @@ class RequestGuard:
             person = await self._person(scope, headers)
             if person is not None:
                 scope.setdefault("state", {})["person"] = person
-            body = LimitedBody(receive, body_limit(scope), headers)
+            upload = scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"])
+            body = LimitedBody(receive, MAX_UPLOAD if upload else MAX_BODY, headers)
             if person is None or self.server.serving.auth == "off":
                 await self.app(scope, body.receive, reply.send)
                 return
             reply.look_again()
-            with reserve_request(self.server.limits, person.principal.id):
+            with self.server.limits.reserve_request(person.principal.id):
                 await self.app(scope, body.receive, reply.send)
         except AccessRevoked:
             log.info("%s ended: the person may not watch any more", scope["path"])
@@ -257,11 +257,15 @@ class GuardedReply:
         if scope["path"] == "/":
             await PlainTextResponse(f"{error.detail}\n", error.status_code, error.headers)(scope, receive, self.send)
             return
-        if is_openai_path(scope["path"]):
-            await error_response(error)(scope, receive, self.send)
-            return
-        body = {"error": ERRORS.get(error.status_code, "http"), "detail": str(error.detail)}
-        await JSONResponse(body, error.status_code, error.headers)(scope, receive, self.send)
+        await error_reply(scope["path"], error)(scope, receive, self.send)
+
+
+def error_reply(path: str, error: HTTPException) -> Response:
+    """An error in the uniform format, or in OpenAI's where its clients ask."""
+    if is_openai_path(path):
+        return error_response(error)
+    body = {"error": ERRORS.get(error.status_code, "http"), "detail": str(error.detail)}
+    return JSONResponse(body, error.status_code, error.headers)
 
 
 def _as_http_error(scope: Scope, error: Exception) -> HTTPException:
@@ -323,10 +327,6 @@ def _of_this_host(origin: str, host: str, names: Sequence[str]) -> bool:
     usual = ":443" if place.scheme == "https" else ":80"
     own = place.netloc.removesuffix(usual)
     return own == host.removesuffix(":443").removesuffix(":80") or own in {name.lower() for name in names}
-
-
-def body_limit(scope: Scope) -> int:
-    return MAX_UPLOAD if scope["method"] == "POST" and UPLOAD.fullmatch(scope["path"]) else MAX_BODY
 
 
 def peer_address(scope: Scope) -> str:

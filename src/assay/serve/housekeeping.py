@@ -40,7 +40,7 @@ async def _carry_on(server: Server) -> None:
     await server.load()
     if server.works:
         try:
-            await server.takeover.take_up(server.workspace, server.current_workspace)
+            await server.live.take_up(server.workspace, server.current_workspace)
         except Exception as error:  # uploaded files are still processed
             log.error("not every run could be taken up", exc_info=error)
         await server.worker.take_up(server.current_workspace)
@@ -48,9 +48,9 @@ async def _carry_on(server: Server) -> None:
     while not server.runs.closing:
         await asyncio.sleep(RENEWAL)
         try:
-            await server.takeover.renew_leases(server.workspace)
+            await server.live.renew_leases(server.workspace)
             await server.worker.renew()
-            await server.takeover.take_up(server.workspace, server.current_workspace)
+            await server.live.take_up(server.workspace, server.current_workspace)
         except AssayError as error:
             log.error("leases could not be renewed: %s", error)
         server.changed.set()  # also without word from others: a process that has died writes nothing
@@ -76,7 +76,7 @@ async def _notice(server: Server) -> None:
             await asyncio.wait_for(server.changed.wait(), None if server.hears() else POLL)
         server.changed.clear()
         try:
-            grown = await server.takeover.look(server.workspace, server.current_workspace)
+            grown = await server.live.look(server.workspace, server.current_workspace)
             if WORKSPACE in grown:
                 await asyncio.to_thread(server.read_settings)
             await server.worker.look()

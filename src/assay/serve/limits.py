@@ -7,7 +7,8 @@ import math
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from starlette.exceptions import HTTPException
@@ -99,32 +100,26 @@ class ServerLimits:
     uploads: dict[str, OwnerUploads] = field(default_factory=dict)  # that are arriving, by owner of the base
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @contextmanager
+    def reserve(self, key: str, most: int, under_way: Callable[[], int], full: str, retry: float) -> Iterator[None]:
+        """A slot for one more piece of work, by kind and user; 429 if there is none. It is held while the work starts, since
+        that is not listed anywhere else until then."""
+        with self.lock:
+            if most and under_way() + self.beginning[key] >= most:
+                raise too_many_requests(full, retry)
+            self.beginning[key] += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.beginning[key] -= 1
+                if self.beginning[key] <= 0:
+                    del self.beginning[key]
 
-@dataclass
-class Reservation:
-    """A slot for one more piece of work, held while it starts, since it is not listed anywhere else until then."""
-
-    limits: ServerLimits
-    key: str  # kind and user
-    most: int
-    under_way: Callable[[], int]
-    full: str
-    retry: float
-
-    def check(self) -> None:
-        if self.most and self.under_way() + self.limits.beginning[self.key] >= self.most:
-            raise too_many_requests(self.full, self.retry)
-
-    def __enter__(self) -> None:
-        with self.limits.lock:
-            self.check()
-            self.limits.beginning[self.key] += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self.limits.lock:
-            self.limits.beginning[self.key] -= 1
-            if self.limits.beginning[self.key] <= 0:
-                del self.limits.beginning[self.key]
+    def reserve_request(self, who: str) -> AbstractContextManager[None]:
+        """A slot for one more open request of this user. Streams count."""
+        full = f"{MAX_OPEN_REQUESTS} of your requests are open, including streams. Close some, or wait."
+        return self.reserve(f"reply:{who}", MAX_OPEN_REQUESTS, lambda: 0, full, RETRY_RUN)
 
 
 @dataclass
@@ -178,9 +173,3 @@ class UploadRoom:
     def _told(self, own: OwnerUploads) -> str:
         used, most = (own.stored + own.arriving) / 1e6, self.most / 1e6
         return f"{used:,.1f} of {most:,.0f} MB are used. Remove documents, or ask whoever runs the server for more."
-
-
-def reserve_request(limits: ServerLimits, who: str) -> Reservation:
-    """Reserve a slot for one more open request of this user. Streams count."""
-    full = f"{MAX_OPEN_REQUESTS} of your requests are open, including streams. Close some, or wait."
-    return Reservation(limits, f"reply:{who}", MAX_OPEN_REQUESTS, lambda: 0, full, RETRY_RUN)

@@ -1,10 +1,11 @@
-"""Runs in progress: each continues in the background loop regardless of clients."""
+"""Runs in progress: each continues in the background loop regardless of clients. Those that another process has left are taken
+up: interrupted with an earlier server, or worked on by nobody."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import suppress
 from typing import Any, cast
 
@@ -17,7 +18,8 @@ from assay.serve.run_registry import ActiveRun, RunRegistry
 from assay.serve.run_views import CANCELLED
 from assay.serve.stream import build_frame
 from assay.workspace.facade import Workspace
-from assay.workspace.stored import budgets, records, this_process, underway
+from assay.workspace.stored import ListedRun, budgets, is_elsewhere, records, reviews, this_process, underway
+from assay.workspace.types import Steps
 
 log = logging.getLogger("assay.serve")
 
@@ -27,7 +29,7 @@ STOPPED = "Stopped by the person who asked."
 REMOVED = "removed"  # the error of a run whose asker is no longer a member
 GONE = "The person who asked was removed."
 
-Steps = AsyncIterator[tuple[Run, Event]]
+WorkspaceFor = Callable[[Principal], Workspace]
 
 
 class LiveRuns:
@@ -37,16 +39,20 @@ class LiveRuns:
     def __init__(
         self,
         background: BackgroundLoop,
-        present: Callable[[Principal], Principal | None] = lambda principal: principal,
-        process: str = "",
+        present: Callable[[Principal], Principal | None],
+        process: str,
         *,
-        works: bool = True,
-        has_room: Callable[[], None] = lambda: None,
+        works: bool,
+        most: int | None,
+        has_room: Callable[[], None],
     ) -> None:
         self.background, self.works, self.process = background, works, process or this_process()
         self.runs = RunRegistry()
         self._present = present  # the current state of a user, whose groups may change during a run; None if removed
+        self._most = most  # runs that are worked on here at once; None: no limit
         self._has_room = has_room  # called in the serving loop when a run has ended
+        self._seen: int | None = None  # the latest record as of the last look
+        self._takes = False  # runs that nobody works on are taken up when they are noticed
 
     @in_background
     async def begin(self, workspace: Workspace, steps: Steps) -> Run:
@@ -111,10 +117,10 @@ class LiveRuns:
                 await anext(steps)
             await cast(AsyncGenerator[Any], steps).aclose()
         except AssayError:
-            self._ended(workspace, own)
+            self._let_off(workspace, own)
             raise
         else:
-            self._released(workspace, own)
+            self._let_off(workspace, own, ended=False)
         finally:
             self.runs.leave(own, handed_over=True)
 
@@ -154,25 +160,21 @@ class LiveRuns:
             log.exception("run %s broke down", own.id)
             self._failed(workspace, own, type(error).__name__, "Assay broke down; the log says where.")
         finally:
-            if own.run.delivered or not (own.parked or own.run.held):  # a held run continues after the decision
-                self._ended(workspace, own)
-            else:
-                self._released(workspace, own)
+            goes_on = own.parked or own.run.held  # a held run continues after the decision
+            self._let_off(workspace, own, ended=own.run.delivered or not goes_on)
             self.runs.leave(own)
             self.runs.watchers.wake(own.id)
             self.runs.watchers.call(self._has_room)
 
-    def _ended(self, workspace: Workspace, own: ActiveRun) -> None:
+    def _let_off(self, workspace: Workspace, own: ActiveRun, *, ended: bool = True) -> None:
+        """Note that a run has ended, or that this process works on it no longer."""
         try:
-            underway.end(workspace.store, own.id, self.process)
-        except AssayError as error:  # the next server finds it listed and nothing left to do
+            if ended:
+                underway.end(workspace.store, own.id, self.process)
+            else:
+                underway.release(workspace.store, self.process, [own.id])
+        except AssayError as error:  # the next server finds it listed and nothing left to do; or its lease runs out
             log.error("the end of run %s could not be noted: %s", own.id, error)
-
-    def _released(self, workspace: Workspace, own: ActiveRun) -> None:
-        try:
-            underway.release(workspace.store, self.process, [own.id])
-        except AssayError as error:  # its lease runs out by itself
-            log.error("run %s could not be released: %s", own.id, error)
 
     @staticmethod
     def _elsewhere(workspace: Workspace, own: ActiveRun) -> bool:
@@ -238,7 +240,7 @@ class LiveRuns:
             return bool(at_rest)
         own = ActiveRun(run_id, workspace.principal.id, run)
         self._failed(workspace, own, CANCELLED, STOPPED)
-        self._ended(workspace, own)
+        self._let_off(workspace, own)
         self.runs.watchers.wake(run_id)
         return True
 
@@ -290,3 +292,81 @@ class LiveRuns:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
+
+    # Runs of other processes. These are called from the serving loop.
+
+    def expect(self, every: Workspace, *, alone: bool = True) -> None:
+        """Load the runs interrupted with an earlier server before serving requests, so that their clients are not
+        told that they have ended. A process that is not alone takes them up later, and shares them with the others."""
+        if not self.works:
+            return
+        decided = {run: Principal(who) for run, who in reviews.undelivered(every.store)}
+        with self.runs.lock:
+            self.runs.due = decided | (underway.claim(every.store, self.process) if alone else {})
+
+    async def take_up(self, every: Workspace, for_principal: WorkspaceFor) -> int:
+        """Resume those runs, each as its asker. What cannot be resumed now stays due."""
+        taken, self._takes = 0, self.works
+        listed = await asyncio.to_thread(underway.listing, every.store) if self.runs.due else []
+        stops = {each.run for each in listed if each.stop}
+        for run_id, principal in list(self.runs.due.items()):
+            if self.runs.closing:
+                break  # the rest is left to the next server
+            try:
+                workspace = await asyncio.to_thread(for_principal, principal)
+                if run_id in stops:
+                    await self.stop_here(workspace, run_id)
+                    continue
+                await self.resume(workspace, run_id, if_due=True)
+                taken += 1
+            except StoreError as error:  # the state cannot be used now: it stays due
+                if not self.runs.closing:
+                    log.error("run %s is not taken up yet: %s", run_id, error)
+            except AssayError as error:  # already delivered or waiting when the last server died, or erased since
+                log.info("run %s was not taken up again: %s", run_id, error)
+                self.runs.no_longer_due(run_id)
+                if run_id not in self.runs.active:
+                    await asyncio.to_thread(underway.end, every.store, run_id, self.process)
+                self.runs.watchers.wake(run_id)
+        return taken
+
+    async def take_over(self, every: Workspace, for_principal: WorkspaceFor) -> int:
+        """Take up the runs that no process works on, as far as there is room. Returns their number."""
+        taken = 0
+        while not self.runs.closing:
+            here = self.runs.here()
+            if self._most is not None and len(here) >= self._most:
+                break
+            # One at a time, so that several processes share them.
+            claimed = await asyncio.to_thread(underway.claim, every.store, self.process, here, 1)
+            if not claimed:
+                break
+            with self.runs.lock:
+                self.runs.due |= claimed
+            taken += await self.take_up(every, for_principal)
+        return taken
+
+    async def renew_leases(self, every: Workspace) -> None:
+        """Renew the leases of the runs here. One that another process has taken up since is let go."""
+        here = self.runs.here()
+        lost = await asyncio.to_thread(underway.renew, every.store, self.process, here) if here else set[str]()
+        await self.let_go(lost)
+
+    async def look(self, every: Workspace, for_principal: WorkspaceFor) -> set[str]:
+        """See what other processes have done: wake the clients that follow their runs, stop runs here that somebody wants
+        stopped there, and take up those that nobody works on. Returns the runs with new records."""
+        (self._seen, grown), listed, now = await asyncio.to_thread(self._read, every)
+        with self.runs.lock:
+            ended = self.runs.listed.keys() - {each.run for each in listed}
+            self.runs.listed = {each.run: each.principal.id for each in listed}
+        here = self.runs.here()
+        self.runs.watchers.wake_here(grown | ended)
+        if stops := [each.run for each in listed if each.stop and each.process == self.process]:
+            await self.stop(stops)
+        free = (each for each in listed if each.run not in here and not is_elsewhere(each, self.process, now))
+        if self._takes and any(free):
+            await self.take_over(every, for_principal)
+        return grown
+
+    def _read(self, every: Workspace) -> tuple[tuple[int, set[str]], list[ListedRun], str]:
+        return records.runs_after(every.store, self._seen), underway.listing(every.store), every.store.now()

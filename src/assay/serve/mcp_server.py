@@ -15,10 +15,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 
-from assay.serve import mcp_tools
 from assay.serve.attached_run import AttachedRun, RunReply, begin, line_of, reply_of
-from assay.serve.mcp_tools import ToolAccess
-from assay.serve.state import Person, Server
+from assay.serve.mcp_tools import DocumentTools
+from assay.serve.state import Server
 from assay.workspace.facade import Workspace
 from assay.workspace.types import AskOptions
 
@@ -30,23 +29,20 @@ PATH = "/mcp"
 def mount(app: FastAPI, server: Server) -> None:
     """Serve MCP at /mcp. Stateless: each request is one exchange, and nothing is kept between requests."""
 
-    def person(ctx: Context[Any, Any]) -> Person:
+    def seen(ctx: Context[Any, Any]) -> Workspace:
         request = ctx.request_context.request
         assert request is not None, "over HTTP there is a request to every call"
-        return request.state.person  # set by the guard for this request
-
-    def seen(ctx: Context[Any, Any]) -> Workspace:
-        return server.for_principal(person(ctx).principal)
+        return server.workspace.for_principal(request.state.person.principal)  # set by the guard for this request
 
     @asynccontextmanager
     async def ask(ctx: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[AttachedRun]:
-        asked = await begin(server, person(ctx), seen(ctx), question, how)
+        asked = await begin(server, seen(ctx), question, how)
         try:
             yield asked
         finally:
             await asked.leave()
 
-    made = _made(ToolAccess(seen, server.background.run, ask))
+    made = _made(DocumentTools(seen, server.background.run, ask))
     # The guard has already checked Host and Origin, and knows this server's names.
     trusting = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     made.streamable_http_app(streamable_http_path=PATH, stateless_http=True, transport_security=trusting)
@@ -69,7 +65,7 @@ async def over_stdio(workspace: Workspace) -> None:
     async def ask(_: Context[Any, Any], question: str, how: AskOptions) -> AsyncIterator[LocalQuestion]:
         yield LocalQuestion(workspace, question, how)
 
-    await _made(ToolAccess(lambda _: workspace, _here, ask)).run_stdio_async()
+    await _made(DocumentTools(lambda _: workspace, _here, ask)).run_stdio_async()
 
 
 async def _here(work: Coroutine[Any, Any, T]) -> T:
@@ -95,11 +91,11 @@ class LocalQuestion:
         return reply_of(self.workspace, self.run)
 
 
-def _made(reach: ToolAccess) -> MCPServer[Any]:
+def _made(tools: DocumentTools) -> MCPServer[Any]:
     """Build the server; the process's logging configuration is kept, although the library would replace it."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    made = mcp_tools.build_server(reach)
+    made = tools.server()
     root.handlers[:] = handlers
     root.setLevel(level)
     return made

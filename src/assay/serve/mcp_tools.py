@@ -28,8 +28,9 @@ from assay.core.types import Hit, LeftOut, Outcome
 from assay.language.dates import first_day, last_day
 from assay.prompts import context_label, fence, fence_mark
 from assay.serve.attached_run import RunReply
-from assay.serve.document_schemas import SearchResponse, hit_view
-from assay.serve.run_schemas import MAX_QUESTION, CitationView, ResponseModel
+from assay.serve.routes.documents import SearchResponse, hit_view
+from assay.serve.run_views import CitationView
+from assay.serve.schemas import MAX_QUESTION, ResponseModel
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import Entry
 from assay.workspace.types import AskOptions
@@ -84,31 +85,14 @@ class AnswerResponse(ResponseModel):
     citations: tuple[CitationView, ...]
 
 
-# --- as data ----------------------------------------------------------------------------------------------------------
-
 # Fields with words of documents, of models and of other people, and what a mark calls them.
-UNTRUSTED = {
-    "answer": "answer",
-    "authors": "authors",
-    "caption": "caption",
-    "columns": "columns",
+UNTRUSTED = {name: name for name in "answer authors caption columns heading period rows tags title units".split()} | {
     "context": "table",
-    "heading": "heading",
     "name": "file name",
-    "period": "period",
     "quote": "quotation",
-    "rows": "rows",
-    "tags": "tags",
     "text": "text of a document",
-    "title": "title",
-    "units": "units",
     "why": "reason",
 }
-
-
-def fenced_data(data: BaseModel) -> dict[str, Any]:
-    """A result as data, with everything untrusted between marks as in the text: an agent may be shown either."""
-    return _fenced(data.model_dump(mode="json"), new_mark(), "")
 
 
 def _fenced(value: Any, mark: str, label: str) -> Any:
@@ -117,9 +101,6 @@ def _fenced(value: Any, mark: str, label: str) -> Any:
     if isinstance(value, list):
         return [_fenced(inner, mark, label) for inner in value]
     return fence(mark, label, value) if label and isinstance(value, str) and value else value
-
-
-# --- as text ----------------------------------------------------------------------------------------------------------
 
 
 def render_hits(hits: list[Hit], left_out: LeftOut | None = None) -> str:
@@ -162,10 +143,6 @@ def answer_view(reply: RunReply) -> AnswerResponse:
     return AnswerResponse(
         run=reply.run.id, outcome=reply.outcome, waiting_for=waiting, answer=reply.text, citations=reply.citations
     )
-
-
-def source_view(entry: Entry, names: dict[str, str]) -> SourceView:
-    return SourceView.made_from(entry, document=entry.id, base=names.get(entry.base, ""))
 
 
 def render_sources(shape: SourceListResponse) -> str:
@@ -218,15 +195,6 @@ class PendingQuestion(Protocol):
     async def reply(self) -> RunReply: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAccess:
-    """How tools access the workspace: as the user of the request, or as the local user."""
-
-    seen: Callable[[Context[Any, Any]], Workspace]
-    run: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
-    ask: Callable[[Context[Any, Any], str, AskOptions], AbstractAsyncContextManager[PendingQuestion]]
-
-
 Bases = Annotated[
     tuple[str, ...],
     Field(description="names of the knowledge bases to look in; leave out for all of them", max_length=100),
@@ -257,21 +225,6 @@ def filters(
     )
 
 
-def build_server(reach: ToolAccess) -> MCPServer[Any]:
-    """Build the server with its tools, for any transport."""
-    server: MCPServer[Any] = MCPServer(
-        "assay", title="Assay", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
-    )
-    for tool, title in (
-        (_search(reach), "Search the documents"),
-        (_ask(reach), "Ask the documents"),
-        (_sources(reach), "List the documents"),
-        (_read(reach), "Read a document"),
-    ):
-        server.add_tool(tool, title=title, description=getdoc(tool), annotations=READS, structured_output=True)
-    return server
-
-
 @contextmanager
 def tool_errors() -> Iterator[None]:
     """Pass errors that a model can act on through; report all others only as a failure."""
@@ -286,14 +239,35 @@ def tool_errors() -> Iterator[None]:
 
 
 def result(text: str, data: BaseModel) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=fenced_data(data))
+    """A result as text and as data, with everything untrusted between marks in both: an agent may be shown either."""
+    fenced = _fenced(data.model_dump(mode="json"), new_mark(), "")
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=fenced)
 
 
-# --- search ---------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class DocumentTools:
+    """The tools, and how they access the workspace: as the user of the request, or as the local user."""
 
+    seen: Callable[[Context[Any, Any]], Workspace]
+    run: Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
+    begin: Callable[[Context[Any, Any], str, AskOptions], AbstractAsyncContextManager[PendingQuestion]]
 
-def _search(reach: ToolAccess) -> Callable[..., Any]:
+    def server(self) -> MCPServer[Any]:
+        """A server with these tools, for any transport."""
+        server: MCPServer[Any] = MCPServer(
+            "assay", title="Assay", instructions=INSTRUCTIONS, version=__version__, subscriptions=False
+        )
+        for tool, title in (
+            (self.search, "Search the documents"),
+            (self.ask, "Ask the documents"),
+            (self.sources, "List the documents"),
+            (self.read, "Read a document"),
+        ):
+            server.add_tool(tool, title=title, description=getdoc(tool), annotations=READS, structured_output=True)
+        return server
+
     async def search(
+        self,
         ctx: Context,
         query: Annotated[
             str,
@@ -318,22 +292,16 @@ def _search(reach: ToolAccess) -> Callable[..., Any]:
         with tool_errors():
             if not query.strip():
                 raise UserError("The query is empty. Give a few words to search for.")
-            workspace = reach.seen(ctx)
+            workspace = self.seen(ctx)
             where = filters(bases, since, until, meta, undated)
-            hits = await reach.run(workspace.search(query, k, where))
+            hits = await self.run(workspace.search(query, k, where))
             names = await asyncio.to_thread(lambda: {base.id: base.name for base in workspace.scope().bases})
             left_out = await asyncio.to_thread(workspace.documents.left_out, where)
         shape = SearchResponse(query=query, hits=tuple(hit_view(hit, names) for hit in hits), left_out=left_out)
         return result(render_hits(hits, left_out), shape)
 
-    return search
-
-
-# --- ask ------------------------------------------------------------------------------------------------------------
-
-
-def _ask(reach: ToolAccess) -> Callable[..., Any]:
     async def ask(
+        self,
         ctx: Context,
         question: Annotated[
             str,
@@ -357,7 +325,7 @@ def _ask(reach: ToolAccess) -> Callable[..., Any]:
         with tool_errors():
             where = filters(bases, since, until, meta, undated)
             how = AskOptions(mode=mode, where=where, checkpoints=())
-            async with reach.ask(ctx, question, how) as waiting:
+            async with self.begin(ctx, question, how) as waiting:
                 done = 0
                 async with aclosing(waiting.lines()) as lines:
                     async for line in lines:
@@ -368,14 +336,8 @@ def _ask(reach: ToolAccess) -> Callable[..., Any]:
             raise ToolError(reply.error)
         return result(render_reply(reply), answer_view(reply))
 
-    return ask
-
-
-# --- sources and reading --------------------------------------------------------------------------------------------
-
-
-def _sources(reach: ToolAccess) -> Callable[..., Any]:
     def sources(
+        self,
         ctx: Context,
         base: Annotated[str, Field(description="only this knowledge base", max_length=100)] = "",
         words: Annotated[
@@ -390,38 +352,19 @@ def _sources(reach: ToolAccess) -> Callable[..., Any]:
         time.
         """
         with tool_errors():
-            workspace = reach.seen(ctx)
+            workspace = self.seen(ctx)
             names = {each.id: each.name for each in workspace.scope().bases}
             listed = workspace.documents.listing([base] if base else [])
             found = [each for each in listed if not each.off and _fits(each, words)]
             first = _after(found, after)
         shown = found[first : first + PAGE]
         more = shown[-1].id if first + PAGE < len(found) else ""
-        shape = SourceListResponse(
-            total=len(found), sources=tuple(source_view(each, names) for each in shown), next=more
-        )
+        views = (SourceView.made_from(each, document=each.id, base=names.get(each.base, "")) for each in shown)
+        shape = SourceListResponse(total=len(found), sources=tuple(views), next=more)
         return result(render_sources(shape), shape)
 
-    return sources
-
-
-def _fits(entry: Entry, words: str) -> bool:
-    within = " ".join((entry.title, entry.name, *entry.authors, *entry.tags)).casefold()
-    return all(word in within for word in words.casefold().split())
-
-
-def _after(found: list[Entry], after: str) -> int:
-    """The start index of a page: after the last document of the previous page."""
-    if not after:
-        return 0
-    place = next((place for place, each in enumerate(found) if each.id == after), None)
-    if place is None:
-        raise UserError("The listing has changed since `after` was given. Begin again without it.")
-    return place + 1
-
-
-def _read(reach: ToolAccess) -> Callable[..., Any]:
     def read(
+        self,
         ctx: Context,
         document: Annotated[
             str,
@@ -441,7 +384,7 @@ def _read(reach: ToolAccess) -> Callable[..., Any]:
         from its beginning. Offsets are the same everywhere.
         """
         with tool_errors():
-            workspace = reach.seen(ctx)
+            workspace = self.seen(ctx)
             found = workspace.documents.get(document) or workspace.documents.get(_named(workspace, document))
             if found is None or workspace.documents.is_off(found.id):
                 raise UserError(f"There is no document {document!r} that can be read. `sources` lists what there is.")
@@ -456,7 +399,20 @@ def _read(reach: ToolAccess) -> Callable[..., Any]:
         )
         return result(render_reading(shape), shape)
 
-    return read
+
+def _fits(entry: Entry, words: str) -> bool:
+    within = " ".join((entry.title, entry.name, *entry.authors, *entry.tags)).casefold()
+    return all(word in within for word in words.casefold().split())
+
+
+def _after(found: list[Entry], after: str) -> int:
+    """The start index of a page: after the last document of the previous page."""
+    if not after:
+        return 0
+    place = next((place for place, each in enumerate(found) if each.id == after), None)
+    if place is None:
+        raise UserError("The listing has changed since `after` was given. Begin again without it.")
+    return place + 1
 
 
 def _named(workspace: Workspace, name: str) -> str:

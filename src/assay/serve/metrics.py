@@ -56,7 +56,7 @@ class ServerMetrics:
         self._open: dict[str, RunFigures] = {}
         self._n = 0
         self._lock = threading.Lock()
-        self.registry.register(_Now(self))  # pyright: ignore[reportArgumentType]
+        self.registry.register(self)  # pyright: ignore[reportArgumentType]
 
     def update(self) -> None:
         """Count the records since the last update."""
@@ -95,8 +95,8 @@ class ServerMetrics:
             self.model_runs.inc(run.by == "model")
             self.caps.inc(run.capped)
 
-    def now(self) -> Iterable[Any]:
-        """Current gauges, and total spending."""
+    def collect(self) -> Iterable[Any]:
+        """Current gauges, and total spending, for the registry."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         spent = figures.spent_by_role(self._store)
@@ -118,16 +118,6 @@ class ServerMetrics:
         for state, count in sorted(figures.jobs_by_state(self._store).items()):
             jobs.add_metric([state], count)
         yield jobs
-
-
-class _Now:
-    """The collector of current gauges."""
-
-    def __init__(self, meters: ServerMetrics) -> None:
-        self._meters = meters
-
-    def collect(self) -> Iterable[Any]:
-        return self._meters.now()
 
 
 class MetricsMiddleware:

@@ -23,6 +23,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import to_jsonable_python
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
@@ -31,8 +32,9 @@ from assay.core.errors import AssayError, Missing, ModelError, StoreError, UserE
 from assay.core.events import Mode, SearchFilters
 from assay.core.types import Exchange, Outcome
 from assay.serve.attached_run import AttachedRun, RunReply, begin, citation_marks, reply_of, strip_notes
-from assay.serve.run_schemas import MAX_QUESTION, CitationView, ResponseModel
-from assay.serve.state import INTERNAL_ERROR, CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.serve.run_views import CitationView
+from assay.serve.schemas import MAX_QUESTION, ResponseModel
+from assay.serve.state import INTERNAL_ERROR, CurrentServer, CurrentWorkspace
 from assay.serve.stream import HEADERS, HEARTBEAT, SSE
 from assay.workspace import chat_history
 from assay.workspace.chat_history import FULL, LATEST, MOST, SHORT
@@ -144,16 +146,6 @@ class ChatCompletion(ResponseModel):
     usage: CompletionUsage
 
 
-class Delta(ResponseModel):
-    """What is new. `reasoning_content` tells what is being done, in lines; it is no part of the answer."""
-
-    role: Literal["assistant"] | None = None
-    content: str | None = None
-    reasoning_content: str | None = None
-    annotations: tuple[Annotation, ...] | None = None
-    assay: AssayExtension | None = None
-
-
 class OpenAIError(ResponseModel):
     message: str
     type: str
@@ -183,10 +175,6 @@ NO_RETRY = {"X-Should-Retry": "false"}  # a client retry would repeat the whole 
 def is_openai_path(path: str) -> bool:
     """Whether clients of OpenAI's interface call this path, so that every error there has their format."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
-
-
-class RunWithoutAnswer(Exception):
-    """A run that ended without an answer."""
 
 
 class OpenAIErrorRoute(APIRoute):
@@ -225,8 +213,6 @@ def error_response(error: Exception) -> Response:
             return openai_error(404, INVALID, str(error), "model_not_found")
         case UserError():
             return openai_error(400, INVALID, str(error))
-        case RunWithoutAnswer():
-            return openai_error(502, SERVER, str(error), headers=NO_RETRY)
         case ModelError():
             log.warning("a question could not begin: %s", error)
             return openai_error(
@@ -253,9 +239,6 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 chat_router = APIRouter(prefix=PREFIX, tags=["openai"], route_class=OpenAIErrorRoute, responses=ERRORS)
-
-
-# --- models ---------------------------------------------------------------------------------------------------------
 
 
 @chat_router.get("/models")
@@ -289,16 +272,13 @@ def parse_model_name(model: str, scope: Scope) -> tuple[Mode, str]:
     return MODES[name], base
 
 
-# --- completions ----------------------------------------------------------------------------------------------------
-
-
 @chat_router.post(
     "/chat/completions",
     response_model=ChatCompletion,
     responses={200: {"content": SSE, "description": "The answer, or (`stream`) its pieces as they come."}},
 )
 async def completions(
-    chat: ChatRequest, request: Request, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    chat: ChatRequest, request: Request, workspace: CurrentWorkspace, server: CurrentServer
 ) -> Response:
     """Answer the last message from the documents. Who hangs up stops the run."""
     if chat.n not in (None, 1):
@@ -307,7 +287,7 @@ async def completions(
     question, history = split_messages(chat.messages)
     history = await asyncio.to_thread(_with_known_answer, workspace, chat.messages, history)
     how = AskOptions(mode=mode, where=SearchFilters(bases=(base,) if base else ()), checkpoints=(), history=history)
-    asked = await begin(server, who, workspace, question, how)
+    asked = await begin(server, workspace, question, how)
     page = str(request.base_url.replace(scheme="https") if server.serving.secure else request.base_url)
     if chat.stream:
         usage = bool(chat.stream_options and chat.stream_options.include_usage)
@@ -321,7 +301,7 @@ async def completions(
     if reply is None:
         return Response(status_code=GONE)
     if reply.error:
-        raise RunWithoutAnswer(reply.error)
+        return openai_error(502, SERVER, reply.error, headers=NO_RETRY)
     return JSONResponse(_completion(reply, chat.model, page).model_dump(mode="json"))
 
 
@@ -376,13 +356,13 @@ def _completion(reply: RunReply, model: str, page: str) -> ChatCompletion:
 
 
 async def _streamed(asked: AttachedRun, model: str, page: str, with_usage: bool) -> AsyncIterator[str]:
-    """Stream the role, then progress as reasoning, and after delivery the answer, one paragraph at a time."""
+    """Stream the role, then progress as reasoning, which is no part of the answer, and after delivery the answer, one
+    paragraph at a time."""
     created = int(time.time())
     empty = {"usage": None} if with_usage else {}
 
     def piece(finish: str | None = None, **new: Any) -> str:
-        delta = {name: value for name, value in Delta(**new).model_dump(mode="json").items() if value is not None}
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        choice = {"index": 0, "delta": to_jsonable_python(new), "logprobs": None, "finish_reason": finish}
         return _event(chunk(asked.run, created, model, choices=[choice], **empty))
 
     yield piece(role="assistant", content="")
@@ -411,14 +391,14 @@ def annotations_for(reply: RunReply, page: str) -> tuple[Annotation, ...]:
     return tuple(
         Annotation(
             url_citation=UrlCitation(
-                start_index=mark.start,
-                end_index=mark.end,
+                start_index=mark.start(),
+                end_index=mark.end(),
                 title=found.title,
                 url=f"{page}#/document/{quote(found.document)}?start={found.start}&end={found.end}",
             )
         )
         for mark in citation_marks(reply.text)
-        if (found := cited.get(mark.number)) is not None
+        if (found := cited.get(int(mark[1]))) is not None
     )
 
 

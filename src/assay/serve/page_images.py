@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,10 @@ class PageImageCache:
         if (found := self._pictures.get(key)) is not None:
             self._pictures.move_to_end(key)
             return found
-        made = await self._once(("picture", *key), lambda: self._draw(originals, digest, page, width, base))
+        images = self._page_images
+        made = await self._once(
+            ("picture", *key), originals, digest, lambda file: images.page_image(file, page, width, base)
+        )
         if isinstance(made, Unreadable):
             raise Missing(f"Page {page} cannot be shown. {made.why}")
         if key not in self._pictures:
@@ -56,8 +58,9 @@ class PageImageCache:
         if (found := self._boxes.get(key)) is not None:
             self._boxes.move_to_end(key)
             return found
+        images = self._page_images
         made = await self._once(
-            ("boxes", *key), lambda: self._locate(originals, digest, start, end, words, pages, base)
+            ("boxes", *key), originals, digest, lambda file: images.boxes(file, start, end, words, pages, base)
         )
         if isinstance(made, Unreadable):
             return ()
@@ -66,20 +69,10 @@ class PageImageCache:
             self._boxes.popitem(last=False)
         return self._boxes.get(key, ())
 
-    async def _draw(self, originals: Blobs, digest: str, page: int, width: int, base: str) -> bytes | Unreadable:
-        async with _opened(originals, digest) as original:
-            return await self._page_images.page_image(original, page, width, base)
-
-    async def _locate(
-        self, originals: Blobs, digest: str, start: int, end: int, words: str, pages: Sequence[int], base: str
-    ) -> list[PageBox] | Unreadable:
-        async with _opened(originals, digest) as original:
-            return await self._page_images.boxes(original, start, end, words, pages, base)
-
-    async def _once(self, key: Any, make: Any) -> Any:
+    async def _once(self, key: Any, originals: Blobs, digest: str, make: Callable[[Path], Awaitable[Any]]) -> Any:
         self._stir()
         if key not in self._made:
-            task = self._made[key] = asyncio.ensure_future(make())
+            task = self._made[key] = asyncio.ensure_future(_made(originals, digest, make))
             task.add_done_callback(lambda _: self._made.pop(key, None))
         return await asyncio.shield(self._made[key])  # cancelling one request does not cancel it for the others
 
@@ -102,12 +95,11 @@ class PageImageCache:
         await self.forget()
 
 
-@asynccontextmanager
-async def _opened(originals: Blobs, digest: str) -> AsyncIterator[Path]:
-    """A file with the original; where originals are in a bucket, it is fetched."""
+async def _made(originals: Blobs, digest: str, make: Callable[[Path], Awaitable[Any]]) -> Any:
+    """What is made of a file with the original; where originals are in a bucket, it is fetched."""
     held = originals.as_file(digest)
     path = await asyncio.to_thread(held.__enter__)
     try:
-        yield path
+        return await make(path)
     finally:
         await asyncio.to_thread(held.__exit__, None, None, None)

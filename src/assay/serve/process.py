@@ -95,9 +95,6 @@ class ServerProcess(uvicorn.Server):
         self.should_exit = True
 
 
-# --- the log --------------------------------------------------------------------------------------------------------
-
-
 class RedactingFormatter(logging.Formatter):
     """Logs the location and type of an error but not its message, which may contain text of documents or questions.
     A message is one line: names and paths in it cannot begin another."""

@@ -3,36 +3,224 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import StrEnum
 from functools import cache
 
 from assay.answer import claim_details, render
-from assay.core.events import Mode
+from assay.answer.extracts import Stretch
+from assay.core.events import Failed, Mode, Paused
 from assay.core.events.describe import understood_turn
 from assay.core.run import Run
-from assay.core.types import Answer, Claim, Document, Evidence, file_name
-from assay.governance.reviewing import progress_line
-from assay.serve.run_schemas import (
-    AnswerView,
-    BlockView,
-    CitationView,
-    ClaimView,
-    ConflictView,
-    EvidenceView,
-    ExtractView,
-    OperandView,
-    PendingReviewView,
-    RunState,
-    RunSummary,
-    RunView,
-    WorkingView,
+from assay.core.types import (
+    Answer,
+    Basis,
+    Claim,
+    Document,
+    Evidence,
+    Examined,
+    LeftOut,
+    Outcome,
+    Searched,
+    Shape,
+    Usage,
+    Verdict,
+    file_name,
 )
-from assay.tables.parts import quoted_part
+from assay.governance.reviewing import progress_line
+from assay.serve.schemas import ResponseModel
+from assay.tables.parts import TablePart, quoted_part
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, RunProgress, budgets, records
 
 CANCELLED = "cancelled"  # the error of a run stopped by its asker
 
 Library = Callable[[str], Document | None]
+
+
+class RunState(StrEnum):
+    running = "running"  # active now
+    waiting = "waiting"  # for the user's choice
+    failed = "failed"
+    cancelled = "cancelled"
+    held = "held"  # the answer waits for review
+    rejected = "rejected"  # by a reviewer: there will be no answer
+    parked = "parked"  # interrupted with the server or a terminal; can be resumed
+    delivered = "delivered"
+
+
+class RunSummary(ResponseModel):
+    id: str
+    kind: str  # question, synthesis
+    question: str
+    started: str
+    state: RunState
+    outcome: Outcome | None
+    mode: Mode
+    thread: str
+
+
+class PendingReviewView(ResponseModel):
+    """Why the answer waits for a reviewer, since when, and what was done for it; whoever asked sees it when it is
+    approved."""
+
+    progress: str  # in numbers alone
+    reasons: tuple[str, ...]
+    since: str
+
+
+class ReviewNote(ResponseModel):
+    """Which reviewer let the answer through, or rejected it, and what they said of it."""
+
+    by: str
+    note: str
+
+
+class CitationView(ResponseModel):
+    """Where a claim's words stand: the quotation is `text[start:end]` of the document."""
+
+    number: int
+    key: str
+    document: str
+    title: str
+    authors: tuple[str, ...]
+    date: str | None
+    name: str
+    page: int | None
+    start: int
+    end: int
+    quote: str
+    flagged: bool  # the passage looks like an instruction to a model
+    table: TablePart | None = None
+
+
+class OperandView(ResponseModel):
+    """A figure or item of a working, and the line that it stands in; empty if the document cannot be read."""
+
+    words: str
+    line: str
+    citation: int | None  # number of a citation
+
+
+class WorkingView(ResponseModel):
+    """What code computed: `(480 − 340) / 340 × 100 = 41.18`, and where each operand stands."""
+
+    expression: str
+    operands: tuple[OperandView, ...]
+
+
+class CheckedClaim(ResponseModel):
+    """What is told of every claim: what it rests on, and who gave the verdict."""
+
+    basis: Basis
+    by: str  # who gave the verdict: code, or the name of a model; empty: not checked
+    dispute: str  # what another judgement says, where two differ
+    working: WorkingView | None
+
+
+class ClaimView(CheckedClaim):
+    text: str
+    quotation: bool  # the claim is only a quotation
+    verdict: Verdict | None
+    why: str
+    citations: tuple[int, ...]  # numbers of citations
+    edited: str | None  # the reviewer who rewrote it
+    rests_on_flagged: bool  # all its evidence looks like an instruction to a model
+
+
+class BlockView(ResponseModel):
+    heading: str
+    opinion: bool
+    claims: tuple[ClaimView, ...]
+
+
+class ExtractView(ResponseModel):
+    """Words of a document in their place: text with its own lines, or rows of a table. `text[start:end]` of the document are
+    the words that answer, or else all."""
+
+    citations: tuple[int, ...]  # numbers of citations
+    place: str  # `Title › Heading › Subject, page 3`
+    words: tuple[Stretch, ...]
+    table: TablePart | None
+    start: int
+    end: int
+
+
+class ConflictView(ResponseModel):
+    about: str
+    left: int  # numbers of citations
+    right: int
+
+
+class AnswerView(ResponseModel):
+    """An answer as a person reads it. `label` says what kind of answer it is, where that has to be said. One that no model
+    wrote is its `extracts`, and `judged` is false; so is what came nearest. `remarks` are what no other field says."""
+
+    question: str
+    outcome: Outcome
+    label: str
+    shape: Shape
+    said: str
+    blocks: tuple[BlockView, ...]
+    near: tuple[ClaimView, ...]
+    extracts: tuple[ExtractView, ...]
+    judged: bool
+    citations: tuple[CitationView, ...]
+    conflicts: tuple[ConflictView, ...]
+    gaps: tuple[str, ...]
+    searched: tuple[Searched, ...]
+    stopped: str  # why the search ended, as text
+    unread: tuple[str, ...]
+    readings: tuple[str, ...]
+    examined: Examined | None
+    since: str | None
+    until: str | None
+    left_out: LeftOut | None
+    remarks: tuple[str, ...]
+
+
+class EvidenceView(ResponseModel):
+    """A piece of the evidence library: what was found to bear on the question, with its score from 0 to 10."""
+
+    key: str
+    document: str
+    title: str
+    date: str | None
+    name: str
+    page: int | None
+    heading: str
+    score: float
+    note: str
+    question: str
+    flagged: bool
+    start: int
+    end: int
+    quote: str
+    passage: str
+    passage_start: int
+    context: str = ""  # caption, units and header of the passage's table, as far as they are outside it
+    cited: bool
+    table: TablePart | None = None
+
+
+class RunView(RunSummary):
+    """A run as it stands. `asked` is the question as it was typed, `question` as it stands alone in its conversation."""
+
+    asked: str
+    understood: str  # what a turn of a conversation was understood as; empty: as it was asked
+    bases: tuple[str, ...]
+    models: tuple[str, ...]
+    events: int
+    rounds: int
+    usage: Usage
+    seconds: float  # active time
+    waiting: Paused | None
+    failure: Failed | None
+    held: PendingReviewView | None
+    rejected: ReviewNote | None
+    reviewed: ReviewNote | None  # set if the answer was delivered after a review
+    answer: AnswerView | None
+    evidence: tuple[EvidenceView, ...]
+    withheld: str = ""  # why a delivered answer is not shown
 
 
 def run_summary(progress: RunProgress, under_way: bool) -> RunSummary:
@@ -69,19 +257,16 @@ def _state(progress: RunProgress, under_way: bool) -> RunState:
 
 
 def run_state(run: Run, under_way: bool) -> RunState:
-    if run.delivered:
-        return RunState.delivered
-    if under_way:
-        return RunState.running
-    if run.waiting:
-        return RunState.waiting
-    if run.held:
-        return RunState.held
-    if run.rejected:
-        return RunState.rejected
-    if run.failed:
-        return RunState.cancelled if run.failed.error == CANCELLED else RunState.failed
-    return RunState.parked
+    failed = RunState.cancelled if run.failed and run.failed.error == CANCELLED else RunState.failed
+    states = {
+        RunState.delivered: run.delivered,
+        RunState.running: under_way,
+        RunState.waiting: run.waiting,
+        RunState.held: run.held,
+        RunState.rejected: run.rejected,
+        failed: run.failed,
+    }
+    return next((state for state, holds in states.items() if holds), RunState.parked)
 
 
 def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
@@ -89,15 +274,14 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
     library: Library = cache(workspace.documents.get)
     done, rounds = progress_line(run), run.rounds
     run = workspace.questions.run_for_asker(run.id, run)
-    asked, answer = run.asked, run.answer
+    asked, answer, last = run.asked, run.answer, len(run.events) - 1
     return RunView.made_from(
         run,
+        asked,
         kind="synthesis" if asked.brief else "question",
         started=records.started(workspace.store, run.id),
         state=run_state(run, under_way),
         outcome=answer.outcome if answer else None,
-        mode=asked.mode,
-        thread=asked.thread,
         asked=asked.question,
         understood=understood_turn(asked.question, run.rephrased),
         bases=tuple(sorted({base.name for base in workspace.scope().bases} & asked.about.keys())),
@@ -107,7 +291,11 @@ def run_view(workspace: Workspace, run: Run, under_way: bool) -> RunView:
         usage=budgets.spent_by_run(workspace.store, run.id),
         seconds=records.active_seconds(workspace.store, run.id),
         failure=run.failed,
-        held=_held(workspace, run, done),
+        held=PendingReviewView.made_from(
+            run.held, progress=done, since=records.recorded_at(workspace.store, run.id, last)
+        )
+        if run.held
+        else None,
         reviewed=run.reviews[-1] if answer and run.reviews else None,
         answer=answer and answer_view(answer, run.evidence, library, claim_details.recorded_judges(run.events)),
         withheld=WITHHELD_ANSWER if run.withheld else "",
@@ -121,17 +309,8 @@ def shared_answer(workspace: Workspace, run: Run) -> AnswerView | None:
     """The answer of somebody else's run, in the text of documents that the reader may read now."""
     if run.answer is None:
         return None
-    library: Library = cache(workspace.documents.get)
-    return answer_view(run.answer, run.evidence, library, claim_details.recorded_judges(run.events))
-
-
-def _held(workspace: Workspace, run: Run, progress: str) -> PendingReviewView | None:
-    if run.held is None:
-        return None
-    return PendingReviewView(
-        progress=progress,
-        reasons=run.held.reasons,
-        since=records.recorded_at(workspace.store, run.id, len(run.events) - 1),
+    return answer_view(
+        run.answer, run.evidence, cache(workspace.documents.get), claim_details.recorded_judges(run.events)
     )
 
 
@@ -142,12 +321,19 @@ def answer_view(
     cited = render.citations(given, found, library)
 
     def claim_view(claim: Claim, *, opinion: bool = False) -> ClaimView:
-        working = working_view(claim_details.show_working(claim, found, library), claim, cited)
-        return _claim(claim, cited, working, claim_details.judged_by(claim, judges), opinion=opinion)
+        return ClaimView.made_from(
+            claim,
+            basis=claim_details.basis(claim, opinion=opinion),
+            by=claim_details.judged_by(claim, judges),
+            dispute=claim_details.dispute(claim),
+            working=working_view(claim_details.show_working(claim, found, library), claim, cited),
+            text=render.claim_text(claim),
+            quotation=claim.quote is not None,
+            citations=tuple(each.number for each in render.cited_by(claim, cited)),
+            rests_on_flagged=render.rests_on_flagged(claim, cited),
+        )
 
-    numbers = {
-        key: each.number for (key, _), each in reversed(cited.items())
-    }  # the first number of a key that has several
+    numbers = {key: each.number for (key, _), each in reversed(cited.items())}  # the first of a key that has several
     return AnswerView.made_from(
         given,
         label=render.label(given),
@@ -158,7 +344,10 @@ def answer_view(
         near=tuple(map(claim_view, given.near)),
         extracts=tuple(map(_extract, render.extracts(given, cited))),
         judged=not render.shows_extracts(given),
-        citations=tuple(map(_citation, cited.values())),
+        citations=tuple(
+            CitationView.made_from(each, each.quote, name=file_name(each.path), quote=each.quote.text)
+            for each in cited.values()
+        ),
         conflicts=tuple(
             ConflictView(about=each.about, left=numbers[each.left], right=numbers[each.right])
             for each in given.conflicts
@@ -172,27 +361,9 @@ def answer_view(
 
 def _extract(shown: render.Extract) -> ExtractView:
     first = shown.first
-    return ExtractView.made_from(
-        first.marks[0] if first.marks else first.quote,  # start and end
-        citations=tuple(each.number for each in shown.citations),
-        place=first.place,
-        words=first.words,
-        table=shown.table,
-    )
-
-
-def _claim(claim: Claim, cited: render.Cited, working: WorkingView | None, by: str, *, opinion: bool) -> ClaimView:
-    return ClaimView.made_from(
-        claim,
-        basis=claim_details.basis(claim, opinion=opinion),
-        by=by,
-        dispute=claim_details.dispute(claim),
-        working=working,
-        text=render.claim_text(claim),
-        quotation=claim.quote is not None,
-        citations=tuple(each.number for each in render.cited_by(claim, cited)),
-        rests_on_flagged=render.rests_on_flagged(claim, cited),
-    )
+    span = first.marks[0] if first.marks else first.quote
+    numbers = tuple(each.number for each in shown.citations)
+    return ExtractView.made_from(span, shown, first, citations=numbers)
 
 
 def working_view(shown: claim_details.ShownWorking | None, claim: Claim, cited: render.Cited) -> WorkingView | None:
@@ -213,10 +384,6 @@ def _number(words: str, key: str, cited: Iterable[render.Citation]) -> int | Non
     return next(best, found[0].number if found else None)
 
 
-def _citation(cited: render.Citation) -> CitationView:
-    return CitationView.made_from(cited, cited.quote, name=file_name(cited.path), quote=cited.quote.text)
-
-
 def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Library) -> tuple[EvidenceView, ...]:
     """The evidence library, best first, without documents that may no longer be read."""
     return tuple(
@@ -224,15 +391,14 @@ def evidence_view(found: Sequence[Evidence], cited: Collection[str], library: Li
             each,
             each.quote,
             source,
+            each.passage,
             document=source.id,
             name=file_name(source.uri),
             page=source.page_at(each.quote.start),
-            heading=each.passage.heading,
             score=round(each.score),  # finer steps would reveal index statistics over other users' documents
             quote=each.quote.text,
             passage=each.passage.text,
             passage_start=each.passage.start,
-            context=each.passage.context,
             cited=each.key in cited,
             table=quoted_part(source, each.quote.start, each.quote.end),
         )

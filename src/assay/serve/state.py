@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 
 from assay.core.access import LOCAL, Base, Principal
 from assay.core.errors import AssayError, Missing
 from assay.core.settings import Settings, load_settings
 from assay.ingest.parsed import file_limits
 from assay.serve.background import BackgroundLoop, enlarge_thread_pool
-from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, Reservation, ServerLimits, UploadRoom
+from assay.serve.limits import RETRY_RUN, RETRY_UPLOAD, ServerLimits, UploadRoom
 from assay.serve.live import LiveRuns
 from assay.serve.metrics import ServerMetrics
 from assay.serve.page_images import PageImageCache
 from assay.serve.run_registry import RunRegistry
 from assay.serve.stream import RunFollower
-from assay.serve.takeover import RunTakeover
 from assay.serve.upload_worker import UploadWorker
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import ChangeListener, documents, jobs, members
@@ -67,7 +67,6 @@ class Server:
     background: BackgroundLoop = field(default_factory=BackgroundLoop)
     live: LiveRuns = field(init=False)
     runs: RunRegistry = field(init=False)
-    takeover: RunTakeover = field(init=False)
     follower: RunFollower = field(init=False)
     worker: UploadWorker = field(init=False)
     pages: PageImageCache = field(init=False)
@@ -87,9 +86,15 @@ class Server:
     def __post_init__(self) -> None:
         self.shared = self.shared or bool(self.workspace.settings.state)
         self.stored = load_settings(self.workspace.path)
-        self.live = LiveRuns(self.background, self.present, self.process, works=self.works, has_room=self.changed.set)
+        self.live = LiveRuns(
+            self.background,
+            self.present,
+            self.process,
+            works=self.works,
+            most=self.most_runs,
+            has_room=self.changed.set,
+        )
         self.runs = self.live.runs
-        self.takeover = RunTakeover(self.live, self.most_runs)
         self.follower = RunFollower(self.runs, self.present, self.hears)
         self.worker = UploadWorker(self.background, self.workspace, self.process, shared=self.shared, hears=self.hears)
         self.pages = PageImageCache(file_limits(self.workspace.settings))
@@ -118,56 +123,42 @@ class Server:
         """Whether this process is told of what others write."""
         return self.listener is not None and self.listener.hears
 
-    def for_principal(self, principal: Principal) -> Workspace:
-        return self.workspace.for_principal(principal)
-
     def current_workspace(self, principal: Principal) -> Workspace:
         """The workspace for an earlier asker with their current access: groups they have left no longer count."""
         now = self.present(principal)
         if now is None:
             raise Missing(f"There is no user called {principal.id!r} any more.")
-        return self.for_principal(now)
+        return self.workspace.for_principal(now)
 
-    def reserve_run(self, person: Person) -> Reservation:
+    def reserve_run(self, principal: Principal) -> AbstractContextManager[None]:
         """Reserve a slot for one more run of this user; 429 if there is none. Use it as a context manager around the
         start of the run, so that concurrent starts count too."""
-        who, most = person.principal.id, self.workspace.settings.serve_runs_per_person
+        who, most = principal.id, self.workspace.settings.serve_runs_per_person
         full = f"{most} of your runs are in progress, which is the limit. Wait for one to end, or stop one."
-        reservation = Reservation(self.limits, f"run:{who}", most, lambda: self.runs.count_for(who), full, RETRY_RUN)
-        reservation.check()
-        return reservation
+        return self.limits.reserve(f"run:{who}", most, lambda: self.runs.count_for(who), full, RETRY_RUN)
 
-    def reserve_upload(self, person: Person) -> Reservation:
+    def reserve_upload(self, principal: Principal) -> AbstractContextManager[None]:
         """The same for uploads. Reads the store, so call it in a thread."""
-        who, most = person.principal.id, self.workspace.settings.serve_uploads_per_person
+        who, most = principal.id, self.workspace.settings.serve_uploads_per_person
         open_jobs = sum(job.who == who for job in jobs.unfinished(self.workspace.store)) if most else 0
         full = f"{most} of your uploads are waiting to be read, which is the limit. Wait for one to end, or stop one."
-        reservation = Reservation(self.limits, f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
-        reservation.check()
-        return reservation
+        return self.limits.reserve(f"upload:{who}", most, lambda: open_jobs, full, RETRY_UPLOAD)
 
-    def upload_room(self, base: Base, person: Person) -> UploadRoom:
+    def upload_room(self, base: Base, principal: Principal) -> UploadRoom:
         """How much more the owner of this base may keep here. Reads the store, so call it in a thread."""
-        opened, most = self.workspace, self.workspace.settings.serve_megabytes_per_person * 1_000_000
-        used = (
-            documents.bytes_owned(opened.store, base.owner) + jobs.waiting_bytes(opened.store, person.principal.id)
-            if most
-            else 0
-        )
+        store, most = self.workspace.store, self.workspace.settings.serve_megabytes_per_person * 1_000_000
+        used = documents.bytes_owned(store, base.owner) + jobs.waiting_bytes(store, principal.id) if most else 0
         return UploadRoom(self.limits, base.owner, most, used)
 
     async def start(self) -> None:
         self.background.start()
-        enlarge_thread_pool(asyncio.get_running_loop())
         loop = asyncio.get_running_loop()
+        enlarge_thread_pool(loop)
         self.runs.watchers.loop = self.worker.watchers.loop = loop
-        await asyncio.to_thread(self.takeover.expect, self.workspace, alone=not self.shared)
+        await asyncio.to_thread(self.live.expect, self.workspace, alone=not self.shared)
         if self.shared:
-            self.listener = ChangeListener(self.workspace.store, lambda: self._hear(loop))
+            self.listener = ChangeListener(self.workspace.store, lambda: loop.call_soon_threadsafe(self.changed.set))
             self.listener.start()
-
-    def _hear(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.call_soon_threadsafe(self.changed.set)
 
     async def load(self) -> None:
         """Load the heavy components. A failure is listed as a problem until it is fixed."""
@@ -208,10 +199,18 @@ async def person_of(request: Request) -> Person:
     return request.state.person
 
 
+async def administrator_of(request: Request) -> Person:
+    """The same of what only administrators may do. To others there is nothing."""
+    if not request.state.person.admin:
+        raise HTTPException(404, "Not Found")
+    return request.state.person
+
+
 async def workspace_of(request: Request) -> Workspace:
-    return request.app.state.server.for_principal(request.state.person.principal)
+    return request.app.state.server.workspace.for_principal(request.state.person.principal)
 
 
 CurrentServer = Annotated[Server, Depends(server_of)]
 CurrentPerson = Annotated[Person, Depends(person_of)]
+Administrator = Annotated[Person, Depends(administrator_of)]
 CurrentWorkspace = Annotated[Workspace, Depends(workspace_of)]  # the workspace scoped to the user of the request

@@ -18,8 +18,7 @@ from assay.core.events import Asked, AwaitingReview, Event, Gathered, Withheld
 from assay.core.events.describe import Description, describe
 from assay.governance.reviewing import redact_event
 from assay.serve.run_registry import EventFrame, RunRegistry
-from assay.serve.run_schemas import RunState, RunSummary
-from assay.serve.run_views import run_summary
+from assay.serve.run_views import RunState, RunSummary, run_summary
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import documents, documents_in, history, records, visibility
 

@@ -67,8 +67,6 @@ class UploadWorker:
     def uploads(self) -> Uploads:
         return self._workspace.context.uploads
 
-    # Arriving files
-
     @contextlib.asynccontextmanager
     async def arrival(self, job: str) -> AsyncIterator[Path]:
         """A folder for the files of a job, which are kept until the job has ended; deleted if something fails before it has
@@ -110,8 +108,6 @@ class UploadWorker:
             await asyncio.to_thread(self.uploads.delete, job)
         except StoreError as error:
             log.warning("the files of job %s could not be deleted: %s", job, error)
-
-    # Processing
 
     async def take_up(self, for_principal: WorkspaceForPrincipal) -> None:
         """Start processing uploads, waiting ones first. `for_principal` returns the workspace scoped to a user."""
@@ -232,8 +228,6 @@ class UploadWorker:
             work.stop.set()
             adding.cancel()
 
-    # Stopping
-
     async def cancel(self, job: Job) -> None:
         """Stop a job now. Files that are already searchable stay, the others are dropped."""
         if job.going:
@@ -281,8 +275,6 @@ class UploadWorker:
         await self.background.run(self._stop(list(self._works.values())))
         self.watchers.wake_here(list(self.watchers.waiting))
 
-    # Other processes
-
     async def look(self) -> None:
         """See what other processes have done: stop jobs here that were cancelled there, take up those that nobody works on,
         and wake the clients that follow any."""
@@ -306,8 +298,6 @@ class UploadWorker:
         for job in lost:
             here[job].cancelled = job not in going
             here[job].stop.set()
-
-    # Following
 
     async def follow(self, job: str, who: str) -> AsyncIterator[Job | None]:
         """The job on every change, until it ends or the server closes; None is a heartbeat."""

@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.codec import dumps
-from assay.core.errors import StoreError, UserError
+from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.private_files import make_private
 from assay.store import dialect, schema, sqlite
 from assay.store.dialect import FileFlush, create_tables
@@ -137,23 +137,33 @@ def shifted(moment: str, **span: float) -> str:
 _shared: ContextVar[Connection | None] = ContextVar("shared", default=None)  # the transaction that writes join
 
 
+# Failures that someone can fix: what a database says, and what is said to the reader.
+FAILURES: tuple[tuple[tuple[str, ...], type[AssayError], str], ...] = (
+    (("full", "No space left"), UserError, "The disk is full. Free some space and run the same command again."),
+    (
+        ("locked", "lock timeout"),
+        StoreError,
+        "Another process has kept the workspace locked too long. Try again in a moment.",
+    ),
+    (("connection",), StoreError, "The database that `state` names cannot be reached: {words}."),
+    (
+        ("readonly", "unable to open"),
+        UserError,
+        "The workspace cannot be written to. Check the permissions of its folder.",
+    ),
+)
+
+
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Translate database errors into messages that say what to do."""
     try:
         yield
     except OperationalError as error:
-        words, trouble = str(error.orig), dialect.trouble_of(error)
-        if trouble is dialect.Trouble.full:
-            raise UserError("The disk is full. Free some space and run the same command again.") from error
-        if trouble is dialect.Trouble.locked:
-            raise StoreError(
-                "Another process has kept the workspace locked too long. Try again in a moment."
-            ) from error
-        if trouble is dialect.Trouble.unreachable:
-            raise StoreError(f"The database that `state` names cannot be reached: {words.splitlines()[0]}.") from error
-        if trouble is dialect.Trouble.unwritable:
-            raise UserError("The workspace cannot be written to. Check the permissions of its folder.") from error
+        words = str(error.orig)
+        for signs, kind, message in FAILURES:
+            if any(sign in words for sign in signs):
+                raise kind(message.format(words=words.splitlines()[0])) from error
         raise StoreError(f"The workspace's state could not be used: {words}.") from error
     except IntegrityError as error:
         raise StoreError(f"Somebody changed the workspace at the same time ({error.orig}). Try again.") from error
@@ -312,7 +322,7 @@ class ChangeListener:
     """Calls `changed` in a thread of its own after others have written. While `hears` is false nobody is told, and whoever
     waits for a change has to look."""
 
-    def __init__(self, store: Store, changed: Callable[[], None]) -> None:
+    def __init__(self, store: Store, changed: Callable[[], object]) -> None:
         self._store = store
         self._changed = changed
         self._stopped = threading.Event()

@@ -11,10 +11,9 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from enum import Enum, auto
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,13 +31,16 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert  # SQLite understands its ON CONFLICT
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import functions
 from sqlalchemy.types import Boolean, Integer, Text
 
+from assay.core.codec import dumps
 from assay.core.errors import StoreError
 
-WRITES = "writes"  # mark of a connection whose next transaction takes the write lock
+WRITES = (
+    "writes"  # mark of a connection whose next transaction takes the write lock: whether its commit waits for the disk
+)
 VARIABLES = 500  # values per statement: well below the limit of each database
 V = TypeVar("V")
 
@@ -48,27 +50,11 @@ def parts(values: Sequence[V], size: int = VARIABLES) -> Iterator[Sequence[V]]:
     return (values[first : first + size] for first in range(0, len(values), size))
 
 
-class Write(Enum):
-    """How a write transaction commits."""
-
-    waits = auto()  # until it is on disk
-    leaves = auto()  # flushed later
-
-
-class Trouble(Enum):
-    """Database failures that someone can fix."""
-
-    full = auto()
-    locked = auto()
-    unwritable = auto()
-    unreachable = auto()
-
-
 @contextmanager
 def writing(engine: Engine, *, waits: bool = True) -> Iterator[Connection]:
     """A transaction that takes the write lock immediately, so that it cannot fail half-way waiting for it."""
     with engine.connect() as connection:
-        connection.info[WRITES] = Write.waits if waits else Write.leaves
+        connection.info[WRITES] = waits
         with connection.begin():
             yield connection
 
@@ -77,17 +63,6 @@ def create_tables(engine: Engine, tables: MetaData) -> None:
     """Create the tables that are missing, in one write transaction: another process may be doing the same."""
     with writing(engine) as connection:
         tables.create_all(connection)
-
-
-def trouble_of(error: OperationalError) -> Trouble | None:
-    words = str(error.orig)
-    if "full" in words or "No space left" in words:
-        return Trouble.full
-    if "locked" in words or "lock timeout" in words:
-        return Trouble.locked
-    if "connection" in words:
-        return Trouble.unreachable
-    return Trouble.unwritable if "readonly" in words or "unable to open" in words else None
 
 
 def insert_new(table: Table) -> Insert:
@@ -114,6 +89,11 @@ class one_of(functions.GenericFunction[bool]):
 
     type = Boolean()
     inherit_cache = True
+
+
+def among(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
+    """Whether a text is one of these, however many."""
+    return one_of(column, dumps(sorted(values)))
 
 
 class json_text(functions.GenericFunction[str]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import (
@@ -33,7 +33,7 @@ from assay.core.identity import KIND, ORGANISATION, PERIOD, describe, identified
 from assay.core.types import Document, Evidence, Section, Table, file_name, page_at
 from assay.store import place_lists
 from assay.store.database import Store
-from assay.store.dialect import Prepared, insert_new, one_of, parts
+from assay.store.dialect import Prepared, among, insert_new, one_of
 from assay.store.runs import records
 from assay.store.runs.visibility import READABLE, readable_values, within
 from assay.store.schema import bases, documents, leftovers, tables, texts
@@ -114,13 +114,9 @@ LINE = [column for column in documents.c if column.name not in {"sections", "abs
 
 def entry_of(row: RowMapping | Mapping[str, Any]) -> Entry:
     values: dict[str, Any] = {str(name): value for name, value in row.items()}
-    values["authors"] = tuple(values["authors"])
-    values["warnings"] = tuple(values["warnings"])
-    values["meta"] = values["meta"] or {}
-    values["off"] = bool(values["off"])
-    values["tags"] = tuple(values["tags"])
+    values |= {name: tuple(values[name]) for name in ("authors", "warnings", "tags")}
     paged = format_named(values["kind"]).paged or len(values["pages"]) > 1
-    values["pages"] = len(values["pages"]) if paged else 0
+    values |= {"pages": len(values["pages"]) if paged else 0, "meta": values["meta"] or {}, "off": bool(values["off"])}
     return Entry(**values)
 
 
@@ -179,14 +175,11 @@ def quoted_pages(store: Store, evidence: Sequence[Evidence], scope: Scope) -> di
     may begin on an earlier page."""
     if not any(each.passage.page for each in evidence):
         return {}
-    found: dict[str, RowMapping] = {}
-    columns = (documents.c.id, documents.c.kind, documents.c.pages)
-    with store.read() as connection:
-        for part in parts(sorted({each.quote.doc_id for each in evidence})):
-            rows = connection.execute(select(*columns).where(documents.c.id.in_(part), within(scope))).mappings()
-            found |= {row["id"]: row for row in rows}
+    quoted = among(documents.c.id, {each.quote.doc_id for each in evidence})
+    rows = store.rows(select(documents.c.id, documents.c.kind, documents.c.pages).where(quoted, within(scope)))
+    found = {row.id: row for row in rows}
     pages = {
-        each.key: page_at(row["pages"], row["kind"], each.quote.start)
+        each.key: page_at(row.pages, row.kind, each.quote.start)
         for each in evidence
         if (row := found.get(each.quote.doc_id)) is not None
     }
@@ -237,14 +230,8 @@ def entries_of(store: Store, query: Select[Any]) -> list[Entry]:
 
 def dates(store: Store, ids: Iterable[str], scope: Scope) -> dict[str, str]:
     """The dates of those of these documents that the user may read now and that have one."""
-    found: dict[str, str] = {}
-    with store.read() as connection:
-        for part in parts(sorted(set(ids))):
-            rows = connection.execute(
-                select(documents.c.id, documents.c.date).where(documents.c.id.in_(part), within(scope))
-            )
-            found |= {row.id: row.date for row in rows if row.date}
-    return found
+    rows = store.rows(select(documents.c.id, documents.c.date).where(among(documents.c.id, ids), within(scope)))
+    return {row.id: row.date for row in rows if row.date}
 
 
 # Built once: every claim that is checked fetches its cited documents.
@@ -302,11 +289,7 @@ def texts_for(store: Store, scope: Scope) -> Texts:
 
 def versions(store: Store, base: Base, uris: Iterable[str]) -> list[Entry]:
     """All documents ever stored at these locations, including replaced ones."""
-    return [
-        entry
-        for part in parts(sorted(uris))
-        for entry in entries_of(store, select(*LINE).where(documents.c.base == base.id, documents.c.uri.in_(part)))
-    ]
+    return entries_of(store, select(*LINE).where(documents.c.base == base.id, among(documents.c.uri, uris)))
 
 
 def all_of(store: Store, base: Base) -> list[Entry]:
@@ -322,12 +305,7 @@ def ids_of_owner(store: Store, owner: str) -> set[str]:
 
 def digests_in_use(store: Store, digests: Iterable[str]) -> set[str]:
     """Those digests that some document still refers to."""
-    with store.read() as connection:
-        return {
-            found
-            for part in parts(sorted(digests))
-            for found in connection.scalars(select(documents.c.digest).where(documents.c.digest.in_(part)))
-        }
+    return set(store.scalars(select(documents.c.digest).where(among(documents.c.digest, digests))))
 
 
 # Writes, under the base's lock: from ingestion and from removal.
@@ -352,35 +330,16 @@ def pending(store: Store, base: Base) -> list[Entry]:
 
 def with_digest(store: Store, base: Base, digest: str) -> list[Entry]:
     """Documents of the base with the same content, ready or pending: duplicates, or a moved file."""
-    query = select(*LINE).where(
-        documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING))
-    )
-    return entries_of(store, query)
+    same = (documents.c.base == base.id, documents.c.digest == digest, documents.c.state.in_((READY, PENDING)))
+    return entries_of(store, select(*LINE).where(*same))
 
 
 def put_pending(store: Store, document: Document, *, parser: str, size: int, warnings: Sequence[str]) -> bool:
     """Store a parsed document. From here on it will become searchable even if this process dies. Returns whether it took
     over the access list of a removed document with the same content."""
-    row = {
-        "id": document.id,
-        "base": document.base,
-        "uri": document.uri,
-        "state": PENDING,
-        "status": "read",
-        "why": "",
-        "digest": document.digest,
-        "parser": parser,
-        "recipe": "",
-        "bytes": size,
-        "kind": document.kind,
-        "abstract": list(document.abstract) if document.abstract else None,
-        "sections": to_json(document.sections),
-        "pages": list(document.pages),
-        "characters": len(document.text),
-        **_about(document, warnings),
-        "passages": 0,
-        "added": store.now(),
-    }
+    row = {name: getattr(document, name) for name in ("id", "base", "uri", "digest", "kind", "abstract", "pages")}
+    row |= {"sections": to_json(document.sections), "characters": len(document.text), **_about(document, warnings)}
+    row |= {"state": PENDING, "status": "read", "parser": parser, "bytes": size, "added": store.now()}
     with store.write() as connection:
         listed = place_lists.take_over(connection, store, document.base, document.uri, document.digest)
         row["label"] = place_lists.label_at(connection, document.base, document.uri)
@@ -395,10 +354,7 @@ def put_pending(store: Store, document: Document, *, parser: str, size: int, war
 def _put_tables(connection: Connection, document: Document) -> None:
     if not document.tables:
         return
-    body = [
-        (each.start, each.end, each.columns, each.caption, each.units, each.layout, each.period)
-        for each in document.tables
-    ]
+    body = [astuple(each) for each in document.tables]
     labels = [(each.start, each.end, each.caption, each.labels) for each in table_labels(document)]
     connection.execute(insert(tables).values(document=document.id, body=body, labels=labels))
 
@@ -424,12 +380,9 @@ def note_parser(store: Store, document: str, parser: str) -> None:
 
 def corrected(store: Store, base: Base, uri: str, digest: str) -> tuple[str, str | None] | None:
     """Title and date as a person last corrected them for this content at this location, whichever version it was."""
+    same = (documents.c.base == base.id, documents.c.uri == uri, documents.c.digest == digest)
     with store.read() as connection:
-        ids = connection.scalars(
-            select(documents.c.id).where(
-                documents.c.base == base.id, documents.c.uri == uri, documents.c.digest == digest
-            )
-        ).all()
+        ids = connection.scalars(select(documents.c.id).where(*same)).all()
         edits = records.document_edits(connection, ids) if ids else []
     return (edits[-1].title, edits[-1].date or None) if edits else None
 
@@ -448,35 +401,18 @@ def _marks_at(connection: Connection, base: str, uri: str) -> dict[str, Any]:
 def put_unreadable(store: Store, base: Base, uri: str, *, digest: str, size: int, status: str, why: str) -> None:
     """Record a file without text. The document previously read from it is kept: a broken file does not remove its
     history."""
+    row = {"id": "d" + store.new_id(), "base": base.id, "uri": uri, "digest": digest, "bytes": size}
+    row |= {"state": UNREADABLE, "status": status, "why": why, "added": store.now()}
     with store.write() as connection:
-        label = place_lists.label_at(connection, base.id, uri)
+        row["label"] = place_lists.label_at(connection, base.id, uri)
         _forget_unreadable(connection, base, uri)
-        connection.execute(
-            insert(documents).values(
-                id="d" + store.new_id(),
-                base=base.id,
-                label=label,
-                uri=uri,
-                state=UNREADABLE,
-                status=status,
-                why=why,
-                digest=digest,
-                parser="",
-                bytes=size,
-                pages=[],
-                added=store.now(),
-            )
-        )
+        connection.execute(insert(documents).values(row))
 
 
 def labels(store: Store, ids: Sequence[str]) -> dict[str, str]:
     """The current labels of these documents, for their rows in the index."""
-    with store.read() as connection:
-        return {
-            row.id: row.label
-            for part in parts(ids)
-            for row in connection.execute(select(documents.c.id, documents.c.label).where(documents.c.id.in_(part)))
-        }
+    rows = store.rows(select(documents.c.id, documents.c.label).where(among(documents.c.id, ids)))
+    return {row.id: row.label for row in rows}
 
 
 def retire(store: Store, base: Base, uri: str) -> None:
@@ -487,11 +423,8 @@ def retire(store: Store, base: Base, uri: str) -> None:
 
 def _retire(connection: Connection, base: str, uri: str, *states: str) -> None:
     """Keep a document that was searchable as replaced, for old citations; delete one that never was."""
-    rows = connection.execute(
-        select(documents.c.id, documents.c.recipe).where(
-            documents.c.base == base, documents.c.uri == uri, documents.c.state.in_(states)
-        )
-    ).all()
+    here = (documents.c.base == base, documents.c.uri == uri, documents.c.state.in_(states))
+    rows = connection.execute(select(documents.c.id, documents.c.recipe).where(*here)).all()
     drop(connection, [row.id for row in rows if not row.recipe], base)
     found = [row.id for row in rows if row.recipe]
     connection.execute(update(documents).where(documents.c.id.in_(found)).values(state=REPLACED))
@@ -503,19 +436,10 @@ def mark_ready(store: Store, base: Base, counts: Mapping[str, int], recipe: str)
     with store.write() as connection:
         for document, passages in counts.items():
             uri = connection.scalar(select(documents.c.uri).where(documents.c.id == document))
-            connection.execute(
-                update(documents)
-                .where(documents.c.id == document)
-                .values(state=READY, passages=passages, recipe=recipe)
-            )
-            older = connection.scalars(
-                select(documents.c.id).where(
-                    documents.c.base == base.id,
-                    documents.c.uri == uri,
-                    documents.c.state == READY,
-                    documents.c.id != document,
-                )
-            ).all()
+            now = {"state": READY, "passages": passages, "recipe": recipe}
+            connection.execute(update(documents).where(documents.c.id == document).values(now))
+            here = (documents.c.base == base.id, documents.c.uri == uri, documents.c.state == READY)
+            older = connection.scalars(select(documents.c.id).where(*here, documents.c.id != document)).all()
             connection.execute(update(documents).where(documents.c.id.in_(older)).values(state=REPLACED))
             _leave(connection, older, base.id)
             _forget_unreadable(connection, base, uri)
@@ -577,14 +501,12 @@ def remove(store: Store, ids: Sequence[str], base: Base) -> None:
 
 def drop(connection: Connection, ids: Sequence[str], base: str) -> None:
     """Delete documents with their text; the index is cleaned up later (see `leftover`)."""
-    for part in parts(ids):
-        listed = select(documents.c.digest, documents.c.label).where(
-            documents.c.id.in_(part), documents.c.label != base
-        )
-        place_lists.keep_for_content(connection, base, [(row.digest, row.label) for row in connection.execute(listed)])
-        connection.execute(delete(texts).where(texts.c.document.in_(part)))
-        connection.execute(delete(tables).where(tables.c.document.in_(part)))
-        connection.execute(delete(documents).where(documents.c.id.in_(part)))
+    own = among(documents.c.id, ids)
+    listed = select(documents.c.digest, documents.c.label).where(own, documents.c.label != base)
+    place_lists.keep_for_content(connection, base, [(row.digest, row.label) for row in connection.execute(listed)])
+    for table in (texts, tables):
+        connection.execute(delete(table).where(among(table.c.document, ids)))
+    connection.execute(delete(documents).where(own))
     _leave(connection, ids, base)
 
 
@@ -599,6 +521,4 @@ def leftover(store: Store, base: Base) -> list[str]:
 
 
 def swept(store: Store, ids: Sequence[str]) -> None:
-    with store.write() as connection:
-        for part in parts(ids):
-            connection.execute(delete(leftovers).where(leftovers.c.document.in_(part)))
+    store.execute(delete(leftovers).where(among(leftovers.c.document, ids)))

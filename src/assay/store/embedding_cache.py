@@ -4,54 +4,40 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from sqlalchemy import Engine, delete, func, select, update
+from sqlalchemy import Engine, Table, delete, func, select, update
 
 from assay.store.database import plain_errors
-from assay.store.dialect import insert_new, parts, update_where_free, writing
+from assay.store.dialect import among, insert_new, update_where_free, writing
 from assay.store.schema import vector_sources, vectors
 
 
 def recall(cache: Engine, owner: str, embedder: str, digests: Sequence[str]) -> dict[str, np.ndarray]:
     """The cached vectors, by digest of the embedded text."""
-    known: dict[str, np.ndarray] = {}
+    own = (vectors.c.owner == owner, vectors.c.embedder == embedder, among(vectors.c.digest, digests))
     with plain_errors(), cache.connect() as connection:
-        for part in parts(digests):
-            rows = connection.execute(
-                select(vectors.c.digest, vectors.c.vector).where(
-                    vectors.c.owner == owner, vectors.c.embedder == embedder, vectors.c.digest.in_(part)
-                )
-            )
-            known |= {row.digest: np.frombuffer(row.vector, dtype=np.float32) for row in rows}
-    return known
+        rows = connection.execute(select(vectors.c.digest, vectors.c.vector).where(*own))
+        return {row.digest: np.frombuffer(row.vector, dtype=np.float32) for row in rows}
 
 
 def remember(cache: Engine, owner: str, embedder: str, known: Mapping[str, np.ndarray]) -> None:
-    stamp = time.time()
-    rows = [
-        {
-            "owner": owner,
-            "embedder": embedder,
-            "digest": key,
-            "vector": value.astype(np.float32).tobytes(),
-            "used": stamp,
-        }
-        for key, value in known.items()
-    ]
-    if not rows:
-        return
-    with plain_errors(), writing(cache) as connection:
-        connection.execute(insert_new(vectors), rows)
+    own = {"owner": owner, "embedder": embedder, "used": time.time()}
+    rows = [{**own, "digest": key, "vector": value.astype(np.float32).tobytes()} for key, value in known.items()]
+    _add(cache, vectors, rows)
 
 
 def note_sources(cache: Engine, owner: str, pairs: Iterable[tuple[str, str]]) -> None:
     """Record which documents (first) have text with these digests (second), before its vectors are stored."""
     rows = [{"owner": owner, "document": document, "digest": key} for document, key in pairs]
-    if not rows:
-        return
-    with plain_errors(), writing(cache) as connection:
-        connection.execute(insert_new(vector_sources), rows)
+    _add(cache, vector_sources, rows)
+
+
+def _add(cache: Engine, table: Table, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        with plain_errors(), writing(cache) as connection:
+            connection.execute(insert_new(table), rows)
 
 
 def forget_all_but(cache: Engine, owner: str, kept: Collection[str]) -> None:
@@ -59,10 +45,7 @@ def forget_all_but(cache: Engine, owner: str, kept: Collection[str]) -> None:
     whose documents were never recorded go too: they are made again when they are needed."""
     own = vector_sources.c.owner == owner
     with plain_errors(), writing(cache) as connection:
-        known = connection.scalars(select(vector_sources.c.document).where(own).distinct())
-        gone = [document for document in known if document not in kept]
-        for part in parts(gone):
-            connection.execute(delete(vector_sources).where(vector_sources.c.document.in_(part)))
+        connection.execute(delete(vector_sources).where(own, ~among(vector_sources.c.document, kept)))
         used = select(vector_sources.c.digest).where(own)
         connection.execute(delete(vectors).where(vectors.c.owner == owner, vectors.c.digest.not_in(used)))
 

@@ -18,7 +18,7 @@ from assay.core.types import UPLOAD
 from assay.store import documents
 from assay.store.access import offers
 from assay.store.database import Store
-from assay.store.dialect import insert_or_replace, parts
+from assay.store.dialect import among, insert_or_replace, parts
 from assay.store.documents import Entry
 from assay.store.runs import records, visibility
 from assay.store.runs.reviews import supersede
@@ -83,12 +83,10 @@ def erase_documents(
 def records_mentioning(connection: Connection, ids: Collection[str]) -> dict[str, tuple[int, ...]]:
     """For each run that mentions one of these documents, the records from the first mention on that may depend on
     it."""
-    found: dict[str, list[int]] = {}
-    for part in parts(sorted(ids)):
-        rows = connection.execute(select(mentions.c.run, mentions.c.seq).where(mentions.c.document.in_(part)))
-        for row in rows:
-            found.setdefault(row.run, []).append(row.seq)
-    return {run: places for run, seqs in sorted(found.items()) if (places := _after(connection, run, seqs))}
+    mentioned = select(mentions.c.run, mentions.c.seq).where(among(mentions.c.document, ids)).order_by(mentions.c.run)
+    found = groupby(connection.execute(mentioned).all(), key=lambda row: row.run)
+    closed = ((run, [row.seq for row in rows]) for run, rows in found)
+    return {run: places for run, seqs in closed if (places := _after(connection, run, seqs))}
 
 
 def _after(connection: Connection, run: str, closed: Iterable[int]) -> tuple[int, ...]:
@@ -119,6 +117,13 @@ def _answers_naming(connection: Connection, base: Base, uris: Collection[str]) -
         .order_by(payloads.c.run, payloads.c.seq)
     )
     return {run: tuple(row.seq for row in each) for run, each in groupby(rows, key=lambda row: row.run)}
+
+
+def payloads_of(connection: Connection, run_ids: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """The records of these runs that have their payload, by run."""
+    kept = select(payloads.c.run, payloads.c.seq).where(among(payloads.c.run, run_ids)).order_by("run", "seq")
+    rows = groupby(connection.execute(kept), key=lambda row: row.run)
+    return {run: tuple(row.seq for row in each) for run, each in rows}
 
 
 def erase_payloads(
@@ -158,53 +163,41 @@ def notes_about(connection: Connection, runs: Collection[str], documents: Collec
 
 def _forget_reviews(connection: Connection, places_by_run: Mapping[str, Sequence[int]]) -> None:
     """Delete review comments, which may quote the answer; an erased answer no longer waits for review."""
-    for part in parts(list(places_by_run)):
-        connection.execute(update(reviews).where(reviews.c.run.in_(part)).values(note="", reasons=[]))
-        last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
-        held = connection.execute(
-            last.where(recorded.c.run.in_(part), recorded.c.kind.in_(stored_kinds(AwaitingReview)))
-        )
-        supersede(connection, [row.run for row in held if row.seq in places_by_run[row.run]])
+    connection.execute(update(reviews).where(among(reviews.c.run, places_by_run)).values(note="", reasons=[]))
+    last = select(recorded.c.run, func.max(recorded.c.seq).label("seq")).group_by(recorded.c.run)
+    own = (among(recorded.c.run, places_by_run), recorded.c.kind.in_(stored_kinds(AwaitingReview)))
+    supersede(
+        connection, [row.run for row in connection.execute(last.where(*own)) if row.seq in places_by_run[row.run]]
+    )
 
 
 def _forget_reports(connection: Connection, base: Base, uris: Collection[str]) -> None:
     """Upload reports contain document titles: the reports stay, without their content."""
     names = [uri.removeprefix(UPLOAD) for uri in uris if uri.startswith(UPLOAD)]
-    for part in parts(names):
-        rows = connection.execute(
-            select(job_files.c.job, job_files.c.n, jobs.c.who, jobs.c.groups)
-            .join(jobs, jobs.c.id == job_files.c.job)
-            .where(job_files.c.name.in_(part), jobs.c.base == base.name)
-        ).all()
-        for row in rows:
-            if Principal(row.who, frozenset(row.groups)).owns(base):
-                one = (job_files.c.job == row.job) & (job_files.c.n == row.n)
-                connection.execute(update(job_files).where(one).values(name="erased", report={}))
+    rows = connection.execute(
+        select(job_files.c.job, job_files.c.n, jobs.c.who, jobs.c.groups)
+        .join(jobs, jobs.c.id == job_files.c.job)
+        .where(among(job_files.c.name, names), jobs.c.base == base.name)
+    ).all()
+    for row in rows:
+        if Principal(row.who, frozenset(row.groups)).owns(base):
+            one = (job_files.c.job == row.job) & (job_files.c.n == row.n)
+            connection.execute(update(job_files).where(one).values(name="erased", report={}))
 
 
 def erase_person(connection: Connection, store: Store, name: str, why: str, by: str, sign: Sign) -> int:
     """Erase a person's questions and answers, conversations, keys, sessions and jobs. Spending and the existence of
     runs are kept under a pseudonym. What they own is not touched here."""
     own = list(connection.scalars(select(runs.c.id).where(runs.c.who == name)))
-    places_by_run = {
-        run: tuple(row.seq for row in each)
-        for part in parts(own)
-        for run, each in groupby(
-            connection.execute(
-                select(payloads.c.run, payloads.c.seq).where(payloads.c.run.in_(part)).order_by("run", "seq")
-            ),
-            key=lambda row: row.run,
-        )
-    }
+    places_by_run = payloads_of(connection, own)
     if access_notes := _access_notes(connection, name):
         places_by_run[WORKSPACE] = access_notes
     count = erase_payloads(connection, store, places_by_run, (), why, by, sign)
-    for part in parts(own):
-        supersede(connection, part)
+    supersede(connection, own)
     nobody = NOBODY + store.new_id()
     _mark(connection, [*(ERASED + run for run in own), UNFINISHED])
     connection.execute(delete(turns).where(turns.c.thread.in_(select(threads.c.id).where(threads.c.who == name))))
-    connection.execute(delete(turns).where(turns.c.run.in_(own)))
+    connection.execute(delete(turns).where(among(turns.c.run, own)))
     own_threads = select(threads.c.id).where(threads.c.who == name)
     connection.execute(delete(grants).where(grants.c.label.in_(own_threads)))
     for table in (threads, keys, sessions, underway):
@@ -246,15 +239,12 @@ def is_unfinished(store: Store) -> bool:
 
 def originals_to_delete(store: Store) -> set[str]:
     """Digests of originals marked for deletion; only those that no document refers to are deleted."""
-    with store.read() as connection:
-        found = connection.scalars(select(facts.c.name).where(facts.c.name.startswith(ORIGINAL)))
-        return {name.removeprefix(ORIGINAL) for name in found}
+    found = store.scalars(select(facts.c.name).where(facts.c.name.startswith(ORIGINAL)))
+    return {name.removeprefix(ORIGINAL) for name in found}
 
 
 def mark_originals_deleted(store: Store, digests: Collection[str]) -> None:
-    with store.write() as connection:
-        for part in parts(sorted(digests)):
-            connection.execute(delete(facts).where(facts.c.name.in_([ORIGINAL + each for each in part])))
+    store.execute(delete(facts).where(among(facts.c.name, [ORIGINAL + each for each in digests])))
 
 
 def mark_finished(store: Store) -> None:

@@ -41,7 +41,7 @@ def engine_for(address: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
-        if connection.info.pop(WRITES, None):
+        if connection.info.pop(WRITES, None) is not None:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS}), pg_notify('{CHANNEL}', '{writer}')")
         elif not connection.get_execution_options().get("assay_unlocked"):
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")

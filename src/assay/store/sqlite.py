@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.ext.compiler import compiles
 
-from assay.store.dialect import WRITES, FileFlush, Write, json_length, json_text, one_of
+from assay.store.dialect import WRITES, FileFlush, json_length, json_text, one_of
 
 DEFER_FOREIGN_KEYS = "PRAGMA defer_foreign_keys = ON"
 WAL_ATTEMPTS = 100  # 2 seconds
@@ -42,7 +42,7 @@ def engine_for(path: Path) -> Engine:
 def _begin(connection: Any) -> None:
     begins, writes = connection.cursor(), connection.info.pop(WRITES, None)
     if writes is not None:  # FULL flushes the log at the commit, NORMAL leaves that to `FileFlush`
-        begins.execute("PRAGMA synchronous=FULL" if writes is Write.waits else "PRAGMA synchronous=NORMAL")
+        begins.execute(f"PRAGMA synchronous={'FULL' if writes else 'NORMAL'}")
     begins.execute("BEGIN" if writes is None else "BEGIN IMMEDIATE")
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from assay.core.tables import row_spans, table_rows, tables_within
 from assay.core.types import BETWEEN, Document, Table, TableCell, TableRow
@@ -70,15 +70,39 @@ def table_part(
     column: int | None = None,
 ) -> TablePart:
     """The rows from `first` on, or those around the offset `at`; with many columns those from `column` on, or the cited."""
-    spans = row_spans(table)
-    shown = min(len(table.columns), MOST_COLUMNS)
-    rows = max(1, min(most, MOST_ROWS, MOST_CELLS // shown, MOST_READ // len(table.columns)))
+    spans, width = row_spans(table), len(table.columns)
+    most = max(1, min(most, MOST_ROWS, MOST_CELLS // min(width, MOST_COLUMNS), MOST_READ // width))
     if first is None:
-        first = max(0, min(row_at(spans, at) - LEAD, len(spans) - rows)) if at is not None else 0
-    taken = spans[first : first + rows]
-    found = table_rows(table, text, taken[0][0], taken[-1][1]) if taken else []
+        first = max(0, min(row_at(spans, at) - LEAD, len(spans) - most)) if at is not None else 0
+    taken = spans[first : first + most]
+    rows = table_rows(table, text, taken[0][0], taken[-1][1]) if taken else []
     above = spans[min(first, len(spans)) - 1][1] if first and spans else _names_end(table, text)
-    return _part(table, text, found, quote, above=above, first=first, total=len(spans), column=column)
+    cited = [_covered(row, text, quote) for row in rows]
+    if column is None:
+        leftmost = min((place for of in cited for place in of if place), default=0)
+        column = leftmost - LEAD if leftmost >= MOST_COLUMNS else 1
+    column = max(1, min(column, width - MOST_COLUMNS + 1))
+    places = [0, *range(column, min(width, column + MOST_COLUMNS - 1))]
+    shown: list[PartRow] = []
+    for row, of in zip(rows, cited, strict=True):
+        shown += _between(text, above, row.start)
+        cells = tuple(row.cells[place].text for place in places)
+        marked = tuple(index for index, place in enumerate(places) if place in of)
+        shown.append(PartRow(row.start, row.end, cells, _level(row), marked))
+        above = row.end
+    if first + len(rows) >= len(spans):
+        shown += _between(text, above, table.end)
+    part = _part(table, text, places, shown)
+    names = _cited_names(table, text, quote, places)
+    return replace(part, cited=names, first=first, column=column, width=width)
+
+
+def _part(table: Table, text: str, places: Sequence[int], rows: Sequence[PartRow]) -> TablePart:
+    """Rows in the columns at these places."""
+    units, period = (words if words not in table.caption else "" for words in (table.units, table.period))
+    columns, numeric = tuple(table.columns[place] for place in places), _numeric(table, text, places)
+    total = len(row_spans(table))
+    return TablePart(table.caption, units, period, columns, tuple(rows), numeric, total=total, width=len(places))
 
 
 def row_at(spans: Sequence[Span], offset: int) -> int:
@@ -101,7 +125,7 @@ def rows_part(table: Table, text: str, rows: Sequence[TableRow], *quotes: Span) 
     used = [place for place, name in enumerate(table.columns) if name or any(row.cells[place].text for row in rows)]
     cited = [frozenset().union(*(_covered(row, text, quote) for quote in quotes)) for row in rows]
     whole = all(place in of for row, of in zip(rows, cited, strict=True) for place in used if row.cells[place].text)
-    shown = tuple(
+    shown = [
         PartRow(
             row.start,
             row.end,
@@ -109,63 +133,8 @@ def rows_part(table: Table, text: str, rows: Sequence[TableRow], *quotes: Span) 
             cited=() if whole else tuple(index for index, place in enumerate(used) if place in of),
         )
         for row, of in zip(rows, cited, strict=True)
-    )
-    total = len(row_spans(table))
-    return TablePart(
-        table.caption,
-        _unless_stated(table, table.units),
-        _unless_stated(table, table.period),
-        tuple(table.columns[place] for place in used),
-        shown,
-        _numeric(table, text, used),
-        first=row_at(row_spans(table), rows[0].start) if rows else 0,
-        total=total,
-        width=len(used),
-    )
-
-
-def _part(
-    table: Table,
-    text: str,
-    rows: Sequence[TableRow],
-    quote: Span | None,
-    *,
-    above: int,
-    first: int,
-    total: int,
-    column: int | None,
-) -> TablePart:
-    """These rows in their columns; `above` is where the row above them ends."""
-    cited = [_covered(row, text, quote) for row in rows]
-    width = len(table.columns)
-    if column is None:
-        leftmost = min((place for of in cited for place in of if place), default=0)
-        column = leftmost - LEAD if leftmost >= MOST_COLUMNS else 1
-    column = max(1, min(column, width - MOST_COLUMNS + 1))
-    places = [0, *range(column, min(width, column + MOST_COLUMNS - 1))]
-    shown: list[PartRow] = []
-    for row, of in zip(rows, cited, strict=True):
-        shown += _between(text, above, row.start)
-        cells = tuple(row.cells[place].text for place in places)
-        shown.append(
-            PartRow(row.start, row.end, cells, _level(row), tuple(i for i, place in enumerate(places) if place in of))
-        )
-        above = row.end
-    if first + len(rows) >= total:
-        shown += _between(text, above, table.end)
-    return TablePart(
-        table.caption,
-        _unless_stated(table, table.units),
-        _unless_stated(table, table.period),
-        tuple(table.columns[place] for place in places),
-        tuple(shown),
-        _numeric(table, text, places),
-        _cited_names(table, text, quote, places),
-        first,
-        total,
-        column,
-        width,
-    )
+    ]
+    return replace(_part(table, text, used, shown), first=row_at(row_spans(table), rows[0].start) if rows else 0)
 
 
 def _between(text: str, start: int, end: int) -> list[PartRow]:
@@ -186,13 +155,6 @@ def _names_end(table: Table, text: str) -> int:
 def _level(row: TableRow) -> int:
     groups = row.label.removesuffix(row.cells[0].text).removesuffix(BETWEEN)
     return groups.count(BETWEEN) + 1 if groups else 0
-
-
-def _unless_stated(table: Table, words: str) -> str:
-    return words if words not in table.caption else ""
-
-
-# --- what is cited ----------------------------------------------------------------------------------------------------
 
 
 def _covered(row: TableRow, text: str, quote: Span | None) -> frozenset[int]:
@@ -224,9 +186,6 @@ def _cited_names(table: Table, text: str, quote: Span | None, places: Sequence[i
     return tuple(index for index, place in enumerate(places) if table.columns[place] and table.columns[place] in words)
 
 
-# --- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def _numeric(table: Table, text: str, places: Sequence[int]) -> tuple[int, ...]:
     """The places of columns with numbers: four of five cells at the beginning of the table are figures."""
     spans = row_spans(table)[: max(1, min(SAMPLE, MOST_READ // len(table.columns)))]
@@ -247,9 +206,6 @@ def _is_figure(words: str) -> bool:
 
 def _has_digit(words: str) -> bool:
     return any(map(str.isdigit, words))
-
-
-# --- as text ----------------------------------------------------------------------------------------------------------
 
 
 def text_table(part: TablePart) -> list[str]:
@@ -292,36 +248,36 @@ def blocks_after(
     document: Document, start: int, quote: Span | None = None, most: int = AT_ONCE, at: int | None = None
 ) -> list[Block]:
     """The blocks from an offset on. A table is shown from its first row, or around the quotation, or around `at`."""
+    return _filled(document, _turns(document, start, len(document.text)), quote, most, at, _first_part)
+
+
+def blocks_before(document: Document, end: int, quote: Span | None = None, most: int = AT_ONCE) -> list[Block]:
+    """The blocks that end at an offset."""
+    return _filled(document, reversed(list(_turns(document, 0, end))), quote, most, None, _last_part)[::-1]
+
+
+def _filled(
+    document: Document,
+    turns: Iterable[tuple[int, int, int]],
+    quote: Span | None,
+    most: int,
+    at: int | None,
+    cut: Callable[[str, int, int, int], Span],
+) -> list[Block]:
+    """Blocks of so many characters; the last text is cut where a paragraph ends or begins."""
     found: list[Block] = []
-    for low, high, number in _turns(document, start, len(document.text)):
+    for low, high, number in turns:
         if most <= 0:
             break
         if number:
             found.append(_table(document, number, quote, at))
         else:
-            cut = _paragraph_end(document.text, low, high, most)
-            found.append(Block(low, cut, document.text[low:cut]))
-            if cut < high:
+            start, end = cut(document.text, low, high, most)
+            found.append(Block(start, end, document.text[start:end]))
+            if end - start < high - low:
                 break
         most -= _weight(found[-1])
     return found
-
-
-def blocks_before(document: Document, end: int, quote: Span | None = None, most: int = AT_ONCE) -> list[Block]:
-    """The blocks that end at an offset."""
-    found: list[Block] = []
-    for low, high, number in reversed(list(_turns(document, 0, end))):
-        if most <= 0:
-            break
-        if number:
-            found.append(_table(document, number, quote))
-        else:
-            cut = _paragraph_start(document.text, low, high, most)
-            found.append(Block(cut, high, document.text[cut:high]))
-            if cut > low:
-                break
-        most -= _weight(found[-1])
-    return found[::-1]
 
 
 def blocks_within(document: Document, start: int, end: int) -> list[Block]:
@@ -351,7 +307,7 @@ def _turns(document: Document, start: int, end: int) -> Iterator[tuple[int, int,
         yield at, end, 0
 
 
-def _table(document: Document, number: int, quote: Span | None, at: int | None = None) -> Block:
+def _table(document: Document, number: int, quote: Span | None, at: int | None) -> Block:
     table = document.tables[number - 1]
     inside = [offset for offset in (quote[0] if quote else None, at) if offset is not None]
     wanted = next((offset for offset in inside if table.start < offset < table.end), None)
@@ -373,15 +329,15 @@ def _block_start(document: Document, at: int) -> int:
     return blank + 2 if blank >= 0 else floor
 
 
-def _paragraph_end(text: str, low: int, high: int, most: int) -> int:
+def _first_part(text: str, low: int, high: int, most: int) -> Span:
     if low + most >= high:
-        return high
+        return low, high
     blank = text.rfind("\n\n", low + most // 2, low + most)
-    return blank + 2 if blank >= 0 else low + most
+    return low, blank + 2 if blank >= 0 else low + most
 
 
-def _paragraph_start(text: str, low: int, high: int, most: int) -> int:
+def _last_part(text: str, low: int, high: int, most: int) -> Span:
     if high - most <= low:
-        return low
+        return low, high
     blank = text.find("\n\n", high - most, high - most // 2)
-    return blank + 2 if blank >= 0 else high - most
+    return (blank + 2 if blank >= 0 else high - most), high

@@ -114,8 +114,6 @@ class WorkspaceContext:
         if self.parts.cache is not None:
             self.parts.cache.dispose()
 
-    # --- consent ----------------------------------------------------------------------------------------------------
-
     def _check_consent(self, address: str) -> None:
         from assay.models.factory import remote_hosts
 
@@ -129,21 +127,14 @@ class WorkspaceContext:
 
     def check_cluster_consent(self, host: str) -> None:
         """Refuse to send files to a cluster on other machines before the user has agreed to it."""
-        if not facts.agreed(self.store, host):
-            raise UserError(
-                f"Your files would be sent as a whole to the Ray cluster at {host}. "
-                f"If you agree to that, run `assay config agree {host}` once."
-            )
+        self._require_consent([host], "Your files would be sent as a whole to the Ray cluster at")
 
-    def _require_consent(self, hosts: Sequence[str]) -> None:
+    def _require_consent(
+        self, hosts: Sequence[str], what: str = "Questions and the text of your documents would be sent to"
+    ) -> None:
         for host in hosts:
             if not facts.agreed(self.store, host):
-                raise UserError(
-                    f"Questions and the text of your documents would be sent to {host}. "
-                    f"If you agree to that, run `assay config agree {host}` once."
-                )
-
-    # --- documents and runs -----------------------------------------------------------------------------------------
+                raise UserError(f"{what} {host}. If you agree to that, run `assay config agree {host}` once.")
 
     def scope(self, bases: Sequence[str] = ()) -> Scope:
         """What this person may read now, limited to `bases` if any are named."""
@@ -180,8 +171,6 @@ class WorkspaceContext:
         """Size and overlap of passages in tokens, never more than the embedder can read."""
         size = min(self.settings.passage_tokens, embedder.window)
         return size, min(self.settings.passage_overlap, size // 2)
-
-    # --- indexes ----------------------------------------------------------------------------------------------------
 
     def writer_lock(self, base: Base, timeout: float = LOCK_TIMEOUT) -> AbstractAsyncContextManager[None]:
         """Exclude every other writer of the base, in this process or another. UserError after `timeout` seconds."""
@@ -231,7 +220,7 @@ class WorkspaceContext:
         from assay.index.fusion import Ranking
         from assay.index.retrieve import SearchContext
         from assay.models.factory import reranker_for
-        from assay.models.local.bundled import GTE_SMALL, BundledEmbedder
+        from assay.models.local.bundled import LEXICAL, BundledEmbedder
 
         self._check_consent(self.settings.reranker)
         filled = [base for base in scope.bases if grants.embedder_of(self.store, base)[0]]
@@ -242,7 +231,7 @@ class WorkspaceContext:
             embedder=embedder,
             reranker=reranker_for(self.settings, embedder, self.answer_model),
             answer_model=self.answer_model,
-            ranking=Ranking(lexical=GTE_SMALL.lexical) if isinstance(embedder, BundledEmbedder) else Ranking(),
+            ranking=Ranking(lexical=LEXICAL) if isinstance(embedder, BundledEmbedder) else Ranking(),
             pool=self.settings.pool,
             per_document=self.settings.per_document,
             diversity=self.settings.diversity,

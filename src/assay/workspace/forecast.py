@@ -4,7 +4,7 @@ all of it in words. Pure. Syntheses and added files use the same ranges, limits 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from statistics import median
 
@@ -54,20 +54,11 @@ def pace(seen: Usage, guess: Speed) -> Speed:
     return Speed(guess.read * guessed / seen.seconds, guess.write * guessed / seen.seconds, guess.at_once)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Requests and tokens."""
-
-    calls: int
-    tokens_in: int
-    tokens_out: int
-
-
-def question(mode: Mode, role_models: Sequence[RoleModel]) -> Work:
+def question(mode: Mode, role_models: Sequence[RoleModel]) -> Usage:
     """The model usage of a question, from the loop's structure; zero without models."""
     writer = next((role_model for role_model in role_models if role_model.role == "write"), None)
     if writer is None:
-        return Work(0, 0, 0)
+        return Usage()
     rounds, small = ROUNDS[mode], writer.small
     shown = 0 if small else SHOWN
     weighings = ceil(shown * rounds / TOGETHER)
@@ -75,7 +66,7 @@ def question(mode: Mode, role_models: Sequence[RoleModel]) -> Work:
     asked += [] if small else [(CHECKS, CHECK)]
     tokens_in = sum(many * each[0] for many, each in asked) + weighings * TASK + shown * rounds * PASSAGE
     tokens_out = sum(many * each[1] for many, each in asked) + shown * rounds * WEIGHED
-    return Work(ceil(sum(many for many, _ in asked)) + weighings, ceil(tokens_in), ceil(tokens_out))
+    return Usage(ceil(sum(many for many, _ in asked)) + weighings, ceil(tokens_in), ceil(tokens_out))
 
 
 def estimate_work(guess: Amount, past: Sequence[PastWork], counts: Mapping[str, int] | None = None) -> WorkEstimate:
@@ -134,34 +125,25 @@ def errors(past: Sequence[PastWork]) -> dict[str, Error]:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The maximum of a quantity, the setting it comes from, and what is left of it."""
+    """The maximum of a quantity, the setting it comes from, and what is left of it. One that may be reached would cut the work
+    short: probably, or only if it takes more than is likely."""
 
     setting: str
     what: str  # calls, tokens, money, seconds
     whose: str  # run, day, all
     most: float
     left: float
+    probably: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A ceiling that would cut the work short: probably, or only if it takes more than is likely."""
-
-    ceiling: Ceiling
-    probably: bool
-
-
-def reached(expected: WorkEstimate, ceilings: Sequence[Ceiling]) -> tuple[Reached, ...]:
+def reached(expected: WorkEstimate, ceilings: Sequence[Ceiling]) -> tuple[Ceiling, ...]:
     """The ceilings that may be reached, probable ones first, each group in the given order."""
-    found: list[Reached] = []
+    found: list[Ceiling] = []
     for each in ceilings:
         range_: EstimateRange | None = getattr(expected, each.what)
         if each.most and range_ is not None and range_.high > each.left:
-            found.append(Reached(each, range_.likely > each.left))
+            found.append(replace(each, probably=range_.likely > each.left))
     return tuple(sorted(found, key=lambda one: not one.probably))
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
 
 
 def charge(money: float | None) -> str:
@@ -194,7 +176,7 @@ class WorkForecast:
     kind: WorkKind
     alike: str  # key of the earlier work it is compared with
     foreseen: WorkEstimate
-    reached: tuple[Reached, ...] = ()
+    reached: tuple[Ceiling, ...] = ()
     errors: Mapping[str, Error] = field(default_factory=dict)
 
 
@@ -227,12 +209,11 @@ def describe_ranges(expected: WorkEstimate) -> str:
     return "; ".join([*parts, _range(expected.seconds, lasting)])
 
 
-def describe_limit(reached: Reached) -> str:
-    limit = reached.ceiling
+def describe_limit(limit: Ceiling) -> str:
     amount = {"calls": f"{limit.most:,.0f} requests", "tokens": f"{limit.most:,.0f} tokens"}.get(limit.what)
     amount = amount or (charge(limit.most) if limit.what == "money" else lasting(limit.most))
     whose = {"run": "for one run", "day": "for one person in a day", "all": "for all together in a day"}[limit.whose]
-    how = "will probably be reached" if reached.probably else "may be reached"
+    how = "will probably be reached" if limit.probably else "may be reached"
     return f"Note: the limit of {amount} {whose} (`{limit.setting}`) {how}; from there on it goes by rule."
 
 

@@ -1,67 +1,15 @@
-"""Text for events: a line for each entry of a record, and a line for live progress. The only place that does this.
-Pure.
+"""Text for events: a line for each entry of a record, and a line for live progress. The only place that does this. Pure.
 Document text is not sanitised here: the caller that displays it does that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from assay.core.events import (
-    RULES,
-    AccountChanged,
-    Answered,
-    Asked,
-    AwaitingReview,
-    Call,
-    Checked,
-    Compacted,
-    Covered,
-    Critiqued,
-    Decided,
-    Described,
-    DocumentEdited,
-    DocumentMarked,
-    Drafted,
-    Erased,
-    Event,
-    Failed,
-    FeedbackGiven,
-    Gathered,
-    Granted,
-    HistorySummarised,
-    InsightsDrawn,
-    Judged,
-    Maker,
-    Merged,
-    ModelReplied,
-    Narrowed,
-    Paired,
-    PassagesChosen,
-    Paused,
-    Planned,
-    Questioned,
-    Related,
-    Rephrased,
-    Resumed,
-    Reviewed,
-    Revised,
-    Routed,
-    SettingChanged,
-    SpineWritten,
-    StepAnswered,
-    Stopped,
-    Subject,
-    SynthesisEvent,
-    Task,
-    ToolRan,
-    Translated,
-    Withheld,
-    fallbacks,
-)
-from assay.core.types import Answer, Claim, Evidence, Usage, Verdict
+from assay.core import events
+from assay.core.events import RULES, Call, Event, Maker, SynthesisEvent, Task, fallbacks
+from assay.core.types import Claim, Evidence, Usage, Verdict
 
 LONGEST = 240  # characters of a record line; `--json` has the full text
 
@@ -92,50 +40,50 @@ NO_PAGES: Mapping[str, int] = {}
 
 TITLES: Mapping[Family, Mapping[type, str]] = {
     Family.course: {
-        Asked: "Question",
-        HistorySummarised: "Earlier turns",
-        Rephrased: "Understood as",
-        Routed: "Route",
-        Planned: "Plan",
-        Stopped: "Stopped",
-        Paused: "Waits",
-        Resumed: "Carried on",
-        AwaitingReview: "Awaiting review",
-        Reviewed: "Review",
-        Narrowed: "Taken back",
-        Failed: "Failed",
-        Erased: "Erased",
-        Granted: "Access",
-        AccountChanged: "Account",
-        SettingChanged: "Setting",
-        FeedbackGiven: "Feedback",
-        DocumentEdited: "Document",
-        DocumentMarked: "Document",
-        Withheld: "Not shown",
+        events.Asked: "Question",
+        events.HistorySummarised: "Earlier turns",
+        events.Rephrased: "Understood as",
+        events.Routed: "Route",
+        events.Planned: "Plan",
+        events.Stopped: "Stopped",
+        events.Paused: "Waits",
+        events.Resumed: "Carried on",
+        events.AwaitingReview: "Awaiting review",
+        events.Reviewed: "Review",
+        events.Narrowed: "Taken back",
+        events.Failed: "Failed",
+        events.Erased: "Erased",
+        events.Granted: "Access",
+        events.AccountChanged: "Account",
+        events.SettingChanged: "Setting",
+        events.FeedbackGiven: "Feedback",
+        events.DocumentEdited: "Document",
+        events.DocumentMarked: "Document",
+        events.Withheld: "Not shown",
     },
-    Family.models: {ModelReplied: "Model"},
-    Family.searches: {Decided: "Next step", ToolRan: "Result", PassagesChosen: "Search"},
+    Family.models: {events.ModelReplied: "Model"},
+    Family.searches: {events.Decided: "Next step", events.ToolRan: "Result", events.PassagesChosen: "Search"},
     Family.evidence: {
-        Gathered: "Weighed",
-        Judged: "Enough?",
-        StepAnswered: "Found",
-        Compacted: "Summarised",
-        Described: "Document",
-        Questioned: "Questions",
-        Merged: "Merged",
-        Covered: "Coverage",
-        InsightsDrawn: "Insights",
-        Paired: "Pairs",
-        Related: "Relations",
-        SpineWritten: "Thread",
+        events.Gathered: "Weighed",
+        events.Judged: "Enough?",
+        events.StepAnswered: "Found",
+        events.Compacted: "Summarised",
+        events.Described: "Document",
+        events.Questioned: "Questions",
+        events.Merged: "Merged",
+        events.Covered: "Coverage",
+        events.InsightsDrawn: "Insights",
+        events.Paired: "Pairs",
+        events.Related: "Relations",
+        events.SpineWritten: "Thread",
     },
     Family.writing: {
-        Drafted: "Draft",
-        Checked: "Check",
-        Revised: "Revised",
-        Critiqued: "Critique",
-        Translated: "Retold",
-        Answered: "Answer",
+        events.Drafted: "Draft",
+        events.Checked: "Check",
+        events.Revised: "Revised",
+        events.Critiqued: "Critique",
+        events.Translated: "Retold",
+        events.Answered: "Answer",
     },
 }
 _KINDS = {kind: (title, family) for family, titles in TITLES.items() for kind, title in titles.items()}
@@ -151,38 +99,38 @@ def describe(event: Event, pages: Mapping[str, int] = NO_PAGES) -> Description:
 def live_line(event: Event, pages: Mapping[str, int] = NO_PAGES) -> str:
     """The progress line of an event. Empty for most events."""
     match event:
-        case Rephrased():
+        case events.Rephrased():
             return f"Understood as: {understood_as(event)}"
-        case Routed(route=route, why=why, by=by) if by != RULES:
+        case events.Routed(route=route, why=why, by=by) if by != RULES:
             return f"Route: {route}{f' ({why})' if why else ''}."
-        case Routed(since=since, until=until) if since or until:
+        case events.Routed(since=since, until=until) if since or until:
             return f"No documents dated outside {since or '…'} to {until or '…'}."
-        case Planned(plan=plan, by=by) if by != RULES:
+        case events.Planned(plan=plan, by=by) if by != RULES:
             return "\n".join(["Plan:", *(f"  {step.id} {step.question}" for step in plan.steps)])
-        case Decided(recalls=True):
+        case events.Decided(recalls=True):
             return "Looking at what earlier turns found"
-        case Decided(calls=calls):
+        case events.Decided(calls=calls):
             return "\n".join(map(_starting, calls))
-        case ToolRan(error=error) if error:
+        case events.ToolRan(error=error) if error:
             return f"  refused: {error}"
-        case Gathered(evidence=evidence) if evidence or not event.skipped:
+        case events.Gathered(evidence=evidence) if evidence or not event.skipped:
             where = pages_in_words(evidence, pages)
             return f"  {count_of(len(evidence), 'passage')} weighed as evidence{f': {where}' if where else ''}"
-        case StepAnswered(step=step, value=value):
+        case events.StepAnswered(step=step, value=value):
             return f"  {step} found: {value}"
-        case Judged(enough=False, missing=missing) if missing:
+        case events.Judged(enough=False, missing=missing) if missing:
             return f"  still missing: {'; '.join(missing)}"
-        case Stopped(reason=reason, why=why):
+        case events.Stopped(reason=reason, why=why):
             return f"Stopped: {reason}{f' ({why})' if why else ''}."
-        case Checked(claim=claim, by=by) if claim.quote is None:
+        case events.Checked(claim=claim, by=by) if claim.quote is None:
             return f"  {verdict_word(claim)}: {claim.words}"
-        case Withheld(progress=progress):
+        case events.Withheld(progress=progress):
             return progress
-        case Critiqued(complete=False, final=False, gap=gap):
+        case events.Critiqued(complete=False, final=False, gap=gap):
             return f"Something is missing; searching for: {gap}"
-        case Critiqued(beside=True):
+        case events.Critiqued(beside=True):
             return "The statements do not answer the question"
-        case Critiqued(missing=missing) if missing:
+        case events.Critiqued(missing=missing) if missing:
             return f"Missing: {'; '.join(missing)}"
         case _:
             return ""
@@ -197,61 +145,64 @@ TASKS: Mapping[Task, str] = {
 }
 
 
-def understood_as(event: Rephrased) -> str:
+def understood_as(event: events.Rephrased) -> str:
     """What a turn of a conversation was understood as."""
-    if event.on is Subject.talk:
+    if event.on is events.Subject.talk:
         return "no question to the documents"
     return f"{TASKS[event.task or Task.rewrite]} ({event.question})" if event.on else event.query or event.question
 
 
-def understood_turn(asked: str, event: Rephrased | None) -> str:
+def understood_turn(asked: str, event: events.Rephrased | None) -> str:
     """The same, for a reader who knows the turn; empty if it was understood as it was said."""
     return understood_as(event) if event and (event.on or event.query or event.question != asked) else ""
 
 
 def record_line(event: Event, pages: Mapping[str, int] = NO_PAGES) -> str:
-    """The content of an event, shortened to one line."""
-    whole = " ".join(_full_line(event, pages).split())
+    """The content of an event, shortened to one line, and who made it."""
+    by = None if isinstance(event, events.Resumed) else getattr(event, "by", None)
+    parts = (*_parts(event, pages), "" if by is None else Maker(by, fallbacks(event)).label)
+    whole = " ".join(" · ".join(filter(None, parts)).split())
     return whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…"
 
 
-def _full_line(event: Event, pages: Mapping[str, int]) -> str:
+def _parts(event: Event, pages: Mapping[str, int]) -> Iterable[str]:
+    """What an event says, without its maker; parts may be empty."""
     match event:
-        case Asked():
+        case events.Asked():
             models = ", ".join(sorted({role_model.model for role_model in event.seats})) or "no model"
             if event.branch is not None:
                 models = f"{models}, from record {event.branch.at} of {event.branch.run}"
             if event.brief is not None:
                 made = f"{event.brief.pipeline} of {count_of(len(event.brief.documents), 'document')}"
-                return _parts(event.question, made, f"for {', '.join(event.brief.audiences)}", models)
+                return event.question, made, f"for {', '.join(event.brief.audiences)}", models
             thread = f"thread {event.thread}" if event.thread else ""
-            return _parts(event.question, thread, f"mode {event.mode}", f"eagerness {event.eagerness}", models)
-        case HistorySummarised():
-            return _parts(f"{count_of(event.turns, 'turn')} summed up", event.words, event.why, by=_by(event))
-        case Rephrased():
-            return _parts(understood_as(event), event.why, by=_by(event))
-        case Routed():
+            return event.question, thread, f"mode {event.mode}", f"eagerness {event.eagerness}", models
+        case events.HistorySummarised():
+            return f"{count_of(event.turns, 'turn')} summed up", event.words, event.why
+        case events.Rephrased():
+            return understood_as(event), event.why
+        case events.Routed():
             dates = f"dated {event.since or '…'} to {event.until or '…'}" if event.since or event.until else ""
             kinds = ("a whole set" if event.every else "", f"{len(event.readings)} readings" if event.readings else "")
-            return _parts(event.route, event.why, dates, *kinds, by=_by(event))
-        case ModelReplied():
+            return event.route, event.why, dates, *kinds
+        case events.ModelReplied():
             asked = event.role if event.prompt in ("", event.role) else f"{event.role}/{event.prompt}"
             cut = "" if event.finish in ("stop", "tool_calls") else f"ended by {event.finish}"
-            return _parts(asked, event.model, format_usage(event.usage), f"{event.usage.seconds:.1f} s", cut)
-        case Planned():
-            return _parts("; ".join(f"{step.id} {step.question}" for step in event.plan.steps), by=_by(event))
-        case Decided():
+            return asked, event.model, format_usage(event.usage), f"{event.usage.seconds:.1f} s", cut
+        case events.Planned():
+            return ("; ".join(f"{step.id} {step.question}" for step in event.plan.steps),)
+        case events.Decided():
             made = "; ".join(map(format_call, event.calls)) or "nothing left to try"
             if event.recalls:
                 made = "recall"  # its passages are described with the result
             refused = f"refused: {'; '.join(event.refused)}" if event.refused else ""
-            return _parts(made, event.why, refused, by=_by(event))
-        case ToolRan():
+            return made, event.why, refused
+        case events.ToolRan():
             left = f"{event.left} more match" if event.left else ""
             count = "" if event.note.startswith(f"{len(event.found)} ") else count_of(len(event.found), "passage")
             undated = f"{count_of(event.undated, 'undated document')} left out" if event.undated else ""
-            return _parts(event.call, event.error or count, left, event.note, undated)
-        case Gathered():
+            return event.call, event.error or count, left, event.note, undated
+        case events.Gathered():
             others = (
                 f"{len(event.dropped)} dropped" if event.dropped else "",
                 f"{len(event.skipped)} passed over" if event.skipped else "",
@@ -260,148 +211,121 @@ def _full_line(event: Event, pages: Mapping[str, int]) -> str:
             )
             best = f"best {max(each.score for each in event.evidence):.1f}" if event.evidence else ""
             where = pages_in_words(event.evidence, pages)
-            return _parts(event.question, f"{len(event.evidence)} kept", where, best, *others, by=_by(event))
-        case Judged():
+            return event.question, f"{len(event.evidence)} kept", where, best, *others
+        case events.Judged():
             lacking = f"missing: {'; '.join(event.missing)}" if event.missing else ""
             surprise = "the plan no longer fits" if event.surprise else ""
-            return _parts("enough" if event.enough else "not enough", lacking, surprise, event.why, by=_by(event))
-        case StepAnswered():
-            return _parts(
-                f"{event.step} = {event.value}", f"from {', '.join(event.cites)}" if event.cites else "", by=_by(event)
+            return "enough" if event.enough else "not enough", lacking, surprise, event.why
+        case events.StepAnswered():
+            return f"{event.step} = {event.value}", f"from {', '.join(event.cites)}" if event.cites else ""
+        case events.Compacted():
+            return f"{count_of(len(event.calls), 'result')} told in short", event.summary
+        case events.Stopped():
+            return event.reason, event.why
+        case events.Drafted():
+            claims = sum(len(block.claims) for block in event.blocks)
+            return (
+                "not from the documents" if event.said else count_of(claims, "claim"),
+                event.shape,
+                f"missing: {'; '.join(event.missing)}" if event.missing else "",
+                f"{count_of(len(event.stray), 'invented key')} removed" if event.stray else "",
+                count_of(len(event.conflicts), "conflict") if event.conflicts else "",
             )
-        case Compacted():
-            return _parts(f"{count_of(len(event.calls), 'result')} told in short", event.summary, by=_by(event))
-        case Stopped():
-            return _parts(event.reason, event.why)
-        case Drafted():
-            return _parts(*_draft_parts(event), by=_by(event))
-        case Checked():
-            return _parts(
-                f"claim {event.place}: {verdict_word(event.claim)}", event.claim.words, event.claim.why, by=_by(event)
-            )
-        case Revised():
-            return _parts(
-                f"claim {event.place}: {event.claim.words if event.claim else 'dropped'}", event.why, by=_by(event)
-            )
-        case Critiqued():
+        case events.Checked():
+            return f"claim {event.place}: {verdict_word(event.claim)}", event.claim.words, event.claim.why
+        case events.Revised():
+            return f"claim {event.place}: {event.claim.words if event.claim else 'dropped'}", event.why
+        case events.Critiqued():
             reopens = not event.complete and not event.final
             short = "beside the point" if event.beside else f"gap: {event.gap}" if reopens else "incomplete"
             missing = f"missing: {'; '.join(event.missing)}" if event.missing else ""
-            return _parts("complete" if event.complete else short, missing, event.why, by=_by(event))
-        case Paused():
-            return _parts(event.at, event.question, " / ".join(event.options))
-        case Resumed():
-            return _parts(
-                event.choice or "carried on after a failure", event.words, f"by {event.by}" if event.by else ""
-            )
-        case Answered():
-            return _answer_line(event.answer)
-        case Failed():
-            return _parts(event.error, event.detail)
-        case AwaitingReview():
-            return _parts("waits for a reviewer", "; ".join(event.reasons), event.seal[:12])
-        case Reviewed():
+            return "complete" if event.complete else short, missing, event.why
+        case events.Paused():
+            return event.at, event.question, " / ".join(event.options)
+        case events.Resumed():
+            return event.choice or "carried on after a failure", event.words, f"by {event.by}" if event.by else ""
+        case events.Answered():
+            answer = event.answer
+            return answer.outcome, count_of(len(answer.claims), "claim"), count_of(len(answer.cited_keys), "citation")
+        case events.Failed():
+            return event.error, event.detail
+        case events.AwaitingReview():
+            return "waits for a reviewer", "; ".join(event.reasons), event.seal[:12]
+        case events.Reviewed():
             changed = count_of(len(event.edits), "claim") if event.edits else ""
-            return _parts(event.decision, changed, event.note, event.seal[:12], by=_by(event))
-        case Erased():
+            return event.decision, changed, event.note, event.seal[:12]
+        case events.Erased():
             gone = sum(len(each) for each in event.records.values())
-            return _parts(count_of(gone, "record"), count_of(len(event.gone), "document"), event.why, by=_by(event))
-        case Granted():
-            return _parts(f"{event.name} may {'' if event.may else 'not '}read {event.what}", by=_by(event))
-        case AccountChanged():
-            return _parts(f"{event.name}: {event.change}", event.detail, by=_by(event))
-        case SettingChanged():
-            return _parts(f"{event.name}: {event.before or 'empty'} → {event.after or 'empty'}", by=_by(event))
-        case FeedbackGiven():
+            return count_of(gone, "record"), count_of(len(event.gone), "document"), event.why
+        case events.Granted():
+            return (f"{event.name} may {'' if event.may else 'not '}read {event.what}",)
+        case events.AccountChanged():
+            return f"{event.name}: {event.change}", event.detail
+        case events.SettingChanged():
+            return (f"{event.name}: {event.before or 'empty'} → {event.after or 'empty'}",)
+        case events.FeedbackGiven():
             which = "the answer" if event.claim is None else f"statement {event.claim + 1}"
-            return _parts(f"{which} of run {event.run}: {event.kind}", event.words, by=_by(event))
-        case DocumentEdited():
-            return _parts(f"{event.what} is called {event.title}", event.date, by=_by(event))
-        case DocumentMarked():
+            return f"{which} of run {event.run}: {event.kind}", event.words
+        case events.DocumentEdited():
+            return f"{event.what} is called {event.title}", event.date
+        case events.DocumentMarked():
             switched = f"{event.what} is {'off' if event.off else 'on'}"
-            return _parts(switched, f"tags: {', '.join(event.tags)}" if event.tags else "no tags", by=_by(event))
-        case Narrowed():
-            return _parts(f"what was done since record {event.since} is put aside", event.why)
-        case Withheld():
-            return _parts(f"{event.kind} is not shown", event.progress, event.why)
+            return switched, f"tags: {', '.join(event.tags)}" if event.tags else "no tags"
+        case events.Narrowed():
+            return f"what was done since record {event.since} is put aside", event.why
+        case events.Withheld():
+            return f"{event.kind} is not shown", event.progress, event.why
         case _:
-            return _synthesis_line(event)
+            return _synthesis_parts(event)
 
 
-def _synthesis_line(event: SynthesisEvent) -> str:
+def _synthesis_parts(event: SynthesisEvent) -> Iterable[str]:
     match event:
-        case Described(portrait=portrait):
+        case events.Described(portrait=portrait):
             abstract = "no abstract: made of its own sentences" if portrait.made else ""
             known = (", ".join(portrait.authors), portrait.year, abstract, portrait.empty)
-            return _parts(portrait.doc_id, portrait.title, *known, by=portrait.by)
-        case Questioned():
-            return _parts(
-                event.doc_id or "all documents", *pass_note(event.pass_), "; ".join(event.questions), by=_by(event)
-            )
-        case Merged(questions=questions):
+            return portrait.doc_id, portrait.title, *known, portrait.by
+        case events.Questioned():
+            return event.doc_id or "all documents", *pass_note(event.pass_), "; ".join(event.questions)
+        case events.Merged(questions=questions):
             asked = "; ".join(f"{each.id} {each.text}" for each in questions)
-            return _parts(count_of(len(questions), "question"), *pass_note(event.pass_), asked)
-        case PassagesChosen():
+            return count_of(len(questions), "question"), *pass_note(event.pass_), asked
+        case events.PassagesChosen():
             others = ", ".join(event.others)
             verb = "read" if event.document else "chosen"
             selected = f"{len(event.found)} of {count_of(event.considered, 'passage')} {verb}"
-            return _parts(
-                event.question or event.document, selected, f"compared with {others}" if others else "", by=_by(event)
-            )
-        case Covered(rows=rows, thin=thin):
+            return event.question or event.document, selected, f"compared with {others}" if others else ""
+        case events.Covered(rows=rows, thin=thin):
             found = f"{sum(row.evidence > 0 for row in rows)} of {count_of(len(rows), 'document')} with evidence"
-            return _parts(found, *pass_note(event.pass_), f"{len(thin)} asked about again" if thin else "")
-        case InsightsDrawn():
+            return found, *pass_note(event.pass_), f"{len(thin)} asked about again" if thin else ""
+        case events.InsightsDrawn():
             missing = f"{len(event.missing)} quoted instead" if event.missing else ""
             of = event.question or event.doc_id
-            return _parts(of, count_of(len(event.insights), "insight"), missing, by=_by(event))
-        case Paired():
+            return of, count_of(len(event.insights), "insight"), missing
+        case events.Paired():
             left = f"{event.left:,} left out" if event.left else ""
-            return _parts(f"{count_of(len(event.pairs), 'pair')} compared" if event.pairs else "", left, event.how)
-        case Related():
+            return f"{count_of(len(event.pairs), 'pair')} compared" if event.pairs else "", left, event.how
+        case events.Related():
             types = ", ".join(f"{each.left.doc_id} {each.type} {each.right.doc_id}" for each in event.relations)
             dropped = f"{len(event.dropped)} dropped" if event.dropped else ""
             found = f"block {event.block}: {count_of(len(event.relations), 'relation')}"
-            return _parts(found, types, dropped, by=_by(event))
-        case SpineWritten():
+            return found, types, dropped
+        case events.SpineWritten():
             themes = count_of(len(event.themes), "theme") if len(event.themes) > 1 else ""
             told = (
                 count_of(len(event.spine), "sentence")
                 if event.spine or not any(t.insights for t in event.themes)
                 else ""
             )
-            return _parts(event.theme, told, themes, by=_by(event))
-        case Translated(translation=done):
+            return event.theme, told, themes
+        case events.Translated(translation=done):
             grade = f"grade {done.before.grade:.0f} before, {done.after.grade:.0f} after"
-            return _parts(f"for {done.audience}", count_of(len(done.paragraphs), "paragraph"), grade, by=done.by)
+            return f"for {done.audience}", count_of(len(done.paragraphs), "paragraph"), grade, done.by
 
 
 def pass_note(pass_: int) -> tuple[str, ...]:
     """The number of the pass, unless it is the first."""
     return (f"pass {pass_}",) if pass_ > 1 else ()
-
-
-def _by(event: Any) -> str:
-    return Maker(event.by, fallbacks(event)).label
-
-
-def _parts(*parts: str, by: str = "") -> str:
-    return " · ".join([*(part for part in parts if part), *([by] if by else [])])
-
-
-def _draft_parts(event: Drafted) -> list[str]:
-    claims = sum(len(block.claims) for block in event.blocks)
-    return [
-        "not from the documents" if event.said else count_of(claims, "claim"),
-        event.shape,
-        f"missing: {'; '.join(event.missing)}" if event.missing else "",
-        f"{count_of(len(event.stray), 'invented key')} removed" if event.stray else "",
-        f"{count_of(len(event.conflicts), 'conflict')}" if event.conflicts else "",
-    ]
-
-
-def _answer_line(answer: Answer) -> str:
-    return _parts(answer.outcome, count_of(len(answer.claims), "claim"), count_of(len(answer.cited_keys), "citation"))
 
 
 def _starting(call: Call) -> str:

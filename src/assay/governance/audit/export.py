@@ -6,13 +6,11 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
-
-from sqlalchemy import text
 
 from assay import __version__, prompts
 from assay.answer import render
@@ -24,13 +22,13 @@ from assay.core.events import Asked, Event, ModelReplied, Reviewed, Withheld
 from assay.core.events.upgrade import read_event
 from assay.core.run import Run
 from assay.core.settings import Settings
-from assay.core.types import Document, Usage, file_name
+from assay.core.types import Usage, file_name
 from assay.governance.audit.check import MANIFEST, PROOF, QUOTATIONS, RECORDS, SIGNATURE, references
 from assay.governance.audit.witness import AuditContext, audit_context, seal
 from assay.store import documents
 from assay.store.database import Store
 from assay.store.runs import budgets, seals
-from assay.store.runs.chains import ROWS, RecordRow
+from assay.store.runs.chains import RecordRow, stored_run
 from assay.store.runs.seals import Seal
 
 WHEN = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip; the records contain the actual times
@@ -52,43 +50,29 @@ answer.md         the answer, for reading
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ExportView:
-    """A run as the exporting person may see it, and the source of the documents' text."""
-
-    run: Run
-    texts: Texts
-    document: Callable[[str], Document | None]
-    spent: Usage
-
-
 def export_bundle(store: Store, folder: Path, settings: Settings, run: Run, scope: Scope) -> bytes:
-    """The bundle of a run. `run` is given as a person with this scope may see it."""
-    texts = documents.texts_for(store, scope)
-    spent = budgets.spent_by_run(store, run.id)
-    seen = ExportView(run, texts, lambda document: documents.get(store, document, scope), spent)
-    return build_bundle(audit_context(store, folder, settings), seen)
-
-
-def build_bundle(context: AuditContext, seen: ExportView) -> bytes:
-    """The bundle as a zip file. A new head is signed if the run has records after the last one."""
-    run = seen.run
+    """The bundle of a run as a zip file. `run` is given as a person with this scope may see it. A new head is signed if the run
+    has records after the last one."""
     if run.held or run.rejected:
         raise UserError(
             f"Run {run.id} was not delivered: a reviewer has it, or has rejected it. There is nothing to export."
         )
-    rows = _rows(context, run.id)
-    files = dict(_files(context, seen, rows))
+    context = audit_context(store, folder, settings)
+    with store.read() as connection:
+        rows, _ = stored_run(connection, run.id)
+    if not rows:
+        raise Missing(f"There is no run called {run.id!r}. `assay runs` lists them.")
+    files = dict(_files(context, run, scope, rows))
     payloads = {row.seq: json.loads(row.body) for row in rows if row.body and _name(row) in files}
     manifest = {
         "format": "assay-bundle",
         "version": 1,
         "assay": __version__,
         "run": run.id,
-        "made": context.store.now(),
+        "made": store.now(),
         "key": context.signer.public,
         "withheld": [row.seq for row in rows if row.seq not in payloads],
-        **_manifest_summary(seen, [run.events[seq] for seq in payloads]),
+        **_manifest_summary(store, run, scope, [run.events[seq] for seq in payloads]),
         "files": {name: digest(data) for name, data in sorted(files.items())},
     }
     files[MANIFEST] = (json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode()
@@ -96,27 +80,18 @@ def build_bundle(context: AuditContext, seen: ExportView) -> bytes:
     return _zip_files(files)
 
 
-def _rows(context: AuditContext, run: str) -> list[RecordRow]:
-    with context.store.read() as connection:
-        found = connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
-        rows = [RecordRow(*row) for row in found]
-    if not rows:
-        raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
-    return rows
-
-
 def _name(row: RecordRow) -> str:
     return f"payloads/{row.seq:05}-{row.kind}.json"
 
 
-def _files(context: AuditContext, seen: ExportView, rows: list[RecordRow]) -> Iterator[tuple[str, bytes]]:
-    run = seen.run
-    exported = [row for row in rows if row.seq < len(run.events) and _may_export(row, run.events[row.seq], seen.texts)]
+def _files(context: AuditContext, run: Run, scope: Scope, rows: list[RecordRow]) -> Iterator[tuple[str, bytes]]:
+    texts = documents.texts_for(context.store, scope)
+    exported = [row for row in rows if row.seq < len(run.events) and _may_export(row, run.events[row.seq], texts)]
     line = ("run", "seq", "at", "kind", "digest", "prev", "hash", "n")
     yield RECORDS, _lines({name: getattr(row, name) for name in line} for row in rows)
     for row in exported:
         yield _name(row), (row.body or "").encode()
-    yield QUOTATIONS, _lines(_quotations([json.loads(row.body or "") for row in exported], seen.texts))
+    yield QUOTATIONS, _lines(_quotations([json.loads(row.body or "") for row in exported], texts))
     yield PROOF, (dumps(_proof(context, rows[-1])) + "\n").encode()
     for name in sorted({event.prompt for event in run.events if isinstance(event, ModelReplied)}):
         try:
@@ -124,8 +99,9 @@ def _files(context: AuditContext, seen: ExportView, rows: list[RecordRow]) -> It
         except LookupError:
             continue  # this version does not have that prompt any more
     if run.answer is not None:
-        cited = render.citations(run.answer, run.evidence, seen.document)
-        workings = show_workings(run.answer, run.evidence, seen.document)
+        document = partial(documents.get, context.store, scope=scope)
+        cited = render.citations(run.answer, run.evidence, document)
+        workings = show_workings(run.answer, run.evidence, document)
         yield "answer.md", (render.as_markdown(run.answer, cited, workings) + "\n").encode("utf-8", "replace")
     yield "check.py", (resources.files("assay.governance.audit") / "check.py").read_bytes()
     yield "README.txt", README.format(name=run.id, version=__version__).encode()
@@ -174,21 +150,21 @@ def _proof(context: AuditContext, last: RecordRow) -> dict[str, Any]:
     return {"head": to_json(head), "before": before[3] if before else START, "after": after}
 
 
-def _manifest_summary(seen: ExportView, events: list[Event]) -> dict[str, Any]:
+def _manifest_summary(store: Store, run: Run, scope: Scope, events: list[Event]) -> dict[str, Any]:
     """A summary of what took part. All of it is in the payloads too, except the metadata of documents."""
-    run = seen.run
     consulted = [event for event in events if isinstance(event, ModelReplied)]
     asked = next((event for event in events if isinstance(event, Asked)), None)
     ids = dict.fromkeys(found.passage.doc_id for found in run.found)
     ids |= dict.fromkeys(each.passage.doc_id for each in run.evidence)
-    known = [found for found in map(seen.document, ids) if found is not None]
+    known = [found for each in ids if (found := documents.get(store, each, scope)) is not None]
+    spent = budgets.spent_by_run(store, run.id)
     by_model: dict[str, Usage] = {}
     for event in consulted:
         by_model[event.model] = by_model.get(event.model, Usage()) + event.usage
     return {
         "question": asked.question if asked else "",
         "models": [to_json(role_model) for role_model in (asked.seats if asked else ())],
-        "costs": {"models": {name: to_json(usage) for name, usage in by_model.items()}, "all": to_json(seen.spent)},
+        "costs": {"models": {name: to_json(usage) for name, usage in by_model.items()}, "all": to_json(spent)},
         "requests": [
             {"prompt": event.prompt, "model": event.model, "role": event.role, "request": event.request}
             for event in consulted

@@ -11,7 +11,7 @@ from assay.core.errors import UserError
 from assay.core.events import WORKSPACE
 from assay.store.database import Store, discard_erased, shifted
 from assay.store.dialect import parts
-from assay.store.erasure import erase_payloads
+from assay.store.erasure import erase_payloads, payloads_of
 from assay.store.runs.reviews import supersede
 from assay.store.runs.seals import Sign
 from assay.store.schema import forecasts, mentions, payloads, runs, threads, turns
@@ -31,14 +31,10 @@ class RetentionResult:
     before: str
 
 
-def is_too_short(days: int) -> bool:
-    return 0 < days < SHORTEST
-
-
 def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = False) -> RetentionResult:
     """Erase the payloads of runs whose last record is older than `days`; 0 keeps all. Less than six months is refused
     unless `shorter` is set."""
-    if is_too_short(days) and not shorter:
+    if 0 < days < SHORTEST and not shorter:
         raise UserError(
             f"Records are kept for at least {SHORTEST} days (six months), not {days}. If fewer are meant, say --shorter."
         )
@@ -47,20 +43,16 @@ def erase_old(store: Store, days: int, by: str, sign: Sign, *, shorter: bool = F
     for batch in parts(store.scalars(_old(before).order_by(runs.c.id)), AT_ONCE) if days else ():
         with store.write() as connection:
             batch = list(connection.scalars(_old(before).where(runs.c.id.in_(batch))))  # one may have been resumed
-            places = connection.execute(
-                select(payloads.c.run, payloads.c.seq).where(payloads.c.run.in_(batch)).order_by("run", "seq")
-            ).all()
-            gone: dict[str, tuple[int, ...]] = {}
-            for run, seq in places:
-                gone[run] = (*gone.get(run, ()), seq)
+            gone = payloads_of(connection, batch)
             erase_payloads(connection, store, gone, (), WHY.format(days=days), by, sign)
             for part in (mentions, forecasts):
                 connection.execute(delete(part).where(part.c.run.in_(batch)))
             supersede(connection, batch)
             _clear_titles(connection, batch)
-        count, erased = count + len(gone), erased + len(places)
-    if erased:
-        _flush(store)
+        count, erased = count + len(gone), erased + sum(map(len, gone.values()))
+    if erased:  # empty the write-ahead file too, so that deleted data is not left in it; readers may delay this
+        with store.engine.connect() as connection:
+            discard_erased(connection)
     return RetentionResult(count, erased, before)
 
 
@@ -80,9 +72,3 @@ def _clear_titles(connection: Connection, batch: list[str]) -> None:
     has_kept_turns = exists().where(turns.c.thread == threads.c.id, turns.c.run == payloads.c.run)
     own = select(turns.c.thread).where(turns.c.run.in_(batch))
     connection.execute(update(threads).where(threads.c.id.in_(own), ~has_kept_turns).values(title=""))
-
-
-def _flush(store: Store) -> None:
-    """Empty the write-ahead file too, so that deleted data is not left in it. Readers may delay this."""
-    with store.engine.connect() as connection:
-        discard_erased(connection)

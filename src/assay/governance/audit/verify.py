@@ -4,6 +4,7 @@ against the witness in the second place. Records are streamed, so memory does no
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ from assay.store.runs.chains import (
     handovers,
     link_of,
     run_faults,
+    stored_run,
 )
 from assay.store.runs.seals import Seal
 
@@ -173,9 +175,6 @@ def _lenient_text(connection: Connection) -> Iterator[None]:
         driver.text_factory = before
 
 
-# --- the chain over all records -------------------------------------------------------------------------------------
-
-
 def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[RecordFault]:
     """The first record that differs from the witness or, after the end of the witness, from its link."""
     witnessed = read_records(place, size) if place else iter(())
@@ -218,9 +217,6 @@ def _stream(connection: Connection, query: str) -> Iterator[tuple[Any, ...]]:
         raise UserError(DAMAGED.format(words=error)) from error
     finally:
         cursor.close()
-
-
-# --- the chain of each run ------------------------------------------------------------------------------------------
 
 
 def _run_faults(
@@ -289,8 +285,7 @@ def _single_run_faults(
     connection: Connection, run: str, place: Path | None, size: int, erased: Erasures, handed: Handovers
 ) -> Iterator[RecordFault]:
     """The same for one run: its chain, and each of its records against the witness."""
-    rows = [RecordRow(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})]
-    entry = connection.execute(text("SELECT delivered, gated, who FROM runs WHERE id = :run"), {"run": run}).first()
+    rows, entry = stored_run(connection, run)
     own = [each for each in read_records(place, size) if each.run == run] if place else []
     if not rows and not own and entry is None:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
@@ -298,24 +293,14 @@ def _single_run_faults(
     for line in own:
         row = by_place.get(line.seq)
         if row is None:
-            what = (
-                FaultKind.run_removed
-                if not rows
-                else FaultKind.cut_off
-                if line.seq > max(by_place)
-                else FaultKind.removed
-            )
-            yield RecordFault(run, line.seq, what, line.n)
+            inside = FaultKind.removed if line.seq <= max(by_place, default=0) else FaultKind.cut_off
+            yield RecordFault(run, line.seq, inside if rows else FaultKind.run_removed, line.n)
             break
         if (row.n, row.hash) != (line.n, line.hash):
             here = StoredRecord(row.n, row.run, row.seq, row.hash, "", row.digest)
             yield classify_difference(connection, here, line, place, size)
             break
-    flags = RunFlags(bool(entry[0]), bool(entry[1]), entry[2]) if entry else None
-    yield from run_faults(run, rows, flags, erased, handed)
-
-
-# --- signed heads ---------------------------------------------------------------------------------------------------
+    yield from run_faults(run, rows, entry, erased, handed)
 
 
 def _check_heads(
@@ -426,10 +411,8 @@ def classify_difference(
 
 def _in_store(connection: Connection, run: str, mark: str, n: int) -> int:
     """How many records from number `n` on have this run and payload. Equal payloads may occur more than once."""
-    return connection.scalar(
-        text("SELECT count(*) FROM records WHERE run = :run AND substr(digest, 1, :mark) = :digest AND n >= :n"),
-        {"run": run, "mark": MARK, "digest": mark, "n": n},
-    )
+    same = f"run = :run AND substr(digest, 1, {MARK}) = :mark AND n >= :n"
+    return connection.scalar(text(f"SELECT count(*) FROM records WHERE {same}"), {"run": run, "mark": mark, "n": n})
 
 
 def _any_left(connection: Connection, run: str) -> bool:
@@ -439,12 +422,8 @@ def _any_left(connection: Connection, run: str) -> bool:
 def _in_witness(place: Path, size: int, line: WitnessLine, here: StoredRecord) -> tuple[int, int]:
     """How often the witness lists each of the two, from the first difference on."""
     keys = ((line.run, line.mark), (here.run, here.mark))
-    counts = [0, 0]
-    for each in read_records(place, size):
-        if each.n >= line.n:
-            for at, key in enumerate(keys):
-                counts[at] += (each.run, each.mark) == key
-    return counts[0], counts[1]
+    counts = Counter((each.run, each.mark) for each in read_records(place, size) if each.n >= line.n)
+    return counts[keys[0]], counts[keys[1]]
 
 
 def _int(value: Any) -> int:

@@ -132,29 +132,19 @@ def read_end(file: Path) -> WitnessEnd:
         back *= 4
 
 
-def format_records(read_records: Iterable[tuple[int, str, int, str, str]]) -> Iterator[bytes]:
-    """Lines of the witness for these records."""
-    for n, run, seq, hash, covered in read_records:
-        yield dumps([n, run, seq, hash, covered[:MARK]]).encode() + b"\n"
-
-
-def format_head(seal: Seal) -> bytes:
-    return dumps(asdict(seal)).encode() + b"\n"
-
-
-def append(file: Path, read_records: Iterable[bytes], seal: Seal, *, torn: bool) -> None:
+def append(file: Path, lines: Iterable[tuple[int, str, int, str, str]], seal: Seal, *, torn: bool) -> None:
     """Append the lines of records, sync them to disk, then append the signed head. Existing bytes are never changed."""
     with _open_for_append(file) as out:
         block = bytearray(b"\n" if torn else b"")
-        for line in read_records:
-            block += line
+        for n, run, seq, hash, covered in lines:
+            block += dumps([n, run, seq, hash, covered[:MARK]]).encode() + b"\n"
             if len(block) >= BLOCK:
                 out.write(block)
                 block = bytearray()
         out.write(block)
         out.flush()
         os.fsync(out.fileno())
-        out.write(format_head(seal))
+        out.write(dumps(asdict(seal)).encode() + b"\n")
         out.flush()
         os.fsync(out.fileno())
 
@@ -217,23 +207,19 @@ def erasure_signer(folder: Path, settings: Settings) -> Sign:
 
 def load_signer(file: Path) -> Signer:
     """The key in this file. If there is none, a new one is created that only its owner can read."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
     try:
         data = file.read_bytes()
     except FileNotFoundError:
         data = _create_key(file)
     except OSError as error:
         raise UserError(f"The audit key {str(file)!r} cannot be read: {error.strerror}.") from error
-    return _parse_key(data, file)
-
-
-def _parse_key(data: bytes, file: Path) -> Signer:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
     try:
         key = load_pem_private_key(data, None)
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{str(file)!r} holds no private key that can be used (Ed25519, PEM, no password).") from error
+    except (ValueError, TypeError):
+        key = None
     if not isinstance(key, Ed25519PrivateKey):
         raise UserError(f"{str(file)!r} holds no private key that can be used (Ed25519, PEM, no password).")
     return Signer(key)
@@ -327,7 +313,7 @@ def _sign_head(connection: Connection, context: AuditContext, signer: Signer, ac
     made = replace(bare, signature=signer.sign(bare.signed))
     if context.witness_file is not None:
         lines = seals.lines(connection, before.line.n if before.line else 0, n)
-        append(context.witness_file, format_records(lines), made, torn=before.torn)
+        append(context.witness_file, lines, made, torn=before.torn)
     return made
 
 

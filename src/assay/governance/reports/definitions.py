@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from statistics import mean
 
-from assay.core.events import Planned
 from assay.core.run import Run
 from assay.core.types import Usage
 from assay.governance.reports import ReportKind
@@ -78,8 +77,6 @@ def build_run_account(store: Store, run: Run) -> Report:
     return run_account(run, own, budgets.spent_by_run(store, run.id), list(records.faults(store, run.id)))
 
 
-# --- runs by week, and one run ---------------------------------------------------------------------------------------
-
 STATES = ("answered", "partial", "abstained", "direct", "failed", "rejected", "held", "waiting", "unfinished", "erased")
 
 
@@ -138,7 +135,6 @@ ACCOUNT: tuple[ReportField[tuple[str, Cell]], ...] = (
 def run_account(run: Run, figures: RunFigures, spent: Usage, faults: Sequence[str]) -> Report:
     """One run: the question, the steps, the result, the reviews and the cost."""
     asked, answer = run.asked, run.answer
-    plan = next((event.plan for event in reversed(run.events) if isinstance(event, Planned)), None)
     models = sorted({role_model.model for role_model in asked.seats})
     rows: list[tuple[str, Cell]] = [
         ("run", run.id),
@@ -149,7 +145,7 @@ def run_account(run: Run, figures: RunFigures, spent: Usage, faults: Sequence[st
         *([("goes on from", f"{asked.branch.run}, record {asked.branch.at}")] if asked.branch else []),
         ("models", ", ".join(models) or "none: by rule"),
         ("kind", figures.kind),
-        *(("step of the plan", f"{step.id} {step.question}") for step in (plan.steps if plan else ())),
+        *(("step of the plan", f"{step.id} {step.question}") for step in (run.plan.steps if run.plan else ())),
         ("rounds", figures.rounds),
         *((f"calls of {tool}", count) for tool, count in sorted(figures.tools.items())),
         ("calls that went wrong", figures.failed_calls),
@@ -179,8 +175,6 @@ def _claim_counts(run: Run) -> list[tuple[str, Cell]]:
     counts: list[tuple[str, Cell]] = [(f"claims {verdict}", count) for verdict, count in sorted(verdicts.items())]
     return [*counts, ("quotations cited", len(cited))]
 
-
-# --- tools ----------------------------------------------------------------------------------------------------------
 
 CHARTED_TOOLS = 8  # the other tools are only in the table
 
@@ -232,8 +226,6 @@ def tools_report(runs: Sequence[RunFigures]) -> Report:
     return render_report("Calls of tools by week", about, TOOLS, rows, charts)
 
 
-# --- overrides ------------------------------------------------------------------------------------------------------
-
 OVERRIDES: tuple[ReportField[tuple[str, Sequence[RunFigures]]], ...] = (
     ReportField("month", "the month of the last decision", lambda row: row[0]),
     ReportField("answers", "approved or rejected in the end", lambda row: len(row[1])),
@@ -250,22 +242,13 @@ OVERRIDES: tuple[ReportField[tuple[str, Sequence[RunFigures]]], ...] = (
 
 def overrides_report(runs: Sequence[RunFigures]) -> Report:
     """The share of reviewed answers that were changed or rejected, by month."""
-    months = group_by((run for run in runs if run.settled), lambda run: run.decisions[-1][0][:7])
-    rows = sorted(months.items())
+    rows = sorted(group_by((run for run in runs if run.settled), lambda run: run.decisions[-1][0][:7]).items())
     rates = [override_share(answers) for _, answers in rows]
-    chart = draw_chart(
-        "Override rate by month",
-        "line",
-        [month for month, _ in rows],
-        {"override rate": rates},
-        BY_NAME["overrides"].limit,
-        4,
-    )
+    months, limit = [month for month, _ in rows], BY_NAME["overrides"].limit
+    chart = draw_chart("Override rate by month", "line", months, {"override rate": rates}, limit, 4)
     about = "An answer counts once, however often it was edited."
     return render_report("Reviewed answers by month", about, OVERRIDES, rows, [chart])
 
-
-# --- iterations -----------------------------------------------------------------------------------------------------
 
 ITERATIONS: tuple[ReportField[RunGroup], ...] = (
     ReportField(
@@ -279,7 +262,7 @@ ITERATIONS: tuple[ReportField[RunGroup], ...] = (
     ReportField(
         "at the cap",
         "share whose search ended because a limit was reached; of those that have a model",
-        lambda group: group.cap_share,
+        lambda group: cap_share(group.runs),
         4,
     ),
     ReportField(
@@ -307,30 +290,24 @@ def iterations_report(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) ->
     kinds.sort(key=lambda group: (-(group.mean_tokens or 0), -(group.median_seconds or 0), group.name))
     x = [week.name for week in weeks]
     rounds = {"mean": [week.mean_rounds for week in weeks], "p99": [quantile(week.rounds, 0.99) for week in weeks]}
-    caps = {"at the cap": [week.cap_share for week in weeks]}
+    tokens = {"tokens": [kind.mean_tokens for kind in kinds]}
+    caps = {"at the cap": [cap_share(week.runs) for week in weeks]}
     charts = [
         draw_chart("Rounds per question", "line", x, rounds, BY_NAME["iterations"].limit),
         draw_chart("Share of questions at the cap", "line", x, caps, BY_NAME["cap_hits"].limit, 4),
-        draw_chart(
-            "Tokens per question, by kind",
-            "bar",
-            [kind.name for kind in kinds],
-            {"tokens": [kind.mean_tokens for kind in kinds]},
-        ),
+        draw_chart("Tokens per question, by kind", "bar", [kind.name for kind in kinds], tokens),
     ]
     about = "Only what was delivered counts."
     return render_report("Rounds by week, and what kinds cost", about, ITERATIONS, [*weeks, *kinds], charts)
 
 
-# --- roles ----------------------------------------------------------------------------------------------------------
-
 ROLES: tuple[ReportField[RoleSpending], ...] = (
     ReportField("role", "what models were asked to do", lambda row: row.role),
     ReportField("requests", "to models in this role", lambda row: row.spent.calls),
-    ReportField("per question", "requests for each run with a model", lambda row: row.per_run, 2),
+    ReportField("per question", "requests for each run with a model", lambda row: share(row.spent.calls, row.runs), 2),
     ReportField("tokens in", "of prompts", lambda row: row.spent.tokens_in),
     ReportField("tokens out", "of replies", lambda row: row.spent.tokens_out),
-    ReportField("share", "of all tokens", lambda row: row.share, 4),
+    ReportField("share", "of all tokens", lambda row: share(row.tokens, row.everything), 4),
     ReportField("usd", "what they cost, where a price is known", lambda row: row.spent.money, 6),
 )
 
@@ -338,18 +315,15 @@ ROLES: tuple[ReportField[RoleSpending], ...] = (
 def roles_report(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) -> Report:
     """What each role of the models costs, the most expensive first, and all of them together."""
     with_model = sum(run.by != "rules" for run in runs)
-    everything = sum(spent.values(), Usage())
-    rows = [RoleSpending(role, each, with_model, everything) for role, each in spent.items()]
+    every = sum(spent.values(), Usage())
+    tokens = every.tokens_in + every.tokens_out
+    rows = [RoleSpending(role, each, with_model, tokens) for role, each in spent.items()]
     rows.sort(key=lambda row: (-row.tokens, row.role))
-    charts = [
-        draw_chart("Tokens by role", "bar", [row.role for row in rows], {"tokens": [float(r.tokens) for r in rows]})
-    ]
+    chart = draw_chart("Tokens by role", "bar", [row.role for row in rows], {"tokens": [float(r.tokens) for r in rows]})
     if rows:
-        rows.append(RoleSpending("all", everything, with_model, everything))
-    return render_report("What each role costs", "From what was spent.", ROLES, rows, charts)
+        rows.append(RoleSpending("all", every, with_model, tokens))
+    return render_report("What each role costs", "From what was spent.", ROLES, rows, [chart])
 
-
-# --- forecasts ------------------------------------------------------------------------------------------------------
 
 MEASURES = ("calls", "tokens", "money", "seconds")
 
@@ -386,8 +360,6 @@ def forecasts_report(forecasts: Sequence[ForecastOutcome]) -> Report:
     about = "From what was noted when the work began and ended."
     return render_report("Forecasts and what came", about, FORECASTS, rows, [chart])
 
-
-# --- health ---------------------------------------------------------------------------------------------------------
 
 HEALTH: tuple[ReportField[tuple[Threshold, float | None]], ...] = (
     ReportField("figure", "what is watched", lambda row: row[0].name),

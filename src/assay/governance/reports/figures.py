@@ -195,10 +195,6 @@ class RunGroup:
     def mean_tokens(self) -> float | None:
         return mean(each.tokens_in + each.tokens_out for each in self.payments) if self.runs else None
 
-    @property
-    def cap_share(self) -> float | None:
-        return cap_share(self.runs)
-
 
 @dataclass(frozen=True)
 class RoleSpending:
@@ -207,19 +203,11 @@ class RoleSpending:
     role: str
     spent: Usage
     runs: int
-    everything: Usage
+    everything: int  # tokens
 
     @property
     def tokens(self) -> int:
         return self.spent.tokens_in + self.spent.tokens_out
-
-    @property
-    def per_run(self) -> float | None:
-        return self.spent.calls / self.runs if self.runs else None
-
-    @property
-    def share(self) -> float | None:
-        return share(self.tokens, self.everything.tokens_in + self.everything.tokens_out)
 
 
 def group_by_week(runs: Sequence[RunFigures], spent: Mapping[str, Usage]) -> list[RunGroup]:

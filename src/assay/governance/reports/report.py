@@ -107,9 +107,6 @@ def group_by(things: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]
     return groups
 
 
-# --- times and shares -----------------------------------------------------------------------------------------------
-
-
 def iso_week(moment: str) -> str:
     year, week, _ = date.fromisoformat(moment[:10]).isocalendar()
     return f"{year}-W{week:02}"
@@ -140,8 +137,6 @@ def rounded(value: float | None, places: int = 2) -> float | None:
 def median_or_none(values: Sequence[float]) -> float | None:
     return median(values) if values else None
 
-
-# --- outliers -------------------------------------------------------------------------------------------------------
 
 FAR = 3.5  # an outlier is more robust standard deviations than this from the median
 SCALE = 1.4826  # the standard deviation of a normal distribution, divided by its median absolute deviation

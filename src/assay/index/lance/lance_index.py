@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,81 +21,50 @@ from assay.core.errors import AssayError, StoreError, UserError
 from assay.core.types import Hit, Row
 from assay.index.encoding import query_vector, query_words, table_name
 from assay.index.filters import EVERYTHING, Eq, Filter
-from assay.index.lance import matrix
-from assay.index.lance.read import (
-    MemoryLimits,
-    TableSnapshot,
-    approximate_neighbours,
-    best_by_words,
-    locate,
-    versions,
-    view,
-    word_index,
-)
-from assay.index.lance.rows import (
-    PAYLOAD,
-    StoredPassage,
-    made_on_demand,
-    take_rows,
-    to_arrow,
-    to_hits,
-    to_rows,
-    to_stored,
-    unpacked,
-    vectors_of,
-    with_label,
-)
+from assay.index.lance import matrix, read
+from assay.index.lance.rows import PAYLOAD, made_on_demand, packed, take_rows, to_arrow, to_hits, to_rows
 from assay.index.lance.sql import compile, literal
 from assay.index.lance.tables import TablePlace, build_indices, damaged, open_table
 from assay.index.lance.words import query_terms
 from assay.index.lease import lease_path, shared_lease
-from assay.index.protocol import NO_INDEX
+from assay.index.protocol import NO_INDEX, Index
 
 if TYPE_CHECKING:
     from lancedb.table import AsyncTable
 
 T = TypeVar("T")
 
+LOCK_TIMEOUT = 60.0  # seconds
 AT_ONCE = 4_000_000  # numbers; up to this (a millisecond), multiplying in another thread of a busy machine is slower
 UNTIDY = 8  # versions; each write adds one, and a few cost a search nothing
-REMEMBERED = 10_000  # passages cached as objects after they were found; some 15 MB
 
 
 @dataclass(slots=True)
-class LanceIndex:
+class LanceIndex(Index):
     """An `Index` over one table. Any number may be open on the same table, in any number of processes."""
 
     place: TablePlace
     name: str
     dim: int
     table: AsyncTable  # its name has the base and its creation: a rebuilt table is another table
-    limits: MemoryLimits = field(default_factory=MemoryLimits)
-    lock_timeout: float = 60.0
-    _view: TableSnapshot | None = None
-    _read_before: dict[int, StoredPassage] = field(default_factory=dict)
+    limits: read.MemoryLimits = field(default_factory=read.MemoryLimits)
+    lock_timeout: float = LOCK_TIMEOUT
+    _view: read.TableSnapshot | None = None
     _loading: dict[asyncio.AbstractEventLoop, asyncio.Lock] = field(default_factory=dict)
-
-    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def upsert(self, rows: Sequence[Row]) -> None:
         if not rows:
             return
         async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
-            few = await self._read(self.table.count_rows) <= self.limits.words
-            data = await asyncio.to_thread(to_arrow, rows, self.dim, await self._read(self.table.schema), terms=few)
-            merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-            result = await self._write(lambda: merge.execute(data))
-            if result.num_updated_rows:
+            if await self._merge(rows):
                 await self.place.mark(self.name)
             await self.place.flush(self.table.name, began)
 
     async def delete(self, where: Filter) -> int:
         async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
-            await self.place.mark(
-                self.name
-            )  # first, so that after a crash in between, optimise still removes the old text
+            await self.place.mark(self.name)  # first: after a crash in between, optimise still removes the old text
             result = await self._write(lambda: self.table.delete(compile(where)))
             await self.place.flush(self.table.name, began)
             return result.num_deleted_rows  # type: ignore[reportAttributeAccessIssue]
@@ -103,22 +72,20 @@ class LanceIndex:
     async def relabel(self, document: str, label: str) -> int:
         async with self.place.lock(self.name, self.lock_timeout):
             began = time.time()
-            test = compile(Eq("doc", document))
-            rows = await self._read(lambda: self.table.query().where(test).to_arrow())
-            if rows.num_rows:
-                changed = await asyncio.to_thread(with_label, rows, label)
-                merge = self.table.merge_insert("id").when_matched_update_all()
-                await self._write(lambda: merge.execute(changed))
+            query = self.table.query().where(compile(Eq("doc", document))).select([*PAYLOAD, "vector"])
+            rows = to_rows(await self._read(query.to_arrow), self.dim)
+            if rows:
+                await self._merge([replace(row, fields={**row.fields, "label": label}) for row in rows])
                 await self.place.flush(self.table.name, began)
-            return rows.num_rows
+            return len(rows)
 
     async def optimise(self) -> None:
         async with self.place.lock(self.name, self.lock_timeout):
-            erase = await self._owes_erasure()
-            if erase:
+            deletions = await self.place.files(self.table.name, "_deletions")
+            if erase := bool(deletions) or await self.place.is_marked(self.name):
                 await self._write(self._part_fragments)
             await self._write(self._tidy)
-            if erase or not await self._fts():
+            if erase or not await self._read(lambda: read.word_index(self.table)):
                 # Merging rows into the index keeps the words of deleted rows in it; only a rebuild removes them.
                 await self._write(lambda: build_indices(self.table))
             await self._approximate()
@@ -138,8 +105,6 @@ class LanceIndex:
 
     async def is_untidy(self) -> bool:
         return len(await self._read(self._versions)) > UNTIDY
-
-    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def dense(self, vector: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         query = query_vector(vector, self.dim)
@@ -162,7 +127,7 @@ class LanceIndex:
         found = await self._read(lambda: self.table.query().where(test).select(select).to_arrow())
         at = {id: i for i, id in enumerate(found["id"].to_pylist())}
         found = take_rows(found, [at[id] for id in dict.fromkeys(ids) if id in at])
-        return to_hits(to_stored(found), list(vectors_of(found, self.dim)))
+        return to_hits(found, self.dim)
 
     async def count(self, where: Filter) -> int:
         test = None if where == EVERYTHING else compile(where)
@@ -180,17 +145,19 @@ class LanceIndex:
         by_id = {row.passage.id: row for row in to_rows(found, self.dim)}
         return [by_id[id] for id in ids if id in by_id]
 
-    # ── internals ─────────────────────────────────────────────────────────────────────────────────────────────────
-
     async def _versions(self) -> frozenset[str]:
-        return await versions(self.place, self.table.name)
+        return await read.versions(self.place, self.table.name)
 
-    async def _owes_erasure(self) -> bool:
-        return await self.place.is_marked(self.name) or bool(await self.place.files(self.table.name, "_deletions"))
+    async def _merge(self, rows: Sequence[Row]) -> int:
+        """Write rows; returns how many of them there were already."""
+        few = await self._read(self.table.count_rows) <= self.limits.words
+        data = await asyncio.to_thread(to_arrow, rows, self.dim, await self._read(self.table.schema), terms=few)
+        merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        return (await self._write(lambda: merge.execute(data))).num_updated_rows
 
     async def _dense(self, query: np.ndarray, k: int, where: Filter) -> Sequence[Hit]:
         found = await self._in_memory("dense", lambda snapshot: matrix.nearest(snapshot, query, k, where))
-        return await approximate_neighbours(self.table, query, k, where) if found is None else found
+        return await read.approximate_neighbours(self.table, query, k, where) if found is None else found
 
     async def _in_memory(
         self, channel: str, search: Callable[[matrix.Snapshot], matrix.RankedRows]
@@ -203,8 +170,7 @@ class LanceIndex:
                 return None
             at_once = snapshot.rows * self.dim <= AT_ONCE
             found = search(snapshot) if at_once else await asyncio.to_thread(search, snapshot)
-            in_memory = found.ids and snapshot.has_texts and "" not in found.doc_ids
-            hits = made_on_demand(found, channel) if in_memory else await self._hits(found, channel)
+            hits = await self._hits(found, channel)
             if (len(hits) == len(found.ids) and await self._versions() == now.versions) or not tries_left:
                 return hits
             # A writer has moved or deleted rows since the snapshot: retry.
@@ -215,7 +181,7 @@ class LanceIndex:
         found = await self._in_memory("lexical", lambda snapshot: matrix.best_by_words(snapshot, terms, k, where))
         return await self._lance_words(words, k, where) if found is None else found
 
-    async def _lance_words(self, words: str, k: int, where: Filter) -> list[Hit]:
+    async def _lance_words(self, words: str, k: int, where: Filter) -> Sequence[Hit]:
         for _ in range(2):
             now = await self._fresh()
             if now.snapshot is None:
@@ -226,47 +192,36 @@ class LanceIndex:
             # A filter that accepts every row can be omitted; the access filter usually does.
             all_of_it = all(mask.wanted == each.living for mask, each in zip(masks, now.snapshot.blocks, strict=True))
             asked = EVERYTHING if all_of_it else where
-            row_ids, scores = await best_by_words(self.table, words, k, asked, folded=now.folded)
+            row_ids, scores = await read.best_by_words(self.table, words, k, asked, folded=now.folded)
             near = now.snapshot.located(row_ids)
             if await self._versions() == now.versions and len(near) == len(row_ids):
                 return await self._worded(row_ids, scores, near, k)
             # A writer was faster: the view may not match the version that was searched.
-        row_ids, scores = await best_by_words(self.table, words, k, where, folded=False)
-        return await self._worded(row_ids, scores, await locate(self.table, row_ids, self.dim) if row_ids else {}, k)
+        row_ids, scores = await read.best_by_words(self.table, words, k, where, folded=False)
+        return await self._worded(
+            row_ids, scores, await read.locate(self.table, row_ids, self.dim) if row_ids else {}, k
+        )
 
     async def _worded(
         self, row_ids: Sequence[int], scores: Sequence[float], near: Mapping[int, matrix.LocatedRow], k: int
-    ) -> list[Hit]:
+    ) -> Sequence[Hit]:
         rows = sorted(zip(scores, row_ids, strict=True), key=lambda row: (-row[0], near[row[1]].id))[:k]
         ids, vectors, texts = zip(*(near[row_id] for _, row_id in rows), strict=True) if rows else ((), (), ())
         unknown = [""] * len(rows)
         found = matrix.RankedRows([row[0] for row in rows], ids, [row[1] for row in rows], unknown, vectors, texts)
         return await self._hits(found, "lexical")
 
-    async def _hits(self, rows: matrix.RankedRows, channel: str) -> list[Hit]:
-        """The rows as hits, without those that are gone."""
-        stored: list[StoredPassage | None] = [*map(self._read_before.get, rows.row_ids)]
-        if None in stored:
-            fresh = await self._stored(rows.take([at for at, passage in enumerate(stored) if passage is None]))
-            stored = [passage or fresh.get(row) for row, passage in zip(rows.row_ids, stored, strict=True)]
-            rows = rows.take([at for at, passage in enumerate(stored) if passage is not None])
-        return to_hits([passage for passage in stored if passage is not None], rows.vectors, channel, rows.scores)
+    async def _hits(self, rows: matrix.RankedRows, channel: str) -> Sequence[Hit]:
+        """The rows as hits, without those that are gone; texts that are not in memory are read."""
+        if None in rows.texts:
+            found = await self.table.take_row_ids(list(rows.row_ids)).select(PAYLOAD).with_row_id().to_arrow()
+            texts = dict(zip(found["_rowid"].to_pylist(), packed(found), strict=True))
+            rows = rows.take([at for at, row in enumerate(rows.row_ids) if row in texts])
+            rows = rows._replace(texts=[texts[row] for row in rows.row_ids])
+        hits = made_on_demand(rows, channel)
+        return hits if rows.ids and "" not in rows.doc_ids else list(hits)
 
-    async def _stored(self, rows: matrix.RankedRows) -> dict[int, StoredPassage]:
-        """The passages of the rows that are not gone: built from their texts if these are in memory, else read. They are
-        cached, since a row id always refers to the same row.
-        """
-        texts = list(zip(rows.row_ids, rows.texts, strict=True))
-        fresh = {row: unpacked(text) for row, text in texts if text is not None}
-        if absent := [row for row, text in texts if text is None]:
-            found = await self.table.take_row_ids(absent).select(PAYLOAD).with_row_id().to_arrow()
-            fresh |= zip(found["_rowid"].to_pylist(), to_stored(found), strict=True)
-        if len(self._read_before) + len(fresh) > REMEMBERED:
-            self._read_before = {}
-        self._read_before |= fresh
-        return fresh
-
-    async def _fresh(self) -> TableSnapshot:
+    async def _fresh(self) -> read.TableSnapshot:
         """The current state of the table, including writes by other processes."""
         if self._view is not None and self._view.versions == await self._versions():
             return self._view
@@ -278,16 +233,11 @@ class LanceIndex:
                 if now is not None and now.versions == names:
                     return now
                 old = now.snapshot if now is not None else None
-                loaded = await view(self.table, names, old, self.dim, self.limits)
+                loaded = await read.view(self.table, names, old, self.dim, self.limits)
                 # Reads follow writers, so what was read is one version only if the version is still the same.
                 if await self._versions() == names:
-                    known, self._view = self._read_before, loaded
-                    living = loaded.snapshot.living(list(known)) if loaded.snapshot is not None else ()
-                    self._read_before = {row_id: known[row_id] for row_id in living}
+                    self._view = loaded
             raise StoreError("The search index changes faster than it can be read. Try again in a moment.")
-
-    async def _fts(self) -> Any | None:
-        return await self._read(lambda: word_index(self.table))
 
     async def _approximate(self) -> None:
         from lancedb.index import IvfSq
@@ -322,7 +272,7 @@ class LanceIndex:
             except Exception as error:
                 if not tries_left:
                     raise damaged(self.place, error) from error
-                self._view, self._read_before = None, {}
+                self._view = None
                 await asyncio.sleep(0.05)
                 await self._still_there()
         raise AssertionError
@@ -339,7 +289,6 @@ class LanceIndex:
     async def _still_there(self) -> None:
         if await asyncio.to_thread(self.place.find, self.name) != self.table.name:
             self.table, self._view = await open_table(self.place, self.name, self.dim), None
-            self._read_before = {}
 
 
 async def open_index(
@@ -348,8 +297,8 @@ async def open_index(
     dim: int,
     *,
     create: bool,
-    limits: MemoryLimits | None = None,
-    lock_timeout: float = 60.0,
+    limits: read.MemoryLimits | None = None,
+    lock_timeout: float = LOCK_TIMEOUT,
 ) -> LanceIndex:
     """Open the index of a knowledge base; with `create`, create it first if it does not exist."""
     name = table_name(base_id)
@@ -359,14 +308,7 @@ async def open_index(
         async with place.lock(name, lock_timeout):
             if await asyncio.to_thread(place.find, name) is None:
                 await place.create(name, dim)
-    return LanceIndex(place, name, dim, await open_table(place, name, dim), limits or MemoryLimits(), lock_timeout)
-
-
-async def drop_index(place: TablePlace, base_id: str, *, lock_timeout: float = 60.0) -> None:
-    """Delete a knowledge base's index with all its content, intact or damaged."""
-    name = table_name(base_id)
-    async with place.lock(name, lock_timeout):
-        await place.drop(name)
+    return LanceIndex(place, name, dim, await open_table(place, name, dim), limits or read.MemoryLimits(), lock_timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,12 +331,11 @@ class LanceEngine:
         return self.place.find(table_name(base_id)) is not None
 
     async def open(self, base_id: str, dim: int, *, create: bool = False) -> LanceIndex:
-
         return await open_index(self.place, base_id, dim, create=create)
 
     async def drop(self, base_id: str) -> None:
-
-        await drop_index(self.place, base_id)
+        async with self.place.lock(table_name(base_id), LOCK_TIMEOUT):
+            await self.place.drop(table_name(base_id))
 
     def lease(self, base_id: str, patience: float) -> AbstractAsyncContextManager[None]:
         return shared_lease(lease_path(self.workspace, base_id), self.database, f"lance {base_id}", patience)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic_core import from_json
 
 from assay.core.errors import StoreError
-from assay.core.types import Hit, Passage, Row, Scalar
+from assay.core.types import Hit, Passage, Row
 from assay.index.encoding import row_vector
 from assay.index.lance import matrix
-from assay.index.lance.sql import COLUMNS, exact, folded, has_column
+from assay.index.lance.sql import COLUMNS, exact, folded
 from assay.index.lance.words import WordBlock, pack_terms, word_block
-from assay.index.protocol import HitList, Vectors
+from assay.index.protocol import HitList
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PAYLOAD = ["body", "about"]
 IN_MEMORY = ["id", "vector", "extra", *(f"f_{c}" for c in COLUMNS)]
 TERMS = "terms"
+LEAD, FIELDS = 6, -1  # places in `about`
 
 
 def schema(dim: int) -> pa.Schema:
@@ -60,13 +61,11 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema, *, terms: bool) ->
         "id": [passage.id for passage in passages],
         "body": bodies,
         "about": [_about(row) for row in rows],
-        "extra": [
-            _json({name: value for name, value in row.fields.items() if not has_column(name, value)}) for row in rows
-        ],
+        "extra": [_json({name: value for name, value in row.fields.items() if name not in COLUMNS}) for row in rows],
         "exact": [exact(row.fields) for row in rows],
         "folded": [folded(row.fields) for row in rows],
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dim),
-        **{f"f_{name}": [_text(row.fields.get(name)) for row in rows] for name in COLUMNS},
+        **{f"f_{name}": [row.fields.get(name) for row in rows] for name in COLUMNS},
     }
     if TERMS in shape.names:
         columns[TERMS] = [pack_terms(body) if terms else None for body in bodies]
@@ -76,45 +75,11 @@ def to_arrow(rows: Sequence[Row], dim: int, shape: pa.Schema, *, terms: bool) ->
         raise StoreError("A passage or one of its fields holds half a character (a lone surrogate).") from error
 
 
-def with_label(table: pa.Table, label: str) -> pa.Table:
-    """The same rows with another label, in every column that contains it."""
-    import pyarrow as pa
-
-    abouts = [json.loads(about) for about in table["about"].to_pylist()]
-    for about in abouts:
-        about[-1]["label"] = label
-    columns = {
-        "about": [_json(about) for about in abouts],
-        "exact": [exact(about[-1]) for about in abouts],
-        "folded": [folded(about[-1]) for about in abouts],
-        "f_label": [label] * len(abouts),
-    }
-    for name, values in columns.items():
-        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), pa.array(values))
-    return table
-
-
-class StoredPassage(NamedTuple):
-    """A hit's data from its row, without the vector."""
-
-    passage: Passage
-    title: str
-    fields: Mapping[str, Scalar]
-
-
-def to_stored(table: pa.Table) -> list[StoredPassage]:
-    bodies, abouts = table["body"].to_pylist(), table["about"].to_pylist()
-    return [_stored(body, json.loads(about)) for body, about in zip(bodies, abouts, strict=True)]
-
-
 def to_rows(table: pa.Table, dim: int) -> list[Row]:
     """Rows as they were written."""
-    leads = [
-        body[: json.loads(about)[6]]
-        for body, about in zip(table["body"].to_pylist(), table["about"].to_pylist(), strict=True)
-    ]
-    rows = zip(to_stored(table), vectors_of(table, dim), leads, strict=True)
-    return [Row(stored.passage, vector, lead, stored.fields) for stored, vector, lead in rows]
+    payloads = zip(table["body"].to_pylist(), map(json.loads, table["about"].to_pylist()), strict=True)
+    hits = zip(payloads, vectors_of(table, dim), strict=True)
+    return [Row(_passage(body, about), vector, body[: about[LEAD]], about[FIELDS]) for (body, about), vector in hits]
 
 
 def packed(table: pa.Table) -> np.ndarray:
@@ -128,28 +93,22 @@ def packed(table: pa.Table) -> np.ndarray:
     return texts
 
 
-def unpacked(payload: bytes) -> StoredPassage:
-    about, body = payload.split(b"\n", 1)  # JSON has no newline
-    return _stored(body.decode(), from_json(about))
-
-
 def made_on_demand(rows: matrix.RankedRows, channel: str) -> HitList:
-    """Rows whose texts are in memory as hits."""
+    """Rows as hits. Their texts are packed, and unpacked for the hits that are looked at."""
 
     def make(at: int) -> Hit:
-        stored = unpacked(rows.texts[at] or b"")
-        return Hit(stored.passage, rows.vectors[at], {channel: rows.scores[at]}, at + 1, stored.title, stored.fields)
+        about, body = (rows.texts[at] or b"").split(b"\n", 1)  # JSON has no newline
+        return hit_of(body.decode(), from_json(about), rows.vectors[at], {channel: rows.scores[at]}, at + 1)
 
     return HitList(rows.ids, rows.doc_ids, rows.vectors, rows.scores, make)
 
 
-def to_hits(
-    stored: Sequence[StoredPassage], vectors: Vectors, channel: str = "", scores: Sequence[float] = ()
-) -> list[Hit]:
-    """Hits in the given order, with the channel's scores if there is a channel."""
-    kept = [{channel: score} for score in scores] if channel else [{} for _ in stored]
-    rows = zip(stored, vectors, kept, range(1, len(stored) + 1), strict=True)
-    return [Hit(each.passage, vector, score, rank, each.title, each.fields) for each, vector, score, rank in rows]
+def to_hits(table: pa.Table, dim: int, channel: str = "", scores: Sequence[float] = ()) -> list[Hit]:
+    """Hits in the order of the table, with the channel's scores if there is a channel."""
+    kept = [{channel: score} for score in scores] if channel else [{} for _ in range(table.num_rows)]
+    bodies, abouts = table["body"].to_pylist(), map(json.loads, table["about"].to_pylist())
+    rows = zip(bodies, abouts, vectors_of(table, dim), kept, range(1, table.num_rows + 1), strict=True)
+    return [hit_of(*row) for row in rows]
 
 
 def take_rows(table: pa.Table, positions: Sequence[int]) -> pa.Table:
@@ -165,10 +124,9 @@ def vectors_of(table: pa.Table, dim: int) -> np.ndarray:
 
 def to_block(table: pa.Table, dim: int, texts: np.ndarray | None = None) -> matrix.VectorBlock:
     columns = {name: _dictionary(table[f"f_{name}"]) for name in COLUMNS}
-    extras: list[dict[str, Scalar]] = [json.loads(text) if text != "{}" else {} for text in table["extra"].to_pylist()]
+    extras: list[dict[str, str]] = [json.loads(text) if text != "{}" else {} for text in table["extra"].to_pylist()]
     for name in dict.fromkeys(name for extra in extras for name in extra):
-        own = matrix.column([extra.get(name) for extra in extras])
-        columns[name] = _laid_over(columns[name], own) if name in columns else own
+        columns[name] = matrix.column([extra.get(name) for extra in extras])
     ids = np.empty(table.num_rows, object)
     ids[:] = table["id"].to_pylist()
     words = _words(table[TERMS]) if TERMS in table.column_names else None
@@ -195,31 +153,22 @@ def _about(row: Row) -> str:
     return _json([of.id, of.doc_id, of.start, of.end, of.heading, of.page, len(row.lead), *context, dict(row.fields)])
 
 
-def _stored(body: str, about: list[Any]) -> StoredPassage:
-    id, doc_id, start, end, heading, page, lead, *context, fields = about
-    passage = Passage(id, doc_id, body[lead + 1 :], start, end, heading, page, *context)
-    return StoredPassage(passage, str(fields.get("title", "")), fields)
+def _passage(body: str, about: list[Any]) -> Passage:
+    id, doc_id, start, end, heading, page, lead, *context, _ = about
+    return Passage(id, doc_id, body[lead + 1 :], start, end, heading, page, *context)
+
+
+def hit_of(body: str, about: list[Any], vector: np.ndarray, scores: dict[str, float], rank: int) -> Hit:
+    fields = about[FIELDS]
+    return Hit(_passage(body, about), vector, scores, rank, fields.get("title", ""), fields)
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _text(value: Scalar | None) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _dictionary(values: pa.ChunkedArray) -> matrix.FieldColumn:
     encoded = values.combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     texts = encoded.dictionary.to_pylist()
-    return matrix.FieldColumn(codes, tuple(texts), {(str, text): code for code, text in enumerate(texts)})
-
-
-def _laid_over(texts: matrix.FieldColumn, others: matrix.FieldColumn) -> matrix.FieldColumn:
-    """A well-known field with numbers in some rows: one column of both."""
-    values: list[Scalar | None] = [
-        others.values[other] if other >= 0 else texts.values[text] if text >= 0 else None
-        for text, other in zip(texts.codes, others.codes, strict=True)
-    ]
-    return matrix.column(values)
+    return matrix.FieldColumn(codes, {text: code for code, text in enumerate(texts)})

@@ -1,9 +1,8 @@
 """Filter → SQL for Lance, and the encoding of the fields that the SQL reads. Pure; `filters.matches` defines the semantics.
 
-The well-known fields have their own columns. Any other field, and any value that is not text, is in `exact`, a
-string of `key value` pairs; `folded` has every field case-folded, because SQL's lower() is not Python's casefold().
-Unicode noncharacters delimit both, and noncharacters inside keys and values are escaped by three others, so
-that no key or value can cross a delimiter.
+The well-known fields have their own columns. Any other field is in `exact`, a string of `key value` pairs; `folded` has every
+field case-folded, because SQL's lower() is not Python's casefold(). Unicode noncharacters delimit both, and noncharacters
+inside keys and values are escaped by three others, so that no key or value can cross a delimiter.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay.core.errors import UserError
-from assay.core.types import Scalar
-from assay.index.encoding import join_conditions, sortable_bound, sortable_value, storable, storable_bound, storable_key
-from assay.index.filters import And, Contains, Eq, Filter, In, Not, Or, Range
+from assay.index.encoding import join_conditions, storable, storable_key
+from assay.index.filters import And, Contains, Filter, In, Not, Or
 
 COLUMNS = ("base", "doc", "source", "title", "date", "type", "language", "label")
 MAX_DEPTH = 16  # Lance's parser fails between 20 and 40 levels
@@ -29,18 +27,14 @@ def compile(where: Filter) -> str:
     return _compile(where, wanted=True, depth=0)
 
 
-def exact(fields: Mapping[str, Scalar]) -> str:
-    """The fields that have no column of their own, or whose value is not text: `⟨key|value⟨key|value⟨`."""
-    return _pairs({name: _value(value) for name, value in fields.items() if not has_column(name, value)})
+def exact(fields: Mapping[str, str]) -> str:
+    """The fields that have no column of their own: `⟨key|value⟨key|value⟨`."""
+    return _pairs({name: _value(value) for name, value in fields.items() if name not in COLUMNS})
 
 
-def folded(fields: Mapping[str, Scalar]) -> str:
+def folded(fields: Mapping[str, str]) -> str:
     """Every field as case-folded text, which `Contains` searches."""
-    return _pairs({name: str(value).casefold().translate(_ESCAPES) for name, value in fields.items()})
-
-
-def has_column(name: str, value: Scalar) -> bool:
-    return name in COLUMNS and isinstance(value, str)
+    return _pairs({name: value.casefold().translate(_ESCAPES) for name, value in fields.items()})
 
 
 def literal(text: str) -> str:
@@ -64,73 +58,25 @@ def _compile(where: Filter, *, wanted: bool, depth: int) -> str:
             return leaf if wanted else f"(NOT coalesce({leaf}, FALSE))"
 
 
-def _leaf(where: Eq | In | Range | Contains) -> str:
+def _leaf(where: In | Contains) -> str:
     match where:
-        case Eq(name, value):
-            return _among(name, (value,))
         case In(name, values):
             return _among(name, values)
-        case Range(name, low, high):
-            return _between(name, low, high)
         case Contains(_, ""):
             return "TRUE"
         case Contains(_, text) if not storable(text):
             return "FALSE"
         case Contains(name, text):
-            return f"contains({_part('folded', _key(name) + _MID)}, {literal(text.casefold().translate(_ESCAPES))})"
+            start, sought = literal(_END + _key(name) + _MID), literal(text.casefold().translate(_ESCAPES))
+            return f"contains(split_part(split_part(folded, {start}, 2), {literal(_END)}, 1), {sought})"
 
 
-def _among(name: str, values: Sequence[Scalar]) -> str:
-    usable = [value for value in values if storable(value)]
-    in_column = [value for value in usable if isinstance(value, str) and has_column(name, value)]
-    elsewhere = {_value(value) for value in usable if not has_column(name, value)}
-    tests = [f"contains(exact, {literal(_END + _key(name) + _MID + value + _END)})" for value in sorted(elsewhere)]
-    if in_column:
-        listed = ", ".join(literal(value) for value in dict.fromkeys(in_column))
-        tests.append(f"f_{name} IN ({listed})")
-    return join_conditions("OR", tests) if tests else "FALSE"
-
-
-def _between(name: str, low: Scalar | None, high: Scalar | None) -> str:
-    bounds = [bound for bound in (low, high) if bound is not None]
-    tests = []
-    if all(isinstance(bound, str) for bound in bounds):
-        tests.append(_between_texts(name, low, high))  # type: ignore[arg-type]
-    if not any(isinstance(bound, str) for bound in bounds):
-        start = _key(name) + _MID + "n"
-        tests.append(_bounded(_part("exact", start), _has(start), _number(low), _number(high), "<="))
-    return join_conditions("OR", tests) if tests else "FALSE"
-
-
-def _between_texts(name: str, low: str | None, high: str | None) -> str:
-    # A lone surrogate cannot be stored, so a bound that contains one is moved to the next storable value.
-    low_bound = None if low is None else storable_bound(low)
-    high_bound, below = (None, "<=") if high is None else (storable_bound(high), "<=" if storable(high) else "<")
+def _among(name: str, values: Sequence[str]) -> str:
+    usable = sorted({value for value in values if storable(value)})
     if name in COLUMNS:
-        present = f"f_{name} <> ''"
-        return _bounded(f"f_{name}", present, low_bound, high_bound, below)
-    start = _key(name) + _MID + "s"
-    present = f"{_has(start)} AND {_part('exact', start)} <> ''"
-    escaped = [None if bound is None else bound.translate(_ESCAPES) for bound in (low_bound, high_bound)]
-    return _bounded(_part("exact", start), present, escaped[0], escaped[1], below)
-
-
-def _bounded(value: str, present: str, low: str | None, high: str | None, below: str) -> str:
-    tests = [present]
-    if low is not None:
-        tests.append(f"{value} >= {literal(low)}")
-    if high is not None:
-        tests.append(f"{value} {below} {literal(high)}")
-    return "(" + " AND ".join(tests) + ")"
-
-
-def _part(column: str, start: str) -> str:
-    """The text between `start` and the next delimiter; empty if the field is missing."""
-    return f"split_part(split_part({column}, {literal(_END + start)}, 2), {literal(_END)}, 1)"
-
-
-def _has(start: str) -> str:
-    return f"contains(exact, {literal(_END + start)})"
+        return f"f_{name} IN ({', '.join(map(literal, usable))})" if usable else "FALSE"
+    tests = [f"contains(exact, {literal(_END + _key(name) + _MID + _value(value) + _END)})" for value in usable]
+    return join_conditions("OR", tests) if tests else "FALSE"
 
 
 def _pairs(values: Mapping[str, str]) -> str:
@@ -142,11 +88,5 @@ def _key(name: str) -> str:
     return storable_key(name).translate(_ESCAPES)
 
 
-def _value(value: Scalar) -> str:
-    if isinstance(value, str):
-        return "s" + value.translate(_ESCAPES)
-    return "n" + sortable_value(value)
-
-
-def _number(bound: Scalar | None) -> str | None:
-    return None if bound is None else sortable_bound(bound)
+def _value(value: str) -> str:
+    return "s" + value.translate(_ESCAPES)

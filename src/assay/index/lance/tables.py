@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.machinery
 import os
 import shutil
 import sys
@@ -13,9 +12,11 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import AssayError, StoreError, UserError
 from assay.index.encoding import require_dimensions
@@ -83,30 +84,21 @@ REMOTE = ("lance_namespace", "lance_namespace_urllib3_client")
 
 
 class _Placeholder(ModuleType):
-    """A module in which every name is an empty class."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.__path__ = []  # makes it a package
+    """A package in which every name is an empty class."""
 
     def __getattr__(self, name: str) -> type:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = type(name, (Exception,), {})
-        setattr(self, name, made)
-        return made
+        return self.__dict__.setdefault(name, type(name, (Exception,), {}))
 
 
-class _Finder:
-    """A meta path finder for the placeholders only."""
+class _Finder(Loader):
+    """Finds placeholders, and nothing else."""
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        here = name.partition(".")[0] in REMOTE
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if here else None  # type: ignore[arg-type]
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self, is_package=True) if name.partition(".")[0] in REMOTE else None
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         return _Placeholder(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -115,19 +107,17 @@ class _Finder:
 
 def load_lancedb() -> ModuleType:
     """lancedb, imported with placeholders unless it, or its client, is already imported."""
-    if "lancedb" in sys.modules or any(name in sys.modules for name in REMOTE):
-        return importlib.import_module("lancedb")
-    finder = _Finder()
-    sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
-    try:
-        loaded = importlib.import_module("lancedb")
-    except Exception:
-        _forget(("lancedb", *REMOTE))
-        sys.meta_path.remove(finder)  # type: ignore[arg-type]
-        return importlib.import_module("lancedb")
-    sys.meta_path.remove(finder)  # type: ignore[arg-type]
-    _forget(REMOTE)
-    return loaded
+    if not sys.modules.keys() & {"lancedb", *REMOTE}:
+        finder: Any = _Finder()
+        sys.meta_path.insert(0, finder)
+        try:
+            importlib.import_module("lancedb")
+        except Exception:
+            _forget(("lancedb",))
+        finally:
+            sys.meta_path.remove(finder)
+            _forget(REMOTE)
+    return importlib.import_module("lancedb")
 
 
 def _forget(packages: Sequence[str]) -> None:
@@ -135,103 +125,54 @@ def _forget(packages: Sequence[str]) -> None:
         del sys.modules[name]
 
 
-class TablePlace(Protocol):
-    """`name` stands for a knowledge base. `table` is its table: a table that is dropped and made again has another name, so
-    that a reader who still has the old one open cannot take the new rows for the old ones."""
-
-    @property
-    def address(self) -> str:
-        """Where it is, for messages."""
-        ...
-
-    async def check(self) -> dict[str, str]:
-        """Try whether tables can be written there. The parts that it needs and their versions, or an AssayError."""
-        ...
-
-    def limits(self) -> tuple[str, ...]:
-        """What it does less well than the contract says, a sentence each."""
-        ...
-
-    def find(self, name: str) -> str | None:
-        """The table of this name, intact or damaged; None if there is none."""
-        ...
-
-    async def connect(self) -> Any:
-        """A connection of lancedb in which tables are opened."""
-        ...
-
-    async def create(self, name: str, dim: int) -> None:
-        """Create the table with its indices: `find` finds all of it or nothing. The caller holds the lock."""
-        ...
-
-    async def drop(self, name: str) -> None:
-        """Delete the tables of this name with all their content. The caller holds the lock."""
-        ...
-
-    def lock(self, name: str, patience: float) -> AbstractAsyncContextManager[None]:
-        """Held for each write, by one process at a time, wherever it is. UserError after `patience` seconds."""
-        ...
-
-    async def files(self, table: str, part: str) -> list[str]:
-        """The names of the files in one part of a table, such as `_versions`."""
-        ...
-
-    async def flush(self, table: str, since: float) -> None:
-        """Make durable what was written since this time."""
-        ...
-
-    async def mark(self, name: str) -> None:
-        """Note that text of deleted or replaced rows may still be stored."""
-        ...
-
-    async def is_marked(self, name: str) -> bool: ...
-
-    async def unmark(self, name: str) -> None: ...
-
-    async def kept_copies(self) -> tuple[str, ...]:
-        """What the storage keeps of deleted files, a phrase each."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A `TablePlace`."""
+    """Where tables are kept. `name` stands for a knowledge base. `table` is its table: one that is dropped and made again has
+    another name, so that a reader who still has the old one open cannot take the new rows for the old ones."""
 
     path: Path
 
     @property
     def address(self) -> str:
+        """Where it is, for messages."""
         return str(self.path)
 
     async def check(self) -> dict[str, str]:
+        """Try whether tables can be written there. The parts that it needs and their versions, or an AssayError."""
         return {}
 
     def limits(self) -> tuple[str, ...]:
+        """What it does less well than the contract says, a sentence each."""
         return ()
 
     def find(self, name: str) -> str | None:
+        """The table of this name, intact or damaged; None if there is none."""
         return next((path.stem for path in self._tables(name)), None)
 
     async def connect(self) -> Any:
+        """A connection of lancedb in which tables are opened."""
         return await connect(str(self.path))
 
     async def create(self, name: str, dim: int) -> None:
-        """In a temporary folder that is renamed into place, so that a partial table can never be opened."""
-        unfinished = self.path / f"{name}.new"
+        """Create the table with its indices: `find` finds all of it or nothing. The caller holds the lock."""
+        unfinished = self.path / f"{name}.new"  # renamed into place, so that a partial table can never be opened
         shutil.rmtree(unfinished, ignore_errors=True)
         await new_table(await connect(str(unfinished)), "table", dim)
         (unfinished / "table.lance").rename(self.path / f"{name}.{uuid.uuid4().hex[:12]}.lance")
         shutil.rmtree(unfinished, ignore_errors=True)
 
     async def drop(self, name: str) -> None:
+        """Delete the tables of this name with all their content. The caller holds the lock."""
         for path in self._tables(name):
             await asyncio.to_thread(shutil.rmtree, path)
         await self.unmark(name)
 
     def lock(self, name: str, patience: float) -> AbstractAsyncContextManager[None]:
+        """Held for each write, by one process at a time, wherever it is. UserError after `patience` seconds."""
         return file_lease(self.path / f"{name}.lock", patience)
 
     async def files(self, table: str, part: str) -> list[str]:
+        """The names of the files in one part of a table, such as `_versions`."""
         try:
             # Not `Path / …`: joining would take as long as reading.
             with os.scandir(f"{self.path}/{table}.lance/{part}") as entries:
@@ -240,9 +181,11 @@ class Folder:
             return []
 
     async def flush(self, table: str, since: float) -> None:
+        """Make durable what was written since this time."""
         await asyncio.to_thread(_flush, self.path / f"{table}.lance", since)
 
     async def mark(self, name: str) -> None:
+        """Note that text of deleted or replaced rows may still be stored."""
         self._marker(name).touch()
 
     async def is_marked(self, name: str) -> bool:
@@ -252,6 +195,7 @@ class Folder:
         self._marker(name).unlink(missing_ok=True)
 
     async def kept_copies(self) -> tuple[str, ...]:
+        """What the storage keeps of deleted files, a phrase each."""
         return ()
 
     def _tables(self, name: str) -> list[Path]:
@@ -278,8 +222,8 @@ def _flush(table: Path, since: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A `TablePlace`. The object `NAME.table` has the name of the table: a bucket has no rename by which a whole table could
-    appear at once.
+    """As `Folder`, in a bucket. The object `NAME.table` has the name of the table: a bucket has no rename by which a whole
+    table could appear at once.
 
     address: s3://BUCKET/PREFIX
     locks: the folder of the lock files, for processes on this machine
@@ -385,3 +329,6 @@ class Bucket:
 
         with suppress(FileNotFoundError):
             await obstore.delete_async(self._objects, key)
+
+
+TablePlace = Folder | Bucket

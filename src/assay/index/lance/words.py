@@ -14,20 +14,10 @@ from zlib import crc32
 
 import numpy as np
 
-from assay.language.terms import fold_case, stem_word
+from assay.language.terms import fold_case, stem_word, word_list
 
 K1, B = 1.2, 0.75
 LONGEST = 64  # letters; longer ones are codes and garbage
-STOP_WORDS = frozenset(
-    """
-    a about after again against ain all am an and are aren as at be been below between both but by can couldn d did
-    didn do doesn don down each few for from further had hadn has hasn have haven he her here herself him himself
-    his how i if in into is isn it itself just ll m ma me mightn more most mustn my myself needn no nor not now o of
-    off on or other our out over own re s same shan she should shouldn so some such t than that the their them then
-    there these they this those through to too under until up ve was wasn we were weren what when where which while
-    who whom will with won wouldn y you your yourself
-    """.split()
-)  # stems that Lance's word index leaves out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +47,9 @@ class WordWeights:
 
 def terms_of(text: str) -> list[str]:
     """The stems of a text's words, in order and with repetitions."""
+    ignored = word_list("lance_stop_words")
     stems = (stem_word(word) for word in re.findall(r"[^\W_]+", fold_case(text)) if len(word) <= LONGEST)
-    return [stem for stem in stems if stem not in STOP_WORDS]
+    return [stem for stem in stems if stem not in ignored]
 
 
 def pack_terms(text: str) -> list[int]:

@@ -115,12 +115,13 @@ def build_text(
     starts: dict[int, int] = {}
     seams: list[int] = []
     for number, paragraph in enumerate(paragraphs):
+        written = len(out.parts)
         start, lines = out.paragraph(paragraph, starts)
         if paragraph.lines[0].seam:
             seams.append(start)
         level = levels.get(number)
         if level:
-            sections.append(Section(" ".join(out.since(start).split()), level, start, out.length))
+            sections.append(Section(" ".join("".join(out.parts[written:]).split()), level, start, out.length))
         for line, page, words in zip(paragraph.lines, paragraph.pages, lines, strict=True):
             low, high = words[0][0], words[-1][1]
             placed.append(PlacedLine(line, page, low, high, words))
@@ -152,15 +153,6 @@ class _PdfTextWriter:
     length: int = 0
     words: WordPositions = field(default_factory=WordPositions)
 
-    def since(self, start: int) -> str:
-        tail, size = [], 0
-        for part in reversed(self.parts):
-            if size >= self.length - start:
-                break
-            tail.append(part)
-            size += len(part)
-        return "".join(reversed(tail))[-(self.length - start) :] if self.length > start else ""
-
     def add(self, text: str) -> None:
         self.parts.append(text)
         self.length += len(text)
@@ -170,25 +162,22 @@ class _PdfTextWriter:
         if self.length:
             self.add("\n\n")
         start, spans = self.length, []
-        tabular = [line.cells for line in paragraph.lines]
-        for index, (line, page) in enumerate(zip(paragraph.lines, paragraph.pages, strict=True)):
-            following = paragraph.lines[index + 1] if index + 1 < len(paragraph.lines) else None
+        following_lines = (*paragraph.lines[1:], None)
+        for line, page, following in zip(paragraph.lines, paragraph.pages, following_lines, strict=True):
             starts.setdefault(page, self.length)
             words: list[tuple[int, int]] = []
-            glued = self.line(line, page, following, tabular[index], words)
+            glued = self.line(line, page, following, words)
             spans.append(tuple(words))
             if following is not None and not glued:
-                self.add("\n" if tabular[index] or tabular[index + 1] or _stopped(line, following) else " ")
+                self.add("\n" if line.cells or following.cells or _stopped(line, following) else " ")
         return start, spans
 
-    def line(
-        self, line: TextLine, page: int, following: TextLine | None, tabular: bool, spans: list[tuple[int, int]]
-    ) -> bool:
+    def line(self, line: TextLine, page: int, following: TextLine | None, spans: list[tuple[int, int]]) -> bool:
         """Write a line, noting where each word is; true if its last word continues on the next line."""
         glued = False
         for number, run in enumerate(line.runs):
             if number:
-                self.add("\t" if tabular else " ")
+                self.add("\t" if line.cells else " ")
             for index, word in enumerate(run.words):
                 if index:
                     self.add(" ")
@@ -234,9 +223,6 @@ def _stopped(line: TextLine, following: TextLine) -> bool:
 def normalise_word(word: str) -> str:
     """The word as it is searched for: ligatures expanded, invisible marks removed."""
     return word if word.isascii() and word.isprintable() else clean_text(word.translate(LIGATURES))
-
-
-# --- paragraphs -----------------------------------------------------------------------------------------------------
 
 
 def _with_turned(paragraphs: list[Paragraph], turned: Sequence[list[TextLine]]) -> list[Paragraph]:
@@ -365,9 +351,6 @@ def _begins(
     if before.x0 - line.x0 > 0.8 * em and ended and short:
         return True  # the first line of a hanging entry
     return ended and short and not first[:1].islower()
-
-
-# --- headings -------------------------------------------------------------------------------------------------------
 
 
 def _body_size(pages: Sequence[list[TextLine]]) -> float:

@@ -54,26 +54,30 @@ def find_tesseract() -> str | None:
     return shutil.which(PROGRAM)
 
 
-async def read_with_ocr(
-    sandbox: Sandbox, source: Path | bytes, name: str = "", *, languages: str = "eng"
-) -> Parsed | Unreadable:
-    """Read a file; if it is a scan, through OCR. `languages` uses tesseract's syntax: `eng+deu`."""
-    parsed = await sandbox.read(source, name)
-    if not isinstance(parsed, Unreadable) or parsed.status is not Status.scanned:
-        return parsed
-    if find_tesseract() is None:
-        return Unreadable(Status.scanned, MISSING)
-    count = await sandbox.page_count(source)
-    if isinstance(count, Unreadable):
-        return count
-    pages: list[list[OcrWord]] = []
-    for page in range(1, count + 1):
-        seen = await recognise_page(sandbox, source, page, languages)
-        if isinstance(seen, Unreadable):
-            return seen
-        pages.append(seen)
-    text = build_document(pages, sandbox.limits)
-    return replace(text, meta={**text.meta, OCR_LANGUAGES: languages}) if isinstance(text, Parsed) else text
+@dataclass(frozen=True, slots=True)
+class OcrReader:
+    """Reads files in a sandbox, and scans through OCR. `languages` uses tesseract's syntax: `eng+deu`."""
+
+    sandbox: Sandbox
+    languages: str = "eng"
+
+    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
+        parsed = await self.sandbox.read(data, name)
+        if not isinstance(parsed, Unreadable) or parsed.status is not Status.scanned:
+            return parsed
+        if find_tesseract() is None:
+            return Unreadable(Status.scanned, MISSING)
+        count = await self.sandbox.page_count(data)
+        if isinstance(count, Unreadable):
+            return count
+        pages: list[list[OcrWord]] = []
+        for page in range(1, count + 1):
+            seen = await recognise_page(self.sandbox, data, page, self.languages)
+            if isinstance(seen, Unreadable):
+                return seen
+            pages.append(seen)
+        text = build_document(pages, self.sandbox.limits)
+        return replace(text, meta={**text.meta, OCR_LANGUAGES: self.languages}) if isinstance(text, Parsed) else text
 
 
 async def recognise_page(
@@ -240,14 +244,3 @@ def build_document(pages: Sequence[Sequence[OcrWord]], limits: FileLimits) -> Pa
         warnings=(warning,),
     )
     return fill_metadata(parsed)
-
-
-@dataclass(frozen=True, slots=True)
-class OcrReader:
-    """Reads files in a sandbox, and scans through OCR."""
-
-    sandbox: Sandbox
-    languages: str = "eng"
-
-    async def read(self, data: Path | bytes, name: str) -> Parsed | Unreadable:
-        return await read_with_ocr(self.sandbox, data, name, languages=self.languages)

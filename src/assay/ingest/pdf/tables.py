@@ -13,7 +13,7 @@ from statistics import median
 
 from assay.core.tables import LINES
 from assay.core.types import Table
-from assay.ingest.pdf.layout import TextLine
+from assay.ingest.pdf.layout import TextLine, grouped
 from assay.language.quantities import find_units, only_declares
 from assay.tables.build import CAPTION, GridCell, GridRow, build_table
 
@@ -117,8 +117,7 @@ class _Found:
     page: int
     edges: tuple[float, ...]
     headed: bool
-    first: int  # its first and last line
-    last: int
+    last: int  # its last line
 
 
 def find_tables(lines: Sequence[PlacedLine]) -> tuple[Table, ...]:
@@ -134,9 +133,6 @@ def find_tables(lines: Sequence[PlacedLine]) -> tuple[Table, ...]:
         if not tables or tables[-1].end <= each.table.start:
             tables.append(each.table)
     return tuple(tables)
-
-
-# --- cells of a line --------------------------------------------------------------------------------------------------
 
 
 def _cells(placed: PlacedLine) -> _Line:
@@ -190,9 +186,6 @@ def _parts(words: Sequence[_Word], blank: float) -> list[tuple[bool, list[_Word]
 
 def _numeric(word: str) -> bool:
     return bool(_VALUE.fullmatch(word) or _BEFORE.fullmatch(word) or _AFTER.fullmatch(word))
-
-
-# --- which lines are a table ------------------------------------------------------------------------------------------
 
 
 def _tables_of_column(
@@ -281,9 +274,6 @@ def _height(line: _Line) -> float:
     return max(line.placed.line.size, 4.0)
 
 
-# --- one table --------------------------------------------------------------------------------------------------------
-
-
 def _table(
     lines: list[_Line],
     floor: int,
@@ -322,7 +312,7 @@ def _table(
                 units=table.units or before.table.units,
             )
             headed = True
-    return _Found(table, page, edges, headed, offset + first, offset + end - 1)
+    return _Found(table, page, edges, headed, offset + end - 1)
 
 
 def _carried(before: _Found, page: int, edges: tuple[float, ...], between: Sequence[PlacedLine]) -> tuple[str, ...]:
@@ -345,13 +335,8 @@ def _columns(data: Sequence[_Line], labelled: bool) -> list[tuple[float, float]]
     if len(merged) < most:  # a wide number reaches under its neighbour: numbers are aligned at the right
         em = median(_height(row) for row in data)
         edges = sorted((cell.x1, cell.x0) for row in values for cell in row)
-        clusters: list[list[tuple[float, float]]] = []
-        for right, left in edges:
-            if clusters and right - clusters[-1][-1][1] < 0.7 * em:
-                clusters[-1].append((left, right))
-            else:
-                clusters.append([(left, right)])
-        merged = [(median(left for left, _ in cluster), max(right for _, right in cluster)) for cluster in clusters]
+        clusters = grouped(edges, lambda last, edge: edge[0] - last[0] < 0.7 * em)
+        merged = [(median(left for _, left in cluster), cluster[-1][0]) for cluster in clusters]
     # Words that stand under each other, and not under numbers, are columns too.
     texts = sorted(
         (cell.x0, cell.x1)
@@ -405,9 +390,6 @@ def _nearest(cell: _Cell, columns: Sequence[tuple[float, float]]) -> int:
     return max(range(len(columns)), key=overlaps.__getitem__)
 
 
-# --- tables of words ----------------------------------------------------------------------------------------------------
-
-
 def _text_region_end(lines: list[_Line], first: int) -> int:
     """The end of a table of words that begins at `first`: lines of several cells, and lines that continue them."""
     end = first
@@ -451,7 +433,7 @@ def _text_table(lines: list[_Line], floor: int, first: int, end: int, offset: in
     if table is None or len(grid) < 2:
         return None
     edges = tuple(high for _, high in columns[1:])
-    return _Found(table, rows[0].placed.page, edges, True, offset + first, offset + end - 1)
+    return _Found(table, rows[0].placed.page, edges, True, offset + end - 1)
 
 
 def _is_different(first: _Line, others: Sequence[_Line]) -> bool:
@@ -462,9 +444,6 @@ def _is_different(first: _Line, others: Sequence[_Line]) -> bool:
     longer = sum(len(cell.text) for cell in cells) / len(cells) > 1.5 * len(first.text) / len(first.cells)
     bold = first.placed.line.bold and not all(line.placed.line.bold for line in others)
     return bold or (named and (digits * 3 > len(cells) or longer))
-
-
-# --- header and title -------------------------------------------------------------------------------------------------
 
 
 def _header(lines: list[_Line], floor: int, first: int, columns: list[tuple[float, float]]) -> tuple[int, list[_Line]]:
@@ -611,9 +590,6 @@ def _last_sentence(lines: list[_Line], floor: int, index: int) -> str:
     return re.split(r"(?<=[.!?])\s+(?=[A-Z])", words)[-1].strip(" :")[-250:]
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
-
-
 def _body(rows: Sequence[_Line], columns: list[tuple[float, float]], labelled: bool, zone: float) -> list[GridRow]:
     """The rows: labels over several lines are joined, and lines with only a label are groups."""
     grid: list[GridRow] = []
@@ -628,7 +604,9 @@ def _body(rows: Sequence[_Line], columns: list[tuple[float, float]], labelled: b
                 pending.append(line)
                 continue
             if grid and not pending and line.text[:1].islower() and len(grid[-1].cells) > 1:
-                grid[-1] = _extended(grid[-1], line)
+                label, above = line.cells[0], grid[-1]
+                cells = (*above.cells, GridCell(label.text, 0, label.start, label.end))
+                grid[-1] = replace(above, cells=cells, end=line.placed.end)
                 continue
         gap = index > 0 and line.y0 - rows[index - 1].y0 > 1.6 * pitch
         grid.append(_row([*pending, line], columns, labelled, zone, gap and not only))
@@ -642,12 +620,6 @@ def _runs_on(line: _Line, following: _Line) -> bool:
     if line.text.endswith(":") or label.value:
         return False
     return label.text[:1].islower() or (bool(_OPEN_END.search(line.text)) and not line.placed.line.bold)
-
-
-def _extended(row: GridRow, line: _Line) -> GridRow:
-    label = line.cells[0]
-    cells = (*row.cells, GridCell(label.text, 0, label.start, label.end))
-    return GridRow(cells, row.start, line.placed.end, row.indent)
 
 
 def _row(

@@ -30,36 +30,17 @@ if TYPE_CHECKING:
 START, END = 101, 102  # [CLS] and [SEP]
 
 
-@dataclass(frozen=True, slots=True)
-class BundledModel:
-    """A BERT that comes with the installation.
-
-    name: recorded with every index; changes whenever the vectors do
-    window: the longest input in tokens, with [CLS] and [SEP]
-    lexical: the weight of the lexical score beside its cosines, as measured
-    file: its weights
-    digest: of that file
-    """
-
-    name: str
-    window: int
-    lexical: float
-    file: Path
-    digest: str
-
-    def weights(self) -> bert_graph.Weights:
-        if bert_graph.file_digest(self.file) != self.digest:
-            raise UserError(f"{self.file} is damaged: reinstall it with pip install --force-reinstall.")
-        return bert_graph.read_safetensors(self.file)
+NAME = "gte-small/centred mean/512"  # recorded with every index; changes whenever the vectors do
+MOST_TOKENS = 512  # of an input, with [CLS] and [SEP]
+LEXICAL = 0.15  # the weight of the lexical score beside its cosines, as measured
+GTE_SMALL = bert_graph.WEIGHTS / "gte-small-int8.safetensors"
+DIGEST = "55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff"
 
 
-GTE_SMALL = BundledModel(
-    name="gte-small/centred mean/512",
-    window=512,
-    lexical=0.15,
-    file=bert_graph.WEIGHTS / "gte-small-int8.safetensors",
-    digest="55569caf919e8f0ec414b92d711d4e1a250628eeeacb45b7de73a190bde19eff",
-)
+def gte_small_weights(file: Path = GTE_SMALL) -> bert_graph.Weights:
+    if bert_graph.file_digest(file) != DIGEST:
+        raise UserError(f"{file} is damaged: reinstall it with pip install --force-reinstall.")
+    return bert_graph.read_safetensors(file)
 
 
 class BundledEmbedder:
@@ -71,9 +52,8 @@ class BundledEmbedder:
     """
 
     dim = bert_graph.DIM
-
-    name = GTE_SMALL.name
-    window = GTE_SMALL.window - 2  # word pieces of the text itself
+    name = NAME
+    window = MOST_TOKENS - 2  # word pieces of the text itself
 
     def __init__(self, precision: str | None = None, cache: Path | None = None) -> None:
         self.precision = precision
@@ -118,8 +98,8 @@ class BundledEmbedder:
     def runner(self, output: bert_graph.Output) -> Runner:
         """The compiled model: one vector per text (mean), or one per token (tokens)."""
         return runner_for(
-            lambda: bert_graph.build_graph(GTE_SMALL.weights(), output, GTE_SMALL.window),
-            identity=f"{GTE_SMALL.digest} {graph_digest()} {GTE_SMALL.window} {output}",
+            lambda: bert_graph.build_graph(gte_small_weights(), output, MOST_TOKENS),
+            identity=f"{DIGEST} {graph_digest()} {MOST_TOKENS} {output}",
             label=f"gte-small-{output}",
             precision=self.precision,
             cache=self.cache,
@@ -202,7 +182,7 @@ class BertAnswers:
 
     def weights(self) -> bert_graph.Weights:
         own = bert_graph.read_safetensors(self.path)
-        return own if SHARED[0] in own else {name: GTE_SMALL.weights()[name] for name in SHARED} | own
+        return own if SHARED[0] in own else {name: gte_small_weights()[name] for name in SHARED} | own
 
 
 def reading(logit: float, spans: np.ndarray, offsets: Sequence[tuple[int, int]]) -> Reading:

@@ -200,11 +200,6 @@ def runner_for(
         return _runners[key]
 
 
-def forget_runners() -> None:
-    """Drop the compiled models of this process; those on disk remain. For tests."""
-    _runners.clear()
-
-
 def _compile(
     build: Callable[[], openvino.Model], identity: str, label: str, precision: str | None, folder: Path
 ) -> Runner:

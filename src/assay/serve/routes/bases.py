@@ -5,32 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
-from assay.core.access import Base, Scope
+from assay.core.access import Base, Principal, Scope
 from assay.core.types import UPLOAD
 from assay.ingest.parsed import file_limits
 from assay.ingest.readiness import language_warnings
 from assay.models.factory import embedder_languages
-from assay.serve.document_schemas import (
-    BaseReadinessResponse,
-    BaseView,
-    CreateBaseRequest,
-    JobView,
-    UpdateBaseRequest,
-    base_view,
-    document_summary,
-    job_view,
-)
-from assay.serve.run_schemas import ErrorResponse, error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.routes.documents import DocumentSummary, document_summary
+from assay.serve.schemas import ErrorResponse, Id, Name, RequestModel, ResponseModel, error_responses
+from assay.serve.state import CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import HEADERS, HEARTBEAT, RETRY_MILLISECONDS, SSE, sse
 from assay.serve.upload_files import Admit, receive_files
 from assay.serve.upload_job import change_base, writable_base
@@ -46,6 +38,106 @@ from assay.workspace.stored import (
     grants,
     jobs,
 )
+
+
+class CreateBaseRequest(RequestModel):
+    name: Name
+    description: Annotated[str, StringConstraints(max_length=2000)] = ""
+    group: Id = ""  # the group whose members may write to it; empty: only the user
+
+
+class UpdateBaseRequest(RequestModel):
+    description: Annotated[str, StringConstraints(max_length=2000)]
+
+
+class BaseView(ResponseModel):
+    """A knowledge base at a glance."""
+
+    id: str  # routes take it in place of the name
+    name: str
+    description: str
+    owner: str
+    yours: bool  # whether the user may add and remove documents
+    documents: int  # searchable documents
+    unreadable: int
+    pending: int
+    off: int  # switched off: kept, but not searched
+    passages: int
+
+
+class FileReportView(ResponseModel):
+    """How a file ended: added, replaced, unchanged, moved, duplicate, finished, or failed; empty while it waits."""
+
+    name: str
+    bytes: int
+    outcome: str
+    status: str = ""
+    why: str = ""
+    title: str = ""
+    pages: int = 0
+    passages: int = 0
+
+
+class JobState(StrEnum):
+    waiting = "waiting"
+    running = "running"
+    done = "done"
+    failed = "failed"
+    cancelled = "cancelled"
+
+
+class JobView(ResponseModel):
+    """Work that goes on when the client leaves and after a restart: files that are being read."""
+
+    id: str
+    kind: str  # ingest
+    base: str
+    state: JobState
+    files: int
+    done: int
+    passages: int
+    seconds: float
+    left: float | None  # estimated seconds, if known
+    error: str
+    created: str
+    reports: tuple[FileReportView, ...]  # finished and waiting files; the first 200
+
+
+class BaseReadinessResponse(ResponseModel):
+    base: str
+    readable: int
+    unreadable: int
+    pending: int
+    pages: int
+    characters: int
+    passages: int
+    languages: dict[str, int]
+    warnings: tuple[str, ...]
+    problems: tuple[DocumentSummary, ...]  # unreadable files with the reason; the first 200
+
+
+FEW = 3  # finished files needed for an estimate of the remaining time
+
+
+def base_view(base: Base, counted: Counted | None, principal: Principal) -> BaseView:
+    held = counted or Counted()
+    return BaseView.made_from(base, held, yours=principal.owns(base), documents=held.ready)
+
+
+def job_view(job: Job, files: Sequence[JobFile]) -> JobView:
+    reports = tuple(
+        FileReportView.model_validate({**each.report, "name": each.name, "bytes": each.bytes, "outcome": each.outcome})
+        for each in files
+    )
+    return JobView.made_from(job, kind="ingest", left=_left(job), reports=reports)
+
+
+def _left(job: Job) -> float | None:
+    """The estimated remaining seconds, from the average time per finished file; None after too few files."""
+    if not job.going:
+        return 0.0
+    return round(job.seconds / job.done * (job.files - job.done), 1) if job.done >= FEW and job.seconds else None
+
 
 bases_router = APIRouter(prefix="/api/bases", tags=["knowledge bases"], responses=error_responses(413))
 
@@ -133,7 +225,6 @@ async def send_files(
     request: Request,
     workspace: CurrentWorkspace,
     server: CurrentServer,
-    who: CurrentPerson,
     only_for: OnlyFor = (),
 ) -> JobView:
     """Send files. Once this is answered they are safe: they are read whoever leaves, and after a restart. A file with the
@@ -149,21 +240,20 @@ async def send_files(
             await asyncio.to_thread(document_access.restrict, workspace.store, base, uris, only_for, by)
         return files
 
-    return await begin_job(server, workspace, who, base, arrive)
+    return await begin_job(server, workspace, base, arrive)
 
 
 async def begin_job(
     server: Server,
     workspace: Workspace,
-    who: Person,
     base: Base,
     arrive: Callable[[Path, int, Admit], Awaitable[list[JobFile]]],
 ) -> JobView:
     """Take the files of an upload as they arrive, within what the person may still keep, and begin to read them."""
     job, most = "j" + workspace.store.new_id(), file_limits(workspace.settings).bytes
     with (
-        await asyncio.to_thread(server.reserve_upload, who),
-        await asyncio.to_thread(server.upload_room, base, who) as room,
+        await asyncio.to_thread(server.reserve_upload, workspace.principal),
+        await asyncio.to_thread(server.upload_room, base, workspace.principal) as room,
     ):
         async with server.worker.arrival(job) as folder:
             files = await arrive(folder, most, room.take)

@@ -3,48 +3,189 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import FileResponse
+from pydantic import BeforeValidator, Field, StringConstraints
 from starlette.background import BackgroundTask
 
 from assay.core.access import Base
 from assay.core.errors import Missing
 from assay.core.formats import format_named
 from assay.core.tables import row_spans
-from assay.core.types import Document
+from assay.core.types import UPLOAD, Document, Hit, LeftOut
+from assay.ingest.parsed import PageBox
 from assay.ingest.pdf.ocr import OCR_LANGUAGES
-from assay.serve.document_schemas import (
-    BlocksResponse,
-    BoxesResponse,
-    CitingRunsResponse,
-    CitingRunView,
-    DocumentListResponse,
-    DocumentTableView,
-    DocumentView,
-    RemovedResponse,
-    SearchRequest,
-    SearchResponse,
-    TextResponse,
-    UpdateDocumentRequest,
-    blocks_view,
-    document_summary,
-    hit_view,
-)
-from assay.serve.run_schemas import ErrorResponse, PageSize, TablePart, error_responses, search_filters
+from assay.serve import schemas
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.serve.upload_job import change_base
-from assay.tables.parts import MOST_ROWS, Span, blocks_after, blocks_around, blocks_before, table_part
+from assay.tables.parts import MOST_ROWS, Block, Span, TablePart, blocks_after, blocks_around, blocks_before, table_part
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import REPLACED, SHOWN, Entry, Head, document_list
 
-documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=error_responses())
 
-search_router = APIRouter(prefix="/api", tags=["search"], responses=error_responses(502))
+class DocumentSummary(schemas.ResponseModel):
+    """A document, or a file that could not be read (`state` unreadable, and `why`)."""
 
+    id: str
+    base: str  # the base's name
+    name: str
+    uri: str
+    title: str
+    organisation: str = ""
+    kind_of_document: str = ""  # annual report, minutes, invoice, …
+    period: str = ""  # that it covers
+    authors: tuple[str, ...]
+    date: str | None
+    kind: str  # the format
+    language: str | None
+    state: str  # ready, pending, unreadable; off: switched off
+    why: str
+    warnings: tuple[str, ...]
+    bytes: int
+    pages: int
+    characters: int
+    passages: int
+    added: str
+    tags: tuple[str, ...]
+
+
+class DocumentListResponse(schemas.ResponseModel):
+    """A page of a listing; `next` goes on from here, and is empty at the end."""
+
+    documents: tuple[DocumentSummary, ...]
+    total: int
+    next: str
+
+
+class DocumentTableView(schemas.ResponseModel):
+    caption: str
+    columns: tuple[str, ...]
+    rows: int
+    start: int
+
+
+class DocumentView(DocumentSummary):
+    abstract: str
+    sections: tuple[dict[str, Any], ...]  # title, level, start
+    page_starts: tuple[int, ...]  # the offset at which each page begins; empty without pages
+    pictures: bool  # whether pages can be shown as images
+    tables: tuple[DocumentTableView, ...]
+
+
+class UpdateDocumentRequest(schemas.RequestModel):
+    """What to correct, switch or tag. An empty date takes it away; what is left out stays."""
+
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)] | None = None
+    date: Annotated[str, StringConstraints(pattern=r"^([0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?)?$")] | None = None
+    off: schemas.StrictFlag | None = None
+    tags: Annotated[tuple[schemas.Name, ...], Field(max_length=50)] | None = None
+
+
+class CitingRunView(schemas.ResponseModel):
+    """An answer of yours that cites the document."""
+
+    run: str
+    thread: str
+    question: str
+    asked_on: str
+
+
+class CitingRunsResponse(schemas.ResponseModel):
+    runs: tuple[CitingRunView, ...]
+
+
+class TextResponse(schemas.ResponseModel):
+    """A stretch of a document's text: `start` and `end` are offsets into the whole, which has `characters`."""
+
+    document: str
+    start: int
+    end: int
+    characters: int
+    text: str
+
+
+class BlocksResponse(schemas.ResponseModel):
+    """Text and tables in turn: a stretch of the document, which has `characters`."""
+
+    document: str
+    start: int
+    end: int
+    characters: int
+    blocks: tuple[Block, ...]
+
+
+class BoxesResponse(schemas.ResponseModel):
+    document: str
+    boxes: tuple[PageBox, ...]
+
+
+class RemovedResponse(schemas.ResponseModel):
+    removed: tuple[str, ...]
+
+
+class SearchRequest(schemas.SearchLimits):
+    query: schemas.QuestionText
+    k: Annotated[int, Field(ge=1, le=100), BeforeValidator(schemas.require_number)] = 10
+
+
+class HitView(schemas.ResponseModel):
+    rank: int
+    document: str
+    title: str
+    base: str
+    page: int | None
+    heading: str
+    start: int
+    end: int
+    text: str
+    context: str = ""  # caption, units and header of the passage's table, as far as they are outside it
+
+
+class SearchResponse(schemas.ResponseModel):
+    query: str
+    hits: tuple[HitView, ...]
+    left_out: LeftOut | None = None  # by the limits; null without any
+
+
+def document_summary(entry: Entry, bases: Mapping[str, str]) -> DocumentSummary:
+    """`bases` maps ids to names."""
+    return DocumentSummary.made_from(
+        entry,
+        base=bases.get(entry.base, ""),
+        uri=entry.uri if entry.uri.startswith(UPLOAD) else entry.name,  # the location on this machine is not exposed
+        title=entry.title or entry.name,
+        state=entry.standing,
+        **entry.identity,
+    )
+
+
+def hit_view(hit: Hit, bases: Mapping[str, str]) -> HitView:
+    """`bases` maps ids to names."""
+    name = bases.get(str(hit.fields.get("base", "")), "")
+    return HitView.made_from(hit, hit.passage, document=hit.passage.doc_id, base=name)
+
+
+def blocks_view(document: Document, blocks: Sequence[Block], at: int) -> BlocksResponse:
+    """`at` is where the blocks would be if there are none."""
+    return BlocksResponse(
+        document=document.id,
+        start=blocks[0].start if blocks else at,
+        end=blocks[-1].end if blocks else at,
+        characters=len(document.text),
+        blocks=tuple(blocks),
+    )
+
+
+documents_router = APIRouter(prefix="/api/documents", tags=["documents"], responses=schemas.error_responses())
+
+search_router = APIRouter(prefix="/api", tags=["search"], responses=schemas.error_responses(502))
+
+T = TypeVar("T")
 DocumentId = Annotated[str, Path(max_length=100)]
 
 
@@ -76,7 +217,7 @@ def list_documents(
     q: Annotated[str, Query(max_length=200, description="Words in the title, the name, the authors or the tags.")] = "",
     state: DocumentState | None = None,
     after: Annotated[str, Query(max_length=200, description="`next` of the page before.")] = "",
-    limit: PageSize = 50,
+    limit: schemas.PageSize = 50,
 ) -> DocumentListResponse:
     """Documents, and files that could not be read; the newest first."""
     scope = workspace.scope([base] if base else [])
@@ -90,9 +231,7 @@ def list_documents(
 def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentView:
     """Everything about a document but its text."""
     scope = workspace.scope()
-    head = document_list.head(workspace.store, document, scope)
-    if head is None:
-        raise document_missing(document)
+    head = known(document_list.head(workspace.store, document, scope), document)
     found = workspace.documents.get(document)
     return DocumentView.made_from(
         document_summary(head.entry, {base.id: base.name for base in scope.bases}),
@@ -106,7 +245,7 @@ def one_document(document: DocumentId, workspace: CurrentWorkspace) -> DocumentV
     )
 
 
-@documents_router.patch("/{document}", responses={409: {"model": ErrorResponse}})
+@documents_router.patch("/{document}", responses={409: {"model": schemas.ErrorResponse}})
 async def edit_document(
     document: DocumentId, changed: UpdateDocumentRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> DocumentView:
@@ -125,8 +264,7 @@ async def edit_document(
 @documents_router.get("/{document}/citations")
 def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRunsResponse:
     """Your answers that cite the document, newest first."""
-    if document_list.entry(workspace.store, document, workspace.scope()) is None:
-        raise document_missing(document)
+    known(document_list.entry(workspace.store, document, workspace.scope()), document)
     return CitingRunsResponse(
         runs=tuple(
             CitingRunView.made_from(run.asked, run=run.id, asked_on=run.asked.today)
@@ -135,7 +273,7 @@ def citing_runs(document: DocumentId, workspace: CurrentWorkspace) -> CitingRuns
     )
 
 
-@documents_router.delete("/{document}", responses={409: {"model": ErrorResponse}})
+@documents_router.delete("/{document}", responses={409: {"model": schemas.ErrorResponse}})
 async def remove_document(document: DocumentId, workspace: CurrentWorkspace, server: CurrentServer) -> RemovedResponse:
     """Remove a document: its words, its rows in the index and its original bytes."""
     entry, base = await asyncio.to_thread(_to_remove, workspace, document)
@@ -152,8 +290,7 @@ def _to_remove(workspace: Workspace, document: str) -> tuple[Entry, Base]:
     """Look up by id only: a name could match several."""
     scope = workspace.scope()
     entry = document_list.entry(workspace.store, document, scope)
-    if entry is None or entry.state == REPLACED:
-        raise document_missing(document)
+    entry = known(None if entry and entry.state == REPLACED else entry, document)
     return entry, next(base for base in scope.bases if base.id == entry.base)
 
 
@@ -163,10 +300,7 @@ def text_of(
 ) -> TextResponse:
     """A stretch of the text, at most 200,000 characters; `end` says how far it goes."""
     last = min(start + MAX_TEXT, end if end is not None else start + MAX_TEXT)
-    found = document_list.stretch(workspace.store, document, workspace.scope(), start, last)
-    if found is None:
-        raise document_missing(document)
-    text, whole = found
+    text, whole = known(document_list.stretch(workspace.store, document, workspace.scope(), start, last), document)
     start = min(start, whole)
     return TextResponse(document=document, start=start, end=start + len(text), characters=whole, text=text)
 
@@ -186,7 +320,7 @@ def blocks_of(
     quote_end: QuoteEnd = 0,
 ) -> BlocksResponse:
     """A chapter or two of a document, text and tables in turn; of a long table the first or the cited rows."""
-    found = _readable(workspace, document)
+    found = known(workspace.documents.get(document), document)
     quote = _quotation(quote_start, quote_end)
     if before is not None:
         end = min(before, len(found.text))
@@ -212,18 +346,11 @@ def rows_of(
     quote_end: QuoteEnd = 0,
 ) -> TablePart | None:
     """Rows of a table of a document."""
-    found = _readable(workspace, document)
+    found = known(workspace.documents.get(document), document)
     if n > len(found.tables):
         raise Missing(f"Document {document!r} has no table {n}.")
     quote = _quotation(quote_start, quote_end)
     return table_part(found.tables[n - 1], found.text, quote, at=at, first=first, most=rows, column=column)
-
-
-def _readable(workspace: Workspace, document: str) -> Document:
-    found = workspace.documents.get(document)
-    if found is None:
-        raise document_missing(document)
-    return found
 
 
 def _quotation(start: int, end: int) -> Span | None:
@@ -256,11 +383,12 @@ def original_of(document: DocumentId, workspace: CurrentWorkspace) -> FileRespon
     )
 
 
-def document_missing(document: str) -> Missing:
-    return Missing(f"There is no document with the id {document!r}.")
+def known(found: T | None, document: str) -> T:
+    """What was found of a document. It is missing for whoever may not read it, too."""
+    if found is None:
+        raise Missing(f"There is no document with the id {document!r}.")
+    return found
 
-
-# --- pages of PDFs -------------------------------------------------------------------------------------------------
 
 MAX_SPAN = 20_000  # maximum characters of a span
 
@@ -299,32 +427,23 @@ async def boxes_of(
     if OCR_LANGUAGES in head.meta:
         found = await server.background.run(workspace.documents.boxes(document, start, end))
     else:
-        words = await asyncio.to_thread(_words, workspace, document, start, end)
+        words = (await asyncio.to_thread(text_of, document, workspace, start, end)).text
         found = await server.pages.boxes(
             head.entry.base, head.entry.digest, workspace.context.blobs, start, end, words, head.pages
         )
     return BoxesResponse(document=document, boxes=tuple(found))
 
 
-def _words(workspace: Workspace, document: str, start: int, end: int) -> str:
-    return (document_list.stretch(workspace.store, document, workspace.scope(), start, end) or ("", 0))[0]
-
-
 def _head(workspace: Workspace, document: str) -> tuple[Head, bool]:
     """The document, if the user may read it, and whether its original is there and has pages."""
-    head = document_list.head(workspace.store, document, workspace.scope())
-    if head is None:
-        raise document_missing(document)
+    head = known(document_list.head(workspace.store, document, workspace.scope()), document)
     return head, format_named(head.entry.kind).page_images and workspace.context.blobs.has(head.entry.digest)
-
-
-# --- search -------------------------------------------------------------------------------------------------------
 
 
 @search_router.post("/search")
 async def search(wanted: SearchRequest, workspace: CurrentWorkspace, server: CurrentServer) -> SearchResponse:
     """Find passages by words and by meaning."""
-    where = search_filters(wanted)
+    where = schemas.search_filters(wanted)
     hits = await server.background.run(workspace.search(wanted.query, wanted.k, where))
     names = {base.id: base.name for base in (await asyncio.to_thread(workspace.scope)).bases}
     left_out = await asyncio.to_thread(workspace.documents.left_out, where)

@@ -4,8 +4,7 @@ and who may read what. To whoever does not own an object it is missing."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Path, Request, Response
 from pydantic import Field, StringConstraints
@@ -17,23 +16,39 @@ from assay.core.events import KINDS, Checkpoint, Mode
 from assay.models.factory import has_model, reached
 from assay.serve.guard import COOKIE, client_address
 from assay.serve.routes.documents import DocumentId
-from assay.serve.run_schemas import (
-    ErrorResponse,
-    LoginRequest,
-    MeResponse,
-    Name,
-    RequestModel,
-    ResponseModel,
-    StrictFlag,
-    error_responses,
-)
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.schemas import ErrorResponse, Name, RequestModel, ResponseModel, StrictFlag, error_responses
+from assay.serve.state import Administrator, CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
 from assay.serve.upload_job import change_base
 from assay.workspace.stored import facts, members, tokens
 
 Grantee = Annotated[str, StringConstraints(pattern=r"^(user|group):\S", max_length=110)]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Groups = Annotated[tuple[Name, ...], Field(max_length=200)]
+
+
+class MeResponse(ResponseModel):
+    """The person, and what they can choose from. `csrf` has to come back as the header X-CSRF-Token with every change that
+    is made with a session's cookie; it is empty where none is needed."""
+
+    name: str
+    groups: tuple[str, ...]
+    admin: bool
+    auth: str  # off, keys (names and passwords, or API keys), header
+    csrf: str
+    model: str  # the model's name; empty: answers are quotations
+    judge: str  # how well the model judges claims, as it was measured, in a sentence; empty: not measured
+    leaves: tuple[str, ...]  # hosts that would receive text and have no consent yet
+    modes: tuple[Mode, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    event_kinds: tuple[str, ...]  # the event kinds of a run, used as event names in its stream
+    version: str
+    upload_megabytes: int  # the maximum file size
+    folders: bool  # whether a folder of the server's computer can be added by its path
+
+
+class LoginRequest(RequestModel):
+    name: Name
+    password: Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
 class AccessView(ResponseModel):
@@ -135,33 +150,25 @@ PersonName = Annotated[str, Path(max_length=100)]
 KeyId = Annotated[str, Path(max_length=100)]
 
 
-def require_administrator(who: Person) -> None:
-    if not who.admin:
-        raise HTTPException(404, "Not Found")
-
-
 @people_router.get("/people")
-def list_people(server: CurrentServer, who: CurrentPerson) -> PeopleResponse:
+def list_people(server: CurrentServer, who: Administrator) -> PeopleResponse:
     """Everybody who may sign in, with their groups."""
-    require_administrator(who)
     return PeopleResponse.made_from(people=tuple(members.listing(server.workspace.store)))
 
 
 @people_router.post("/people", status_code=201)
-def add_person(new: CreatePersonRequest, server: CurrentServer, who: CurrentPerson) -> PersonView:
+def add_person(new: CreatePersonRequest, server: CurrentServer, who: Administrator) -> PersonView:
     """Add a person; without a password they come with an API key, or through a proxy."""
-    require_administrator(who)
     store, by = server.workspace.store, who.principal.id
     return PersonView.made_from(members.add(store, new.name, new.groups, admin=new.admin, password=new.password, by=by))
 
 
 @people_router.patch("/people/{name}")
 def change_person(
-    name: PersonName, changed: UpdatePersonRequest, server: CurrentServer, who: CurrentPerson
+    name: PersonName, changed: UpdatePersonRequest, server: CurrentServer, who: Administrator
 ) -> PersonView:
     """Change somebody's groups, rights or password. It holds from their next request on; a new password ends all their
     sessions and API keys. Every change is recorded."""
-    require_administrator(who)
     store, by = server.workspace.store, who.principal.id
     member = members.known(store, name)
     if changed.admin is False and member.name == who.principal.id:
@@ -176,10 +183,9 @@ def change_person(
 
 
 @people_router.delete("/people/{name}", status_code=204)
-def remove_person(name: PersonName, server: CurrentServer, who: CurrentPerson) -> Response:
+def remove_person(name: PersonName, server: CurrentServer, who: Administrator) -> Response:
     """Remove a person: keys and sessions end, their runs stop, and what others let them read is closed. What they own stays
     under a name that nobody can have."""
-    require_administrator(who)
     if name == who.principal.id:
         raise UserError("Nobody removes themselves: another administrator has to.")
     server.workspace.people.remove(name, by=who.principal.id)
@@ -213,8 +219,7 @@ def remove_key(key: KeyId, server: CurrentServer, who: CurrentPerson) -> Respons
     return Response(status_code=204)
 
 
-T = TypeVar("T")
-
+# Writing to the index must not block requests: it is done in a thread with its own loop.
 access_router = APIRouter(prefix="/api", tags=["access"], responses=error_responses(413))
 
 BaseId = Annotated[str, Path(max_length=100, description="The id of a knowledge base.")]
@@ -257,20 +262,15 @@ async def change_document_access(
     document: DocumentId, changed: ChangeAccessRequest, workspace: CurrentWorkspace
 ) -> AccessView:
     """The same for one document, which has a list of its own from then on."""
-    return AccessView.made_from(
-        await asyncio.to_thread(_run, workspace.people.share_document(document, changed.name, changed.may))
-    )
+    change = workspace.people.share_document(document, changed.name, changed.may)
+    return AccessView.made_from(await asyncio.to_thread(asyncio.run, change))
 
 
 @access_router.delete("/documents/{document}/access")
 async def reset_document_access(document: DocumentId, workspace: CurrentWorkspace) -> AccessView:
     """Whoever may read its knowledge base may read the document again, and nobody else."""
-    return AccessView.made_from(await asyncio.to_thread(_run, workspace.people.reset_document_access(document)))
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run in a thread with its own loop: writing to the index must not block requests."""
-    return asyncio.run(work)
+    change = workspace.people.reset_document_access(document)
+    return AccessView.made_from(await asyncio.to_thread(asyncio.run, change))
 
 
 @access_router.post("/documents/{document}/erase", responses={409: {"model": ErrorResponse}})

@@ -11,17 +11,8 @@ from fastapi import APIRouter, HTTPException, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from assay.core.errors import UserError
+from assay.evaluate import html_report
 from assay.evaluate.grading import COST, Estimate, Graded, compare, estimate_metric, result_words, summarise, verdict
-from assay.evaluate.html_report import (
-    WORDS,
-    format_difference,
-    format_estimate,
-    grading_words,
-    meaning,
-    shown_metrics,
-    tag_rows,
-    worst_cases,
-)
 from assay.evaluate.kept_evaluations import KeptEvaluation, kept_evaluations
 from assay.governance.audit import witness
 from assay.governance.audit.export import export_bundle
@@ -29,9 +20,8 @@ from assay.governance.audit.verify import verify
 from assay.governance.reports import ReportKind
 from assay.governance.reports.definitions import build_report, build_run_account
 from assay.governance.reports.report import Report, to_csv
-from assay.serve.routes.people import require_administrator
-from assay.serve.run_schemas import Date, Id, ResponseModel, error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.serve.schemas import Date, Id, ResponseModel, error_responses
+from assay.serve.state import Administrator, CurrentPerson, CurrentServer, CurrentWorkspace
 
 reports_router = APIRouter(prefix="/api/reports", tags=["reports"], responses=error_responses())
 
@@ -131,18 +121,16 @@ class EvaluationResponse(ResponseModel):
 
 
 @evaluations_router.get("")
-def evaluations(workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationsResponse:
+def evaluations(workspace: CurrentWorkspace, who: Administrator) -> EvaluationsResponse:
     """What `assay evaluate run` measured in this workspace, newest first."""
-    require_administrator(who)
     return EvaluationsResponse(
         evaluations=tuple(_entry(name, each) for name, each in kept_evaluations(workspace.path).items())
     )
 
 
 @evaluations_router.get("/{name}")
-def evaluation(name: Id, workspace: CurrentWorkspace, who: CurrentPerson) -> EvaluationResponse:
+def evaluation(name: Id, workspace: CurrentWorkspace, who: Administrator) -> EvaluationResponse:
     """One evaluation: figures with intervals, the verdict, figures by tag, and the worst cases with their runs."""
-    require_administrator(who)
     found = kept_evaluations(workspace.path).get(name)
     if found is None:
         raise HTTPException(404, "Not Found")
@@ -158,7 +146,7 @@ def _entry(name: str, kept: KeptEvaluation) -> EvaluationEntry:
         day=kept.day,
         questions=len(last),
         sides=tuple(each.name for each in kept.sides),
-        right=format_estimate("right", right) if right.n else "",
+        right=html_report.format_estimate("right", right) if right.n else "",
     )
 
 
@@ -175,27 +163,30 @@ def _evaluation_view(kept: KeptEvaluation) -> EvaluationResponse:
         questions=len(last),
         sides=tuple(SideView.made_from(each) for each in kept.sides),
         verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),
-        grading=grading_words(sides),
+        grading=html_report.grading_words(sides),
         metrics=tuple(
             MetricView(
                 name=name,
-                label=WORDS[name],
-                meaning=meaning(name),
+                label=html_report.WORDS[name],
+                meaning=html_report.meaning(name),
                 share=name not in COST,
                 cells=tuple(_estimate(name, each.get(name)) for each in figures),
-                difference=_estimate(name, compared.differences.get(name), format_difference) if compared else None,
+                difference=_estimate(name, compared.differences.get(name), html_report.format_difference)
+                if compared
+                else None,
             )
-            for name in shown_metrics(figures)
+            for name in html_report.shown_metrics(figures)
         ),
         tags=tuple(
-            TagView(tag=row["tag"], questions=row["count"], cells=tuple(row["cells"])) for row in tag_rows(sides)
+            TagView(tag=row["tag"], questions=row["count"], cells=tuple(row["cells"]))
+            for row in html_report.tag_rows(sides)
         ),
-        worst=tuple(WorstCaseView.made_from(each) for each in worst_cases(last)),
+        worst=tuple(WorstCaseView.made_from(each) for each in html_report.worst_cases(last)),
     )
 
 
 def _estimate(
-    name: str, found: Estimate | None, words: Callable[[str, Estimate], str] = format_estimate
+    name: str, found: Estimate | None, words: Callable[[str, Estimate], str] = html_report.format_estimate
 ) -> EstimateView | None:
     if found is None or not found.n:
         return None
@@ -241,10 +232,8 @@ def run_bundle(run: Annotated[str, Path(max_length=100)], workspace: CurrentWork
 
 
 @audit_router.get("/verify")
-def verify_all(who: CurrentPerson, server: CurrentServer) -> VerificationResponse:
+def verify_all(who: Administrator, server: CurrentServer) -> VerificationResponse:
     """Check every record, as `assay verify` does. For administrators."""
-    if not who.admin:
-        raise HTTPException(404, "Not Found")
     opened = server.workspace
     found = verify(opened.store, witness.witness_file(opened.settings.audit_copy, opened.path))
     faults = tuple(FaultView(record=each.record, what=each.words) for each in found.faults)

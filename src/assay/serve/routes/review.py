@@ -6,7 +6,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import Field, StringConstraints
 
 from assay.answer import claim_details, render
@@ -14,19 +14,10 @@ from assay.core.access import Principal
 from assay.core.events import Decision, Edit, Reviewed
 from assay.core.types import Verdict
 from assay.serve import run_views
-from assay.serve.routes.runs import RunId, trace_of
-from assay.serve.run_schemas import (
-    AnswerView,
-    CheckedClaim,
-    EventView,
-    EvidenceView,
-    PageSize,
-    RequestModel,
-    ResponseModel,
-    TraceResponse,
-    error_responses,
-)
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve.routes.runs import EventView, RunId, TraceResponse, trace_of
+from assay.serve.run_views import AnswerView, CheckedClaim, EvidenceView
+from assay.serve.schemas import PageSize, RequestModel, ResponseModel, error_responses
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
 from assay.serve.stream import build_frame
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import underway
@@ -108,7 +99,7 @@ class DecisionRequest(RequestModel):
 review_router = APIRouter(prefix="/api/reviews", tags=["reviews"], responses=error_responses(413))
 
 
-def reviews_of(server: Server, workspace: Workspace, who: Person) -> Reviews:
+async def reviews_of(server: CurrentServer, workspace: CurrentWorkspace, who: CurrentPerson) -> Reviews:
     """The review service for this user. The asker is resolved with their current groups."""
 
     def present(run: str, asker: str) -> Principal:
@@ -118,31 +109,31 @@ def reviews_of(server: Server, workspace: Workspace, who: Person) -> Reviews:
     return workspace.reviews.acting(admin=who.admin, principal_of=present)
 
 
+CurrentReviews = Annotated["Reviews", Depends(reviews_of)]
+
+
 @review_router.get("")
 def reviews(
-    workspace: CurrentWorkspace,
-    who: CurrentPerson,
-    server: CurrentServer,
+    service: CurrentReviews,
     state: ReviewFilter = ReviewFilter.waiting,
     after: Annotated[str, Query(max_length=100)] = "",
     limit: PageSize = 50,
 ) -> ReviewListResponse:
     """Answers that wait for you as a reviewer, the longest first; or those that were decided on, the newest first."""
-    service = reviews_of(server, workspace, who)
     lines, more = service.queue(waiting=state is ReviewFilter.waiting, after=after, limit=limit)
     return ReviewListResponse(reviews=tuple(ReviewSummary.made_from(each, each.review) for each in lines), next=more)
 
 
 @review_router.get("/{run}")
-def review(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> ReviewView:
+def review(run: RunId, workspace: CurrentWorkspace, service: CurrentReviews) -> ReviewView:
     """An answer that waits, or waited, with its claims, their verdicts, and the evidence that you may read."""
-    return _whole(workspace, reviews_of(server, workspace, who).sheet(run))
+    return _whole(workspace, service.sheet(run))
 
 
 @review_router.get("/{run}/trace")
-def trace(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer) -> TraceResponse:
+def trace(run: RunId, workspace: CurrentWorkspace, service: CurrentReviews) -> TraceResponse:
     """The record of a run under review, as far as you may see it."""
-    found = reviews_of(server, workspace, who).trace(run)
+    found = service.trace(run)
     titles: dict[str, str] = {}
     frames = [build_frame(workspace, record.seq, record.at, event, titles) for record, event in found]
     events = tuple(EventView.model_validate_json(frame.body) for frame in frames)
@@ -151,24 +142,22 @@ def trace(run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: C
 
 @review_router.post("/{run}/decision")
 async def decide(
-    run: RunId, given: DecisionRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    run: RunId, given: DecisionRequest, workspace: CurrentWorkspace, service: CurrentReviews, server: CurrentServer
 ) -> ReviewView:
     """Approve, edit or reject the answer with this seal. What is approved is delivered, and what is edited is checked and waits
     again, without anybody doing more."""
-    return await server.background.run(_decided(server, workspace, who, run, given))
-
-
-async def _decided(server: Server, workspace: Workspace, who: Person, run: str, given: DecisionRequest) -> ReviewView:
-    service = reviews_of(server, workspace, who)
     edits = [Edit(each.place, each.text) for each in given.edits]
-    made = service.decide(run, given.decision, given.seal, given.note, edits)
-    detail = _whole(workspace, service.sheet(run))
-    if made.decision is Decision.reject:
-        underway.end(workspace.store, run)
-    else:
-        asker = detail.who
-        await server.live.go_on(server.for_principal(service.asker(run, asker)), run)
-    return detail
+
+    async def decided() -> ReviewView:
+        service.decide(run, given.decision, given.seal, given.note, edits)
+        detail = _whole(workspace, service.sheet(run))
+        if given.decision is Decision.reject:
+            underway.end(workspace.store, run)
+        else:
+            await server.live.go_on(server.workspace.for_principal(service.asker(run, detail.who)), run)
+        return detail
+
+    return await server.background.run(decided())
 
 
 def _whole(workspace: Workspace, sheet: ReviewSheet) -> ReviewView:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Path, Query, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import Field, StringConstraints
 
@@ -20,43 +20,118 @@ from assay.answer import render
 from assay.answer.claim_details import show_workings
 from assay.core.codec import to_json
 from assay.core.errors import UserError
+from assay.core.events import FeedbackKind
+from assay.core.events.describe import Family
 from assay.core.run import Run
+from assay.core.types import Usage
 from assay.governance.difference import Change, difference
-from assay.serve import run_views, stream
-from assay.serve.routes.people import require_administrator
-from assay.serve.run_schemas import (
-    AskAndWaitRequest,
-    AskRequest,
-    ChoiceRequest,
-    EventView,
-    FeedbackListResponse,
-    FeedbackRequest,
-    FeedbackView,
-    PageSize,
-    ReplayResponse,
-    RequestModel,
-    ResponseModel,
-    RunListResponse,
-    RunStartedResponse,
-    RunSummary,
-    RunView,
-    SuggestionsResponse,
-    TraceResponse,
-    ask_options,
-    error_responses,
-)
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Person, Server
+from assay.serve import run_views, schemas, stream
+from assay.serve.run_views import RunSummary, RunView
+from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace, Server
 from assay.serve.stream import stored_frames
 from assay.workspace.facade import Workspace
 from assay.workspace.stored import WITHHELD_ANSWER, Record, budgets, documents, history, records, underway
 from assay.workspace.types import FeedbackItem
 
-runs_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413, 502))
+runs_router = APIRouter(prefix="/api", tags=["runs"], responses=schemas.error_responses(413, 502))
 
 RunId = Annotated[str, Path(max_length=100)]
 
 
-class EventListResponse(ResponseModel):
+class AskAndWaitRequest(schemas.AskRequest):
+    stream: schemas.StrictFlag = False
+
+
+class ChoiceRequest(schemas.RequestModel):
+    choice: Annotated[str, StringConstraints(max_length=1000)] = ""
+    words: Annotated[str, StringConstraints(max_length=schemas.MAX_QUESTION)] = ""
+
+
+class RunStartedResponse(schemas.ResponseModel):
+    run: str
+    thread: str
+    events: str  # the URL of the event stream
+
+
+class RunListResponse(schemas.ResponseModel):
+    runs: tuple[RunSummary, ...]
+    next: str
+
+
+class EventView(schemas.ResponseModel):
+    """One event of a run. `title`, `family` and `line` describe it in words; `event` is the event itself, see
+    `docs/reference/events.md`; `documents` are the titles of the documents it names, by id; `pages` are the pages on which
+    its quotations begin, by the keys of the evidence."""
+
+    seq: int
+    kind: str
+    title: str
+    family: Family
+    at: str
+    line: str
+    event: dict[str, Any]
+    documents: dict[str, str]
+    pages: dict[str, int]
+
+
+class TraceResponse(schemas.ResponseModel):
+    """A run's whole record: the events, and the chain of digests that shows that none was changed."""
+
+    run: str
+    events: tuple[EventView, ...]
+    chain: tuple[dict[str, Any], ...]
+    faults: tuple[str, ...]  # faults of the chain; empty if it is intact
+    usage: Usage
+    seconds: float
+
+
+class ReplayResponse(schemas.ResponseModel):
+    """The run done again from its record, without a model: `same` if it comes to the same answer."""
+
+    run: str
+    same: bool
+    differences: tuple[str, ...]
+
+
+class FeedbackRequest(schemas.RequestModel):
+    kind: FeedbackKind
+    claim: Annotated[int, Field(ge=0, le=10_000, strict=True)] | None = (
+        None  # its position in the answer; None: all of it
+    )
+    words: Annotated[str, StringConstraints(max_length=2000)] = ""
+
+
+class FeedbackView(schemas.ResponseModel):
+    """What somebody said of an answer. Question and statement are there for one's own feedback alone."""
+
+    run: str
+    at: str
+    by: str
+    kind: FeedbackKind
+    claim: int | None
+    words: str
+    question: str
+    statement: str
+    withheld: bool  # it was about a document that was erased, or that the reader may not read
+
+
+class FeedbackListResponse(schemas.ResponseModel):
+    feedback: tuple[FeedbackView, ...]
+
+
+class SuggestedQuestion(schemas.ResponseModel):
+    """A question that the documents answer, and the document it is drawn from."""
+
+    question: str
+    document: schemas.Id
+    title: str
+
+
+class SuggestionsResponse(schemas.ResponseModel):
+    questions: tuple[SuggestedQuestion, ...]
+
+
+class EventListResponse(schemas.ResponseModel):
     events: tuple[EventView, ...]
 
 
@@ -90,37 +165,32 @@ class EventFormat(StrEnum):
     json = "json"
 
 
-# --- asking ---------------------------------------------------------------------------------------------------------
-
-
 @runs_router.post("/runs", status_code=201)
 async def begin_run(
-    request: AskRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    request: schemas.AskRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Ask. The run goes on whoever leaves, and after a restart; it is followed where `events` says."""
-    run = await _start_run(server, who, workspace, request)
+    run = await _start_run(server, workspace, request)
     return run_started(run.id, run.asked.thread)
 
 
 @runs_router.post(
     "/ask", response_model=RunView, responses={200: {"content": stream.SSE, "description": "The run, or its events."}}
 )
-async def ask(
-    request: AskAndWaitRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
-) -> Any:
+async def ask(request: AskAndWaitRequest, workspace: CurrentWorkspace, server: CurrentServer) -> Any:
     """Ask and wait: for the run, once it has ended or waits for a choice, or (`stream`) for its events as they come."""
-    run = await _start_run(server, who, workspace, request)
+    run = await _start_run(server, workspace, request)
     if request.stream:
         return server.follower.response(workspace, run.id)
     await server.follower.wait_until_ended(workspace, run.id)
     return await asyncio.to_thread(one_run, run.id, workspace, server)
 
 
-async def _start_run(server: Server, who: Person, workspace: Workspace, request: AskRequest) -> Run:
-    how = ask_options(request)
+async def _start_run(server: Server, workspace: Workspace, request: schemas.AskRequest) -> Run:
+    how = schemas.ask_options(request)
     talks = bool(request.thread or request.talk)
     steps = workspace.chat(request.question, request.thread, how) if talks else workspace.ask(request.question, how)
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         return await server.live.begin(workspace, steps)
 
 
@@ -128,15 +198,12 @@ def run_started(run: str, thread: str = "") -> RunStartedResponse:
     return RunStartedResponse(run=run, thread=thread, events=f"/api/runs/{run}/events")
 
 
-# --- looking --------------------------------------------------------------------------------------------------------
-
-
 @runs_router.get("/runs")
 def list_runs(
     workspace: CurrentWorkspace,
     server: CurrentServer,
     after: str = "",
-    limit: PageSize = 50,
+    limit: schemas.PageSize = 50,
     kind: RunKind | None = None,
 ) -> RunListResponse:
     """A page of what was asked, newest first; only questions, or only syntheses, where that is said."""
@@ -256,9 +323,6 @@ def _answer_policy() -> str:
     )
 
 
-# --- what comes after an answer -------------------------------------------------------------------------------------
-
-
 @runs_router.get("/runs/{run}/follow-ups")
 def follow_ups(run: RunId, workspace: CurrentWorkspace) -> SuggestionsResponse:
     """Questions that could follow: about the documents that the answer cites, on what it does not cite. No model is asked."""
@@ -277,12 +341,12 @@ def list_feedback(
     workspace: CurrentWorkspace,
     who: CurrentPerson,
     everyone: Annotated[bool, Query(description="Of everybody, for administrators.")] = False,
-    limit: PageSize = 50,
+    limit: schemas.PageSize = 50,
 ) -> FeedbackListResponse:
     """What you said of answers, newest first; for administrators, what everybody did. Words about documents that you may not
     read are withheld."""
-    if everyone:
-        require_administrator(who)
+    if everyone and not who.admin:
+        raise HTTPException(404, "Not Found")
     return FeedbackListResponse(
         feedback=tuple(map(_feedback_view, workspace.questions.feedback(everyone=everyone, limit=limit)))
     )
@@ -292,27 +356,20 @@ def _feedback_view(item: FeedbackItem) -> FeedbackView:
     return FeedbackView.made_from(item, item.entry, item.entry.given)
 
 
-# --- resuming and stopping ------------------------------------------------------------------------------------------
-
-
 @runs_router.post("/runs/{run}/choice", status_code=202)
 async def choose(
-    run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    run: RunId, given: ChoiceRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Answer what a run asks at a checkpoint; it goes on from there."""
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         await server.live.resume(workspace, run, given.choice, given.words)
     return run_started(run, (await asyncio.to_thread(server.follower.summary, workspace, run)).thread)
 
 
 @runs_router.post("/runs/{run}/resume", status_code=202)
-async def resume_run(
-    run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
-) -> RunStartedResponse:
+async def resume_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> RunStartedResponse:
     """Carry on a run that has failed, was stopped or was cut off."""
-    with server.reserve_run(who):
-        await server.live.resume(workspace, run)
-    return run_started(run, (await asyncio.to_thread(server.follower.summary, workspace, run)).thread)
+    return await choose(run, ChoiceRequest(), workspace, server)
 
 
 @runs_router.post("/runs/{run}/cancel")
@@ -323,25 +380,20 @@ async def cancel_run(run: RunId, workspace: CurrentWorkspace, server: CurrentSer
 
 
 @runs_router.post("/runs/{run}/replay")
-async def replay_run(
-    run: RunId, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
-) -> ReplayResponse:
+async def replay_run(run: RunId, workspace: CurrentWorkspace, server: CurrentServer) -> ReplayResponse:
     """Go through a delivered run again from its record alone, and compare every step. No model is asked."""
-    with server.reserve_run(who):
-        return await server.background.run(_replay(workspace, run))
+    with server.reserve_run(workspace.principal):
+        found = await asyncio.to_thread(workspace.questions.run, run)
+        again = await server.background.run(workspace.questions.replay(found))
+    return ReplayResponse(run=run, same=again.same and not again.differences, differences=again.differences)
 
 
-async def _replay(workspace: Workspace, run_id: str) -> ReplayResponse:
-    again = await workspace.questions.replay(workspace.questions.run(run_id))
-    return ReplayResponse(run=run_id, same=again.same and not again.differences, differences=again.differences)
-
-
-reruns_router = APIRouter(prefix="/api/runs", tags=["runs"], responses=error_responses(502))
+reruns_router = APIRouter(prefix="/api/runs", tags=["runs"], responses=schemas.error_responses(502))
 
 Model = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
 
 
-class RerunRequest(RequestModel):
+class RerunRequest(schemas.RequestModel):
     """Which record's step is done again, as the trace numbers them; and the model to go on with: empty for the one that is
     set, `none` for none."""
 
@@ -349,7 +401,7 @@ class RerunRequest(RequestModel):
     model: Model = ""
 
 
-class DifferencePartView(ResponseModel):
+class DifferencePartView(schemas.ResponseModel):
     name: str  # question, route, plan, searches, evidence, claims, answer, cost
     same: bool
     only_a: tuple[str, ...]
@@ -357,7 +409,7 @@ class DifferencePartView(ResponseModel):
     changed: tuple[Change, ...]
 
 
-class DifferenceResponse(ResponseModel):
+class DifferenceResponse(schemas.ResponseModel):
     """What differs between two runs. What they took is told, and does not count as a difference."""
 
     a: str
@@ -368,13 +420,13 @@ class DifferenceResponse(ResponseModel):
 
 @reruns_router.post("/{run}/rerun", status_code=201)
 async def rerun(
-    run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    run: RunId, wanted: RerunRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a new run with what was recorded before this step; it goes on from there, like any run."""
     model = workspace.models.check_name(wanted.model)
     origin = await asyncio.to_thread(workspace.questions.run, run)
     workspace.questions.check_branch(origin, wanted.begin)
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         new = await server.live.begin(workspace, workspace.questions.branch(origin, wanted.begin, model))
     return run_started(new.id)
 

@@ -11,19 +11,10 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException
 from pydantic import Field, SecretStr, StringConstraints
 
-from assay.serve.document_schemas import JobView
-from assay.serve.routes.bases import begin_job, target_base
-from assay.serve.routes.people import require_administrator
-from assay.serve.run_schemas import (
-    NOT_BLANK,
-    ErrorResponse,
-    Name,
-    RequestModel,
-    ResponseModel,
-    SuggestionsResponse,
-    error_responses,
-)
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.serve.routes.bases import JobView, begin_job, target_base
+from assay.serve.routes.runs import SuggestionsResponse
+from assay.serve.schemas import NOT_BLANK, ErrorResponse, Name, RequestModel, ResponseModel, error_responses
+from assay.serve.state import Administrator, CurrentServer, CurrentWorkspace
 from assay.serve.upload_files import Admit, copy_folder
 from assay.workspace.stored import JobFile
 from assay.workspace.types import ModelConnection, ProposedModel, SettingGroup
@@ -80,33 +71,29 @@ def _proposed(given: ModelRequest) -> ProposedModel:
 
 
 @setup_router.get("")
-def model_connection(server: CurrentServer, who: CurrentPerson) -> ModelConnection:
+def model_connection(server: CurrentServer, who: Administrator) -> ModelConnection:
     """Which model is asked, where it is, and what is sent to it. The key is never shown."""
-    require_administrator(who)
     return server.workspace.setup.connection()
 
 
 @setup_router.post("/preview")
-def preview_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnection:
+def preview_model(given: ModelRequest, server: CurrentServer, who: Administrator) -> ModelConnection:
     """What would be sent to which machine with this model. Nothing is sent and nothing is changed."""
-    require_administrator(who)
     return server.workspace.setup.connection(_proposed(given))
 
 
 @setup_router.post("/test")
-async def test_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelTestResponse:
+async def test_model(given: ModelRequest, server: CurrentServer, who: Administrator) -> ModelTestResponse:
     """Try the endpoint with a few test sentences; nothing of a document is among them. The machine must be agreed to, here
     or earlier. Nothing is changed."""
-    require_administrator(who)
     lines = await server.background.run(server.workspace.setup.test(_proposed(given), given.agree))
     return ModelTestResponse(lines=tuple(lines))
 
 
 @setup_router.put("")
-async def connect_model(given: ModelRequest, server: CurrentServer, who: CurrentPerson) -> ModelConnection:
+async def connect_model(given: ModelRequest, server: CurrentServer, who: Administrator) -> ModelConnection:
     """Ask this model from now on. The address and the agreement are stored, the key in a file that only the server's user can
     read."""
-    require_administrator(who)
     by = who.principal.id
     changed = await asyncio.to_thread(server.workspace.setup.connect, _proposed(given), given.agree, by=by)
     server.workspace = server.workspace.with_settings(changed)
@@ -115,9 +102,8 @@ async def connect_model(given: ModelRequest, server: CurrentServer, who: Current
 
 
 @setup_router.delete("")
-async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelConnection:
+async def disconnect_model(server: CurrentServer, who: Administrator) -> ModelConnection:
     """Go on without a model: answers are quotations, and nothing is sent to it any more. Its key is deleted."""
-    require_administrator(who)
     changed = await asyncio.to_thread(server.workspace.setup.disconnect, by=who.principal.id)
     server.workspace = server.workspace.with_settings(changed)
     log.info("%s has disconnected the model", who.principal.id)
@@ -125,17 +111,15 @@ async def disconnect_model(server: CurrentServer, who: CurrentPerson) -> ModelCo
 
 
 @settings_router.get("")
-def settings(server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
+def settings(server: CurrentServer, who: Administrator) -> SettingsResponse:
     """The settings that can be changed here, with their values and bounds. Keys and addresses are not among them."""
-    require_administrator(who)
     return SettingsResponse(groups=server.workspace.setup.groups())
 
 
 @settings_router.patch("")
-async def change_settings(given: SettingsRequest, server: CurrentServer, who: CurrentPerson) -> SettingsResponse:
+async def change_settings(given: SettingsRequest, server: CurrentServer, who: Administrator) -> SettingsResponse:
     """Change settings, all of them or none. They are written to the workspace's file, hold from the next question on, and
     each change is recorded."""
-    require_administrator(who)
     changed = await asyncio.to_thread(server.workspace.setup.change, given.values, by=who.principal.id)
     server.workspace = server.workspace.with_settings(changed)
     log.info("%s has changed settings: %s", who.principal.id, ", ".join(sorted(given.values)))
@@ -147,9 +131,7 @@ async def change_settings(given: SettingsRequest, server: CurrentServer, who: Cu
     status_code=202,
     responses={507: {"model": ErrorResponse, "description": "All that you may keep here is used."}},
 )
-async def add_folder(
-    given: FolderRequest, workspace: CurrentWorkspace, server: CurrentServer, who: CurrentPerson
-) -> JobView:
+async def add_folder(given: FolderRequest, workspace: CurrentWorkspace, server: CurrentServer) -> JobView:
     """Add the files of a folder on this computer. Only where the server has one user, who started it and has its token: that
     person can read the folder anyway."""
     if server.serving.auth != "off" or not server.serving.token:
@@ -159,7 +141,7 @@ async def add_folder(
     async def arrive(folder: Path, most: int, admit: Admit) -> list[JobFile]:
         return await asyncio.to_thread(copy_folder, given.path, workspace.path, folder, most, admit)
 
-    return await begin_job(server, workspace, who, base, arrive)
+    return await begin_job(server, workspace, base, arrive)
 
 
 @start_router.get("/suggestions")

@@ -4,17 +4,19 @@ model."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from assay.core.codec import to_json
 from assay.core.errors import Missing
-from assay.serve.document_schemas import CreateSynthesisRequest, RangesView, SynthesisForecastResponse
-from assay.serve.routes.runs import RunId, run_started
-from assay.serve.run_schemas import AskRequest, ResponseModel, RunStartedResponse, ask_options, error_responses
-from assay.serve.state import CurrentPerson, CurrentServer, CurrentWorkspace
+from assay.core.events import Stakes
+from assay.core.synthesis import Approach, Pipeline
+from assay.serve import schemas
+from assay.serve.routes.runs import RunId, RunStartedResponse, run_started
+from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.synthesis import render
 from assay.workspace.facade import Workspace
 from assay.workspace.forecast import forecast_lines
@@ -22,7 +24,55 @@ from assay.workspace.stored import documents
 from assay.workspace.synthesis_forecast import in_words, is_large
 from assay.workspace.types import SynthesisRequest
 
-synthesis_router = APIRouter(prefix="/api/synthesis", tags=["synthesis"], responses=error_responses(502))
+
+class CreateSynthesisRequest(schemas.RequestModel):
+    """Which documents, by id, or every one of these bases; and what is to be made of them."""
+
+    documents: Annotated[tuple[schemas.Id, ...], Field(max_length=2000)] = ()
+    bases: schemas.Names = ()
+    pipeline: Pipeline = Pipeline.synthesis
+    focus: Annotated[str, StringConstraints(max_length=2000)] = ""
+    questions: Annotated[int, Field(ge=1, le=20), BeforeValidator(schemas.require_number)] = 3
+    audiences: Annotated[tuple[schemas.Name, ...], Field(max_length=8)] = ()
+    approach: Approach = Approach.search
+    model: schemas.StrictFlag = True
+    stakes: Stakes = Stakes.normal  # high: a person reviews the account before delivery
+
+
+Rounded = Annotated[float, AfterValidator(lambda value: round(value, 6))]
+
+
+class RangeView(schemas.ResponseModel):
+    """Four of five should come to something between `low` and `high`."""
+
+    low: Rounded
+    likely: Rounded
+    high: Rounded
+
+
+class RangesView(schemas.ResponseModel):
+    calls: RangeView
+    tokens: RangeView
+    money: RangeView | None  # USD; None if the price is unknown
+    seconds: RangeView
+
+
+class SynthesisForecastResponse(schemas.ResponseModel):
+    """What a synthesis will take, as far as that can be told before it begins."""
+
+    documents: int
+    questions: int
+    calls: int
+    tokens: int
+    money: float | None  # USD; None if the price is unknown
+    seconds: float
+    large: bool
+    lines: tuple[str, ...]  # the same as text
+    ranges: RangesView | None  # low, likely, high
+    from_runs: int  # earlier runs that the ranges are based on
+
+
+synthesis_router = APIRouter(prefix="/api/synthesis", tags=["synthesis"], responses=schemas.error_responses(502))
 
 
 @synthesis_router.post("/forecast", name="forecast")
@@ -44,11 +94,11 @@ async def forecast_synthesis(
 
 @synthesis_router.post("", status_code=201)
 async def begin(
-    wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, who: CurrentPerson, server: CurrentServer
+    wanted: CreateSynthesisRequest, workspace: CurrentWorkspace, server: CurrentServer
 ) -> RunStartedResponse:
     """Begin a synthesis. It goes on whoever leaves, and after a restart; it is followed, stopped and resumed like any run."""
     ids = await asyncio.to_thread(selected_documents, workspace, wanted)
-    with server.reserve_run(who):
+    with server.reserve_run(workspace.principal):
         run = await server.live.begin(workspace, workspace.syntheses.begin(ids, _synthesis_options(wanted)))
     return run_started(run.id)
 
@@ -98,10 +148,10 @@ def selected_documents(workspace: Workspace, wanted: CreateSynthesisRequest) -> 
     return list(dict.fromkeys([*named, *listed]))
 
 
-forecast_router = APIRouter(prefix="/api", tags=["runs"], responses=error_responses(413))
+forecast_router = APIRouter(prefix="/api", tags=["runs"], responses=schemas.error_responses(413))
 
 
-class CeilingView(ResponseModel):
+class CeilingView(schemas.ResponseModel):
     """The ceiling that would cut it short: `probably`, or else only if it takes more than is likely."""
 
     setting: str
@@ -111,7 +161,7 @@ class CeilingView(ResponseModel):
     probably: bool
 
 
-class ForecastErrorView(ResponseModel):
+class ForecastErrorView(schemas.ResponseModel):
     """Of earlier forecasts: the share inside their range, and the middle of what it took by what was likely."""
 
     inside: float
@@ -131,9 +181,9 @@ class ForecastResponse(RangesView):
 
 
 @forecast_router.post("/forecast", name="forecast")
-async def forecast_question(request: AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
+async def forecast_question(request: schemas.AskRequest, workspace: CurrentWorkspace) -> ForecastResponse:
     """What a question will take: low, likely, high, from earlier ones of yours. Nothing is begun, and nobody is asked."""
-    found = await asyncio.to_thread(workspace.questions.forecast, ask_options(request))
+    found = await asyncio.to_thread(workspace.questions.forecast, schemas.ask_options(request))
     expected = found.foreseen
     met = found.reached[0] if found.reached else None
     return ForecastResponse.made_from(
@@ -141,7 +191,7 @@ async def forecast_question(request: AskRequest, workspace: CurrentWorkspace) ->
         kind=found.kind,
         documents=expected.counts["documents"],
         passages=expected.counts["passages"],
-        ceiling=CeilingView.made_from(met, met.ceiling, of=met.ceiling.whose) if met else None,
+        ceiling=CeilingView.made_from(met, of=met.whose) if met else None,
         error=found.errors or None,
         lines=tuple(forecast_lines(found)),
     )

@@ -13,8 +13,18 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from assay.core.errors import Missing
-from assay.serve.run_schemas import HealthResponse, ReadyResponse, error_responses
+from assay.serve.schemas import ResponseModel, error_responses
 from assay.serve.state import CurrentPerson, CurrentServer
+
+
+class HealthResponse(ResponseModel):
+    status: str
+
+
+class ReadyResponse(ResponseModel):
+    ready: bool
+    problems: tuple[str, ...]
+
 
 router = APIRouter()
 

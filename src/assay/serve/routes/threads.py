@@ -5,24 +5,66 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import StringConstraints
 
-from assay.serve.run_schemas import (
-    PageSize,
-    RenameThreadRequest,
-    SharedThreadsResponse,
-    SharedThreadSummary,
-    SharedThreadView,
-    SharedTurnView,
-    ShareThreadRequest,
-    ThreadListResponse,
-    ThreadReadersResponse,
-    ThreadSummary,
-    ThreadView,
-    error_responses,
-)
-from assay.serve.run_views import run_view, shared_answer
+from assay.serve.run_views import AnswerView, RunView, run_view, shared_answer
+from assay.serve.schemas import NOT_BLANK, Name, PageSize, RequestModel, ResponseModel, StrictFlag, error_responses
 from assay.serve.state import CurrentServer, CurrentWorkspace
 from assay.workspace.stored import WITHHELD_ANSWER, threads
+
+
+class ThreadSummary(ResponseModel):
+    id: str
+    title: str
+    created: str
+    updated: str
+    turns: int
+
+
+class ThreadListResponse(ResponseModel):
+    threads: tuple[ThreadSummary, ...]
+    next: str
+
+
+class ThreadView(ThreadSummary):
+    runs: tuple[RunView, ...]
+    earlier: int  # turns before these
+
+
+class ThreadReadersResponse(ResponseModel):
+    """Who else may read a thread: `user:NAME`, `group:NAME`."""
+
+    readers: tuple[str, ...]
+
+
+class ShareThreadRequest(RequestModel):
+    name: Name  # user:NAME or group:NAME
+    may: StrictFlag
+
+
+class SharedThreadSummary(ThreadSummary):
+    owner: str
+
+
+class SharedThreadsResponse(ResponseModel):
+    threads: tuple[SharedThreadSummary, ...]
+
+
+class SharedTurnView(ResponseModel):
+    """A question that somebody else asked, and its answer as far as the reader may read the documents behind it."""
+
+    question: str
+    answer: AnswerView | None
+    withheld: str  # why there is no answer
+
+
+class SharedThreadView(SharedThreadSummary):
+    shared_turns: tuple[SharedTurnView, ...]
+
+
+class RenameThreadRequest(RequestModel):
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200, pattern=NOT_BLANK)]
+
 
 threads_router = APIRouter(prefix="/api/threads", tags=["threads"], responses=error_responses(413))
 

@@ -7,7 +7,7 @@ reservations of a killed process keep counting.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -129,8 +129,8 @@ def reserve(
         if writes:
             connection.execute(delete(spending).where(_aside_of(run)))
         kept = seconds if ceilings.day_seconds else 0.0  # nothing to reserve without a limit on seconds
-        id = _insert(connection, SpendingState.reserved, who, run, role, model, tokens, money, day, kept)
-        return SpendingReservation(id, seconds)
+        row = {"who": who, "run": run, "role": role, "model": model, "day": day, "seconds": kept}
+        return SpendingReservation(_insert(connection, SpendingState.reserved, tokens, money, **row), seconds)
 
 
 def reserve_for_draft(
@@ -142,7 +142,8 @@ def reserve_for_draft(
         connection.execute(delete(spending).where(_aside_of(run)))
         if _ceiling_reached(connection, who, run, tokens, money, ceilings, day, own_aside=False) is not None:
             return False
-        _insert(connection, SpendingState.aside, who, run, WRITE_ROLE, "", tokens, money, day)
+        row = {"who": who, "run": run, "role": WRITE_ROLE, "model": "", "day": day, "seconds": 0.0}
+        _insert(connection, SpendingState.aside, tokens, money, **row)
         return True
 
 
@@ -154,16 +155,7 @@ def release_draft(connection: Connection, run: str) -> None:
 def settle(store: Store, id: int, usage: Usage) -> None:
     """Replace the reservation by the actual usage, even if that is higher."""
     with store.write() as connection:
-        _SETTLE.run(
-            connection,
-            place=id,
-            state=SpendingState.settled.value,
-            calls=usage.calls,
-            tokens_in=usage.tokens_in,
-            tokens_out=usage.tokens_out,
-            money=usage.money,
-            seconds=usage.seconds,
-        )
+        _SETTLE.run(connection, place=id, state=SpendingState.settled.value, **asdict(usage))
 
 
 def release(store: Store, id: int) -> None:
@@ -277,22 +269,11 @@ def _sums(whose: CeilingScope, own_aside: bool) -> Prepared:
     return Prepared(select(func.sum(spending.c.calls), func.sum(_TOKENS), func.sum(_MONEY)).where(counted))
 
 
-def _insert(
-    connection: Connection,
-    state: SpendingState,
-    who: str,
-    run: str,
-    role: str,
-    model: str,
-    tokens: int,
-    money: float,
-    day: str,
-    seconds: float = 0.0,
-) -> int:
-    row = {"who": who, "run": run, "role": role, "model": model, "day": day, "state": state.value, "calls": 1}
-    price = {"reserved_tokens": tokens, "reserved_money": money}
-    taken = {"tokens_in": 0, "tokens_out": 0, "money": 0.0, "seconds": seconds}
-    ((id,),) = _INSERT.all(connection, **row, **price, **taken)
+def _insert(connection: Connection, state: SpendingState, tokens: int, money: float, **row: Any) -> int:
+    """Reserve this much; nothing of it is used yet."""
+    used = {"calls": 1, "tokens_in": 0, "tokens_out": 0, "money": 0.0}
+    reserved = {"state": state.value, "reserved_tokens": tokens, "reserved_money": money}
+    ((id,),) = _INSERT.all(connection, **row, **used, **reserved)
     return int(id)
 
 

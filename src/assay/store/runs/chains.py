@@ -104,6 +104,14 @@ class RunFlags(NamedTuple):
     who: str = ""
 
 
+def stored_run(connection: Connection, run: str) -> tuple[list[RecordRow], RunFlags | None]:
+    """The records of a run, and its flags if it is in the table of runs."""
+    rows = connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
+    entry = connection.execute(text("SELECT delivered, gated, who FROM runs WHERE id = :run"), {"run": run}).first()
+    flags = RunFlags(bool(entry[0]), bool(entry[1]), entry[2]) if entry else None
+    return [RecordRow(*row) for row in rows], flags
+
+
 # The same encoding as `codec.dumps` for these lists, built by hand for speed: a verification encodes millions.
 
 
@@ -130,9 +138,6 @@ def digest_of(words: Any) -> str | None:
         return sha256(words.encode()).hexdigest()
     except (AttributeError, ValueError):
         return None
-
-
-# --- what was erased ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +191,6 @@ def erasures(
     return Erasures(spans, doubtful, unsigned, sealed)
 
 
-# --- whose runs changed hands ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Handovers:
     """Whose runs went to whom, by the number of the record that says so. `doubtful` if such a record was erased with a
@@ -234,9 +236,6 @@ def _spans(places: list[int]) -> Iterator[tuple[int, int]]:
         if at + 1 == len(places) or places[at + 1] > places[at] + 1:
             yield places[begun], places[at]
             begun = at + 1
-
-
-# --- the chain of one run -------------------------------------------------------------------------------------------
 
 
 def run_faults(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 
@@ -45,32 +46,25 @@ class RunOverview:
 
 def history(store: Store, who: str, scope: Scope, limit: int = 20) -> list[RunOverview]:
     """A user's runs, newest first."""
-    newest = select(runs.c.id).where(runs.c.who == who).order_by(runs.c.started.desc(), runs.c.id).limit(limit)
-    rows = (
-        select(runs, records.c.kind, payloads.c.body)
-        .join(records, records.c.run == runs.c.id)
-        .outerjoin(payloads, and_(SAME_RECORD, records.c.kind.in_(("Asked", "Answered", "Reviewed"))))
-        .where(runs.c.id.in_(newest))
-        .order_by(runs.c.started.desc(), runs.c.id, records.c.seq)
-    )
-    with store.read() as connection:
-        found = [list(each) for _, each in groupby(connection.execute(rows).all(), key=lambda row: row.id)]
-        hidden = visibility.hidden_runs(connection, {each[0].id for each in found}, scope)
     return [
         RunOverview(
-            first.id,
-            first.started,
-            asked.question if asked else "",
-            _state(last.kind, None if first.id in hidden else last.body),
-            bool(first.delivered),
-            budgets.spent_by_run(store, first.id),
-            json.loads(last.body)["answer"].get("stopped", "")
-            if last.kind == "Answered" and last.body and first.id not in hidden
-            else "",
-            len(asked.brief.documents) if asked and asked.brief else 0,
+            run.id,
+            run.started,
+            run.asked.question if run.asked else "",
+            _state(run),
+            run.last == "Answered",
+            budgets.spent_by_run(store, run.id),
+            run.stopped,
+            len(run.asked.brief.documents) if run.asked and run.asked.brief else 0,
         )
-        for first, last, asked in ((each[0], each[-1], _asked(each[0].body)) for each in found)
+        for run in _progress_of(store, runs.c.who == who, limit, scope)
     ]
+
+
+def _state(run: RunProgress) -> str:
+    if run.last == "Answered":
+        return run.outcome or "withheld"
+    return "rejected" if run.rejected and not run.withheld else STATES.get(run.last, "unfinished")
 
 
 def _asked(body: str | None) -> Asked | None:
@@ -79,17 +73,6 @@ def _asked(body: str | None) -> Asked | None:
     asked = read_event(Asked.__name__, json.loads(body), texts=lambda document, start, end: ("", "", ""))
     assert isinstance(asked, Asked)
     return asked
-
-
-def _state(kind: str, body: str | None) -> str:
-    if kind == "Answered":
-        return json.loads(body)["answer"]["outcome"] if body else "withheld"
-    return "rejected" if _rejected(kind, body) else STATES.get(current_kind(kind), "unfinished")
-
-
-def _rejected(kind: str, body: str | None) -> bool:
-    """Whether the last record is a reviewer's rejection, which is final."""
-    return kind == "Reviewed" and body is not None and json.loads(body)["decision"] == Decision.reject
 
 
 def routes(store: Store, who: str) -> Iterator[Route]:
@@ -121,6 +104,7 @@ class RunProgress:
     error: str = ""  # of a failed run
     withheld: bool = False
     rejected: bool = False  # in review
+    stopped: str = ""  # why the search of a delivered run ended
 
 
 def page(
@@ -178,21 +162,23 @@ def _progress_of(store: Store, which: ColumnElement[bool], limit: int, scope: Sc
     with store.read_shown() as connection:
         found = connection.execute(rows).all()
         hidden = visibility.hidden_runs(connection, {row.id for row in found}, scope)
-        return [
-            RunProgress(
-                row.id,
-                row.started,
-                _asked(row.asked),
-                current_kind(row.kind),
-                json.loads(row.ended)["answer"]["outcome"]
-                if row.kind == "Answered" and row.ended and row.id not in hidden
-                else "",
-                json.loads(row.ended)["error"] if row.kind == "Failed" and row.ended else "",
-                row.id in hidden or (row.kind == "Answered" and not row.ended),
-                _rejected(row.kind, row.ended),
-            )
-            for row in found
-        ]
+    return [_progress(row, row.id in hidden) for row in found]
+
+
+def _progress(row: Any, hidden: bool) -> RunProgress:
+    ended = json.loads(row.ended) if row.ended else {}
+    answer = {} if hidden else ended.get("answer", {})
+    return RunProgress(
+        row.id,
+        row.started,
+        _asked(row.asked),
+        current_kind(row.kind),
+        outcome=answer.get("outcome", ""),
+        error=ended.get("error", ""),
+        withheld=hidden or (row.kind == "Answered" and not row.ended),
+        rejected=ended.get("decision") == Decision.reject,
+        stopped=answer.get("stopped", ""),
+    )
 
 
 def runs_mentioning(store: Store, who: str, document: str, limit: int) -> list[str]:

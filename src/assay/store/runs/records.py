@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, literal, or_, select, text, update
+from sqlalchemy import Connection, bindparam, func, insert, literal, or_, select, update
 
 from assay.core.access import Scope
 from assay.core.codec import START, Texts, digest, dumps, from_json, linked, to_json
@@ -31,7 +31,7 @@ from assay.core.events.upgrade import current_kind, read_event, stored_kinds
 from assay.store.database import Store
 from assay.store.dialect import Prepared, insert_new
 from assay.store.runs import reviews, seals, visibility
-from assay.store.runs.chains import ROWS, RecordRow, RunFlags, erasures, handovers, run_faults
+from assay.store.runs.chains import erasures, handovers, run_faults, stored_run
 from assay.store.runs.seals import Sign
 from assay.store.schema import SAME_RECORD, mentions, payloads, records, runs
 
@@ -331,10 +331,7 @@ def active_seconds(store: Store, run: str) -> float:
 def faults(store: Store, run: str) -> Iterator[str]:
     """The faults of a run's chain, as messages; empty if it is intact."""
     with store.read() as connection:
-        rows = [
-            RecordRow(*row) for row in connection.execute(text(ROWS.format(where="WHERE r.run = :run ")), {"run": run})
-        ]
-        entry = connection.execute(select(runs.c.delivered, runs.c.gated, runs.c.who).where(runs.c.id == run)).first()
+        rows, entry = stored_run(connection, run)
         erased, handed = erasures(connection, run), handovers(connection)
     if rows or entry:
-        yield from (each.words for each in run_faults(run, rows, RunFlags(*entry) if entry else None, erased, handed))
+        yield from (each.words for each in run_faults(run, rows, entry, erased, handed))

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, func, insert, or_, select, update
 
 from assay.core.errors import StoreError, UserError
 from assay.core.events import AwaitingReview, Decision, Reviewed
 from assay.store.database import Store, shifted
-from assay.store.dialect import Prepared, parts
+from assay.store.dialect import Prepared, among
 from assay.store.schema import bases, documents, grants, members, mentions, reviews, runs
 
 HOURS = 24.0  # default validity of an approval
@@ -46,33 +46,21 @@ def add_waiting(connection: Connection, store: Store, run: str, held: AwaitingRe
     who = connection.scalar(select(runs.c.who).where(runs.c.id == run))
     supersede(connection, [run])
     connection.execute(update(runs).where(runs.c.id == run).values(gated=True))
-    connection.execute(
-        insert(reviews).values(
-            run=run,
-            seal=held.seal,
-            who=who,
-            state=ReviewState.waiting.value,
-            reasons=list(held.reasons),
-            four_eyes=held.four_eyes,
-            created=store.now(),
-        )
-    )
+    row = {"run": run, "seal": held.seal, "who": who, "state": ReviewState.waiting.value, "created": store.now()}
+    connection.execute(insert(reviews).values(**row, reasons=list(held.reasons), four_eyes=held.four_eyes))
 
 
 def supersede(connection: Connection, run_ids: Collection[str]) -> None:
     """Mark the open reviews of these runs (waiting, or approved and not delivered) as superseded."""
     open_ = reviews.c.state.in_((ReviewState.waiting.value, ReviewState.approved.value))
-    own = reviews.c.run.in_(sorted(run_ids))
+    own = among(reviews.c.run, run_ids)
     connection.execute(update(reviews).where(own, open_).values(state=ReviewState.superseded.value))
 
 
 def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, hours: float) -> None:
     """Record a decision on the answer that waits now. Raises if it is not the one that was reviewed."""
-    row = connection.execute(
-        select(reviews.c.id, reviews.c.seal, reviews.c.who, reviews.c.four_eyes).where(
-            reviews.c.run == run, reviews.c.state == ReviewState.waiting.value
-        )
-    ).first()
+    waiting = (reviews.c.run == run, reviews.c.state == ReviewState.waiting.value)
+    row = connection.execute(select(reviews).where(*waiting)).first()
     if row is None:
         raise UserError(f"Nothing of run {run} waits for a reviewer any more.")
     if row.seal != reviewed.seal:
@@ -80,16 +68,10 @@ def decide(connection: Connection, store: Store, run: str, reviewed: Reviewed, h
     if row.four_eyes and reviewed.by == row.who:
         raise UserError("Whoever asked cannot review the answer: somebody else has to look at it.")
     now = store.now()
+    expires = shifted(now, hours=hours) if reviewed.decision is Decision.approve else ""
+    decided = {"state": STATE_AFTER[reviewed.decision].value, "decided": now, "expires": expires}
     connection.execute(
-        update(reviews)
-        .where(reviews.c.id == row.id)
-        .values(
-            state=STATE_AFTER[reviewed.decision].value,
-            by=reviewed.by,
-            note=reviewed.note,
-            decided=now,
-            expires=shifted(now, hours=hours) if reviewed.decision is Decision.approve else "",
-        )
+        update(reviews).where(reviews.c.id == row.id).values(**decided, by=reviewed.by, note=reviewed.note)
     )
 
 
@@ -97,16 +79,8 @@ def deliver(connection: Connection, store: Store, run: str, seal: str | None) ->
     """Do nothing if no review is required; otherwise use up the approval of exactly this answer, or raise."""
     if not connection.scalar(select(runs.c.gated).where(runs.c.id == run)):
         return
-    used = connection.execute(
-        update(reviews)
-        .where(
-            reviews.c.run == run,
-            reviews.c.seal == (seal or ""),
-            reviews.c.state == ReviewState.approved.value,
-            reviews.c.expires > store.now(),
-        )
-        .values(state=ReviewState.delivered.value)
-    )
+    approved = _approval(store, run, seal or "")
+    used = connection.execute(update(reviews).where(approved).values(state=ReviewState.delivered.value))
     if used.rowcount != 1:
         raise StoreError(f"Run {run} may not be delivered: no reviewer has approved exactly this answer.")
 
@@ -119,18 +93,13 @@ def refuse_after_rejection(connection: Connection, run: str) -> None:
 
 def is_approved(store: Store, run: str, seal: str) -> bool:
     """Whether there is an unused, unexpired approval for exactly this answer."""
-    found = store.scalar(
-        select(reviews.c.id).where(
-            reviews.c.run == run,
-            reviews.c.seal == seal,
-            reviews.c.state == ReviewState.approved.value,
-            reviews.c.expires > store.now(),
-        )
-    )
-    return found is not None
+    return store.scalar(select(reviews.c.id).where(_approval(store, run, seal))) is not None
 
 
-# --- the queue ------------------------------------------------------------------------------------------------------
+def _approval(store: Store, run: str, seal: str) -> ColumnElement[bool]:
+    approved = and_(reviews.c.state == ReviewState.approved.value, reviews.c.expires > store.now())
+    return and_(reviews.c.run == run, reviews.c.seal == seal, approved)
+
 
 DECIDED = (ReviewState.approved, ReviewState.edited, ReviewState.rejected, ReviewState.delivered)
 PLACE = "~"  # separates time and id in a cursor
@@ -209,9 +178,6 @@ def may_need_review(store: Store, run: str, *, by_rule: bool) -> bool:
         return not delivered and bool(gated or by_rule or _MARKED.first(connection))
 
 
-# --- knowledge bases and documents under review -------------------------------------------------------------------
-
-
 def set_review_required(store: Store, base: str, *, on: bool) -> None:
     """Set whether answers that use this knowledge base, by id, need a review."""
     store.execute(update(bases).where(bases.c.id == base).values(review=on))
@@ -236,31 +202,15 @@ def mentioned_documents(store: Store, run: str) -> set[str]:
     return set(store.scalars(select(mentions.c.document).where(mentions.c.run == run).distinct()))
 
 
-def unreadable(store: Store, names: Iterable[str], ids: Collection[str]) -> set[str]:
+def unreadable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> set[str]:
     """Those of these documents that none of these names (`user:…`, `group:…`) may read."""
-    with store.read() as connection:
-        return _unreadable(connection, names, ids)
-
-
-def readable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> bool:
-    """Whether they may read all of these documents; inside a transaction."""
-    return not _unreadable(connection, names, ids)
-
-
-def _unreadable(connection: Connection, names: Iterable[str], ids: Collection[str]) -> set[str]:
     own = select(grants.c.label).where(grants.c.name.in_(sorted(names)))
-    wanted, found = sorted(set(ids)), set[str]()
-    for part in parts(wanted):
-        may = documents.c.id.in_(part) & documents.c.label.in_(own)
-        found |= set(connection.scalars(select(documents.c.id).where(may)))
-    return set(wanted) - found
+    may = among(documents.c.id, ids) & documents.c.label.in_(own)
+    return set(ids) - set(connection.scalars(select(documents.c.id).where(may)))
 
 
 def is_admin(connection: Connection, name: str) -> bool:
     return bool(connection.scalar(select(members.c.admin).where(members.c.name == name)))
-
-
-# --- notifications ------------------------------------------------------------------------------------------------
 
 
 def not_notified(store: Store, limit: int = 20) -> list[Review]:

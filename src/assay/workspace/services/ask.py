@@ -15,23 +15,9 @@ from assay.agent.loop import carry_on
 from assay.agent.tool import Tool, ToolContext
 from assay.agent.toolbox import TOOLS, load_tools, tools_for
 from assay.answer.weigh import Assessor
+from assay.core import events
 from assay.core.access import Scope
 from assay.core.errors import Missing, UserError
-from assay.core.events import (
-    OTHER_WORDS,
-    Asked,
-    Checkpoint,
-    Eagerness,
-    Event,
-    Failed,
-    Mode,
-    Narrowed,
-    Resumed,
-    Route,
-    Stakes,
-    ToolRan,
-    Withheld,
-)
 from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Document
@@ -44,51 +30,44 @@ from assay.store import documents, threads
 from assay.store.database import Store
 from assay.store.runs import budgets, records, reviews, visibility
 from assay.workspace.context import WorkspaceContext
-from assay.workspace.services import forecast
-from assay.workspace.services.models import (
-    Models,
-    Roles,
-    allowance,
-    meter,
-    role_models,
-    with_model,
-    with_recorded_capabilities,
-)
+from assay.workspace.services import forecast, models
 from assay.workspace.types import AskOptions, Steps
 
 T = TypeVar("T")
+# How far a run without a model follows names, if not as its mode says.
+HOPS_BY_RULE = {events.Eagerness.sparing: events.Mode.quick, events.Eagerness.eager: events.Mode.thorough}
 
 
 async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Steps:
     if not question.strip():
         raise UserError("The question is empty. Ask something.")
-    if how.route in (Route.direct, Route.rework):
+    if how.route in (events.Route.direct, events.Route.rework):
         raise UserError("Nobody can ask past the documents: the route is lookup, research or one-shot.")
     settings = context.settings
     scope = context.scope(how.where.bases)  # an unknown base is reported before anything is recorded
-    roles = await Models(context).connect() if how.model and has_model(settings) else {}
-    if not roles and Checkpoint.reading in (how.checkpoints or ()):
+    roles = await models.Models(context).connect() if how.model and has_model(settings) else {}
+    if not roles and events.Checkpoint.reading in (how.checkpoints or ()):
         raise UserError("Only a model can tell the readings of a question: the checkpoint `reading` needs one.")
     who = context.principal.id
-    asked = Asked(
+    asked = events.Asked(
         question.strip(),
         who,
         how.today or date.today().isoformat(),
         how.mode,
         how.where,
-        how.eagerness or Eagerness(settings.eagerness),
+        how.eagerness or events.Eagerness(settings.eagerness),
         tuple(how.checkpoints if how.checkpoints is not None else parse_checkpoints(settings.checkpoints)),
         how.route,
-        role_models(roles),
+        models.role_models(roles),
         {base.name: base.description for base in scope.bases},
         thread=how.thread,
         history=how.history,
         stakes=how.stakes,
         reviewed=settings.review_always,
-        may_be_reviewed=how.stakes is Stakes.high or any_review(context.store, settings),
+        may_be_reviewed=how.stakes is events.Stakes.high or any_review(context.store, settings),
         left_out=count_left_out(how.where, lambda: context.traits(how.where.bases)),
     )
-    gated = how.stakes is Stakes.high or settings.review_always
+    gated = how.stakes is events.Stakes.high or settings.review_always
     run = record(context, Run(records.begin(context.store, who, gated=gated), ()), asked)
     forecast.record_expected(context, run)
     yield run, asked
@@ -96,12 +75,12 @@ async def ask(context: WorkspaceContext, question: str, how: AskOptions) -> Step
         yield step
 
 
-def parse_checkpoints(setting: str) -> tuple[Checkpoint, ...]:
+def parse_checkpoints(setting: str) -> tuple[events.Checkpoint, ...]:
     """The checkpoints that a comma-separated setting names."""
     named = [word.strip().lower() for word in setting.split(",") if word.strip()]
-    if unknown := [word for word in named if word not in set(Checkpoint)]:
-        raise UserError(f"There is no checkpoint {unknown[0]!r}. There is: {', '.join(Checkpoint)}.")
-    return tuple(Checkpoint(word) for word in dict.fromkeys(named))
+    if unknown := [word for word in named if word not in set(events.Checkpoint)]:
+        raise UserError(f"There is no checkpoint {unknown[0]!r}. There is: {', '.join(events.Checkpoint)}.")
+    return tuple(events.Checkpoint(word) for word in dict.fromkeys(named))
 
 
 async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: str = "") -> Steps:
@@ -117,26 +96,26 @@ async def resume(context: WorkspaceContext, run: Run, choice: str = "", words: s
         yield run, resumed
     if run.delivered:
         return
-    roles: Roles = {}
+    roles: models.Roles = {}
     if run.asked.has_model:
         branched_with = run.asked.branch.model if run.asked.branch else ""
-        changed = with_model(context, branched_with)
+        changed = models.with_model(context, branched_with)
         if not has_model(changed.settings):
             raise UserError(
                 "This run has a language model, and the settings name none: set `llm_base_url` and `llm_model`."
             )
-        roles = with_recorded_capabilities(await Models(changed).connect(), run)
+        roles = models.with_recorded_capabilities(await models.Models(changed).connect(), run)
     async for step in continue_run(context, run, roles):
         yield step
 
 
-def resumption(run: Run, choice: str, words: str, who: str) -> Resumed | None:
+def resumption(run: Run, choice: str, words: str, who: str) -> events.Resumed | None:
     """The event that resumes the run with this choice; None if the run just continues. Refuses what is no choice of the run."""
     waiting = run.waiting
     if waiting is None:
         if choice:
             raise UserError(f"Run {run.id} does not wait for a choice.")
-        return Resumed(by=who) if run.failed else None
+        return events.Resumed(by=who) if run.failed else None
     if not choice:
         raise UserError(f"Run {run.id} waits: {waiting.question} Choose with --choose: {' · '.join(waiting.options)}.")
     fitting = [option for option in waiting.options if option.casefold() == choice.strip().casefold()]
@@ -144,29 +123,29 @@ def resumption(run: Run, choice: str, words: str, who: str) -> Resumed | None:
         fitting = [waiting.options[int(choice) - 1]]
     if not fitting:
         raise UserError(f"{choice!r} is none of the choices: {' · '.join(waiting.options)}.")
-    if fitting[0] == OTHER_WORDS and not words.strip():
+    if fitting[0] == events.OTHER_WORDS and not words.strip():
         raise UserError("Which other words? Give them with --words.")
-    return Resumed(fitting[0], words.strip(), who)
+    return events.Resumed(fitting[0], words.strip(), who)
 
 
 async def continue_run(
     context: WorkspaceContext,
     run: Run,
-    roles: Roles,
+    roles: models.Roles,
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
 ) -> Steps:
     run_context = await run_context_for(context, run, roles, tools, assess)
     before = len(run.events)
     async for event in _loop(run)(run, run_context):
-        run = context.run(run.id) if isinstance(event, Narrowed) else run.then(event)
+        run = context.run(run.id) if isinstance(event, events.Narrowed) else run.then(event)
         if run.delivered:
             forecast.record_actual(context, run, run_context.limits)
         yield run, event
     await export_spans(context.store, context.settings, run, before)
 
 
-def _loop(run: Run) -> Callable[[Run, RunContext], AsyncIterator[Event]]:
+def _loop(run: Run) -> Callable[[Run, RunContext], AsyncIterator[events.Event]]:
     """The loop that continues this run: the agent's, or that of a synthesis."""
     if run.asked.brief is None:
         return carry_on
@@ -175,14 +154,14 @@ def _loop(run: Run) -> Callable[[Run, RunContext], AsyncIterator[Event]]:
     return pipeline.carry_on
 
 
-def record(context: WorkspaceContext, run: Run, event: Event, store: Store | None = None) -> Run:
+def record(context: WorkspaceContext, run: Run, event: events.Event, store: Store | None = None) -> Run:
     """Append an event to the run, in the store first. Secrets in tool output and errors are masked; replies of models are
     masked where they arrive."""
     match event:
-        case ToolRan(note=note, error=error):
+        case events.ToolRan(note=note, error=error):
             hide = hider(context.settings)
             event = replace(event, note=hide(note), error=hide(error))
-        case Failed(detail=detail):
+        case events.Failed(detail=detail):
             event = replace(event, detail=hider(context.settings)(detail))
         case _:
             pass
@@ -193,7 +172,7 @@ def record(context: WorkspaceContext, run: Run, event: Event, store: Store | Non
 async def run_context_for(
     context: WorkspaceContext,
     run: Run,
-    roles: Roles | None = None,
+    roles: models.Roles | None = None,
     tools: Sequence[Tool] = (),
     assess: Assessor | None = None,
     search_context: Any = None,
@@ -217,15 +196,12 @@ async def run_context_for(
         return _current(context, now, scope) if bool(now.asked.brief) == bool(asked.brief) else now
 
     tool_context = ToolContext(search_context, lambda: scope().narrowed(bases))
-    allowed = allowance(settings, synthesis=asked.brief is not None)
-    seconds_left = _clock(context, run, allowed.seconds)
+    allowed = models.allowance(settings, synthesis=asked.brief is not None)
+    seconds_left = _clock(context, run, allowed["seconds"])
     limits = Limits(
         rounds=min(settings.search_rounds or ROUNDS[asked.mode], ROUNDS[asked.mode]),
         set_rounds=min(settings.search_rounds or SET_ROUNDS[asked.mode], SET_ROUNDS[asked.mode]),
-        calls=allowed.calls,
-        tokens=allowed.tokens,
-        money=allowed.money,
-        seconds=allowed.seconds,
+        **allowed,
         seconds_left=seconds_left,
         room=min((role_model.window for role_model in asked.seats if role_model.role == Role.decide), default=8192),
     )
@@ -237,8 +213,8 @@ async def run_context_for(
         document=document,
         unreadable=lambda: tuple(each.uri for each in context.sources(bases) if each.state != documents.READY),
         limits=limits,
-        hops=HOP_SETTINGS[asked.mode if asked.has_model else _mode_for(asked)],
-        meter=meter(context, run, roles, seconds_left, reserve) if roles else None,
+        hops=HOP_SETTINGS[asked.mode if asked.has_model else HOPS_BY_RULE.get(asked.eagerness, asked.mode)],
+        meter=models.meter(context, run, roles, seconds_left, reserve) if roles else None,
         current=current,
         oversees=review_requirement(context.store, settings),
         cleared=lambda seal: reviews.is_approved(context.store, run.id, seal),
@@ -251,11 +227,6 @@ async def run_context_for(
         general=settings.llm_general,
         assess=assess,
     )
-
-
-def _mode_for(asked: Asked) -> Mode:
-    """How far a run without a model follows names: as its mode says, further if eager and less far if sparing."""
-    return {Eagerness.sparing: Mode.quick, Eagerness.eager: Mode.thorough}.get(asked.eagerness, asked.mode)
 
 
 class _StepReads:
@@ -275,7 +246,7 @@ class _StepReads:
 
 def _current(context: WorkspaceContext, run: Run, scope: Callable[[], Scope]) -> Run:
     """The run as its person may see it now: unchanged, unless it mentions a document that they may no longer read."""
-    hidden = any(isinstance(event, Withheld) for event in run.events)
+    hidden = any(isinstance(event, events.Withheld) for event in run.events)
     if not (run.asked.history or run.asked.brief or run.found or hidden):
         return run
     closed = visibility.hidden_since(context.store, run.id, scope())

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, replace
 from datetime import date as clock_date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay.core.access import Base, Scope
 from assay.core.errors import AssayError, Missing, UserError
@@ -23,7 +24,7 @@ from assay.ingest.pipeline import IngestContext, Progress, current_parsers, reci
 from assay.ingest.readiness import Readiness, summarise_files
 from assay.ingest.sandbox.process import describe_missing
 from assay.ingest.sources import SourceFile, content_digests, find_sources
-from assay.ingest.workers import DocumentReader, Workers, local_workers
+from assay.ingest.workers import DocumentReader, LocalWorkers, local_workers
 from assay.language.dates import first_day
 from assay.language.terms import fold_case
 from assay.models.factory import embedder_languages, is_folder
@@ -38,6 +39,9 @@ from assay.workspace.services import forecast
 from assay.workspace.services.people import People
 from assay.workspace.services.records import Records
 from assay.workspace.types import DEFAULT_BASE
+
+if TYPE_CHECKING:
+    from assay.ingest.ray_workers import RayWorkers
 
 Say = Callable[[Progress], None]
 MAX_TAGS, MAX_TAG = 50, 100  # of a document; characters of one
@@ -137,7 +141,7 @@ class Documents(Service):
         report = summarise_files(into.name, str(self.context.path), done, known, seconds, embedded)
         return replace(report, warnings=(*report.warnings, *describe_missing(workers.missing_guards)))
 
-    def _workers(self, reader: DocumentReader | None) -> AbstractAsyncContextManager[Workers]:
+    def _workers(self, reader: DocumentReader | None) -> AbstractAsyncContextManager[LocalWorkers | RayWorkers]:
         """Those that the setting `ingest_engine` names. With a reader of the caller's own, this process."""
         settings = self.settings
         limits, languages = file_limits(settings), settings.ocr_languages if settings.ocr else ""
@@ -150,7 +154,7 @@ class Documents(Service):
         )
 
     @asynccontextmanager
-    async def _ingest_context(self, base: Base, workers: Workers) -> AsyncIterator[IngestContext]:
+    async def _ingest_context(self, base: Base, workers: LocalWorkers | RayWorkers) -> AsyncIterator[IngestContext]:
         """The pipeline for one base, while no other process writes to it."""
         async with self.context.writer_lock(base):
             fresh = grants.embedder_of(self.store, base)[0] != self.context.embedder.name

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from assay.core.events import RoleModel
 from assay.core.formats import format_of_suffix
+from assay.core.types import Usage
 from assay.models.factory import embedder_setting, has_model, model_hosts, remote_hosts
 from assay.store import document_list
 from assay.store.runs import budgets, forecasts
 from assay.store.runs.forecasts import Amount, WorkEstimate, WorkKind
 from assay.workspace import forecast
 from assay.workspace.context import WorkspaceContext
-from assay.workspace.forecast import Ceiling, Reached, WorkForecast
-from assay.workspace.services.models import Allowance, Models, allowance, prices
+from assay.workspace.forecast import Ceiling, WorkForecast
+from assay.workspace.services.models import MEASURES, Models, prices
 from assay.workspace.types import AskOptions
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from assay.ingest.sources import SourceFile
 
 BY_RULE = "rules"  # instead of the name of a model
-MEASURES = ("calls", "tokens", "money", "seconds")
 
 # Adding files. The first forecasts are rough; later ones are corrected by what adding took.
 CHARACTERS_PER_TOKEN = 4
@@ -45,7 +45,7 @@ def forecast_question(context: WorkspaceContext, how: AskOptions) -> WorkForecas
     alike = f"{how.mode} {_writer(models)}"
     past = forecasts.past_work(context.store, WorkKind.ask, context.principal.id, alike)
     expected = forecast.estimate_work(_guess(context, models, how.mode), past, counts)
-    reached = reached_limits(context, expected, allowance(settings, synthesis=False), "budget_run")
+    reached = reached_limits(context, expected, "budget_run")
     return WorkForecast(WorkKind.ask, alike, expected, reached, forecast.errors(past))
 
 
@@ -111,35 +111,25 @@ def model_speed(context: WorkspaceContext, model: str) -> forecast.Speed:
     return forecast.pace(budgets.recent_usage(context.store, model, context.principal.id), guess)
 
 
-def reached_limits(
-    context: WorkspaceContext, expected: WorkEstimate, allowed: Allowance, prefix: str
-) -> tuple[Reached, ...]:
+def reached_limits(context: WorkspaceContext, expected: WorkEstimate, prefix: str) -> tuple[Ceiling, ...]:
     """The limits that this work may reach: of the run, of the person today, of everybody today."""
-    settings, store, who = context.settings, context.store, context.principal.id
+    store, who = context.store, context.principal.id
     today = store.now()[:10]
-    found = [
-        Ceiling(f"{prefix}_{what}", what, "run", most, most) for what in MEASURES for most in [getattr(allowed, what)]
-    ]
+    found = _ceilings(context, prefix, "run", Usage())
     if not expected.calls.high:  # without a model only the seconds of the run itself can end it
         return forecast.reached(expected, [each for each in found if each.what == "seconds"])
-    if any(getattr(settings, f"budget_day_{what}") for what in MEASURES):
-        found += _daily(context, "budget_day", "day", MEASURES, budgets.spent(store, who, today))
-    if settings.budget_all_day_tokens or settings.budget_all_day_money:
-        found += _daily(context, "budget_all_day", "all", ("tokens", "money"), budgets.spent_by_all(store, today))
+    found += _ceilings(context, "budget_day", "day", budgets.spent(store, who, today))
+    found += _ceilings(context, "budget_all_day", "all", budgets.spent_by_all(store, today))
     return forecast.reached(expected, found)
 
 
-def _daily(
-    context: WorkspaceContext, prefix: str, whose: str, measures: Sequence[str], used: budgets.Usage
-) -> list[Ceiling]:
-    spent = {
-        "calls": used.calls,
-        "tokens": used.tokens_in + used.tokens_out,
-        "money": used.money,
-        "seconds": used.seconds,
-    }
-    limits = {what: getattr(context.settings, f"{prefix}_{what}") for what in measures}
-    return [Ceiling(f"{prefix}_{what}", what, whose, most, most - spent[what]) for what, most in limits.items()]
+def _ceilings(context: WorkspaceContext, prefix: str, whose: str, used: Usage) -> list[Ceiling]:
+    """The limits that the settings with this prefix set."""
+    spent = Amount(used.calls, used.tokens_in + used.tokens_out, used.money, used.seconds)
+    limits = {what: getattr(context.settings, f"{prefix}_{what}", 0) for what in MEASURES}
+    return [
+        Ceiling(f"{prefix}_{what}", what, whose, most, most - getattr(spent, what)) for what, most in limits.items()
+    ]
 
 
 def _writer(models: Sequence[RoleModel]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from assay.answer.checking.trial import JudgeTrial, describe_trial, measure_judge, trial_form
@@ -28,6 +29,7 @@ UNKNOWN_WINDOW = 8192  # tokens
 REMOTE_CONCURRENCY, LOCAL_CONCURRENCY = 4, 1  # requests at a time; parallel requests slow a local model down
 DRAFT_IN, DRAFT_OUT = 6000, 1500  # tokens of the final draft that are reserved at the start
 WRITING = frozenset({Role.write, Role.check})
+MEASURES = ("calls", "tokens", "money", "seconds")
 Roles = Mapping[Role, tuple[ConnectedModel, ...]]
 
 
@@ -151,32 +153,17 @@ def with_model(context: WorkspaceContext, model: str) -> WorkspaceContext:
     return replace(context, settings=Models(context).in_every_role(model))
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What one run may take; 0 means no limit."""
-
-    calls: int
-    tokens: int
-    money: float
-    seconds: float
-
-
-def allowance(settings: Settings, *, synthesis: bool) -> Allowance:
-    """The limits of one question or of one synthesis."""
+def allowance(settings: Settings, *, synthesis: bool) -> dict[str, Any]:
+    """What one question or one synthesis may take, by measure; 0 means no limit."""
     prefix = "synthesis" if synthesis else "budget_run"
-    return Allowance(*(getattr(settings, f"{prefix}_{what}") for what in ("calls", "tokens", "money", "seconds")))
+    return {what: getattr(settings, f"{prefix}_{what}") for what in MEASURES}
 
 
 def _ceilings(settings: Settings, run: Run) -> Ceilings:
     own = allowance(settings, synthesis=run.asked.brief is not None)
     return Ceilings(
-        run_calls=own.calls,
-        run_tokens=own.tokens,
-        run_money=own.money,
-        day_calls=settings.budget_day_calls,
-        day_tokens=settings.budget_day_tokens,
-        day_money=settings.budget_day_money,
-        day_seconds=settings.budget_day_seconds,
+        **{f"run_{what}": most for what, most in own.items() if what != "seconds"},
+        **{f"day_{what}": getattr(settings, f"budget_day_{what}") for what in MEASURES},
         all_tokens=settings.budget_all_day_tokens,
         all_money=settings.budget_all_day_money,
         call_tokens=settings.budget_call_tokens,

@@ -9,34 +9,13 @@ from itertools import zip_longest
 
 from assay.answer.render import claim_text
 from assay.answer.suggest import questions_of
+from assay.core import events
 from assay.core.errors import AssayError, UserError
-from assay.core.events import (
-    Answered,
-    Asked,
-    AwaitingReview,
-    Branch,
-    Checked,
-    Event,
-    Failed,
-    FeedbackGiven,
-    FeedbackKind,
-    Gathered,
-    Judged,
-    ModelReplied,
-    Narrowed,
-    Resumed,
-    Reviewed,
-    Revised,
-    Routed,
-    Stakes,
-    StepAnswered,
-    Withheld,
-)
 from assay.core.run import Run
 from assay.core.settings import hider
 from assay.core.types import Document
 from assay.governance.replay import NoSearch, Replay, replay
-from assay.governance.reviewing import any_review, may_need_review, progress_line, redact_run
+from assay.governance.reviewing import any_review, may_need_review, redact_run
 from assay.models.factory import NO_MODEL, has_model, remote_hosts
 from assay.store import document_list
 from assay.store.documents import READY
@@ -50,14 +29,14 @@ from assay.workspace.services.forecast import forecast_question
 from assay.workspace.services.models import Models, role_models, with_model
 from assay.workspace.types import AskOptions, FeedbackItem, Steps, Suggestion
 
-WITHIN_STEP = (ModelReplied, Failed, Resumed)  # recorded while a step is under way
+WITHIN_STEP = (events.ModelReplied, events.Failed, events.Resumed)  # recorded while a step is under way
 REPEATED: tuple[tuple[type, ...], ...] = (  # one step may record several events of these types
-    (Checked,),
-    (Revised,),
-    (Gathered,),
-    (StepAnswered, Judged, Routed),
+    (events.Checked,),
+    (events.Revised,),
+    (events.Gathered,),
+    (events.StepAnswered, events.Judged, events.Routed),
 )
-NOT_COPIED = (Withheld, Narrowed)  # withheld from this person
+NOT_COPIED = (events.Withheld, events.Narrowed)  # withheld from this person
 MENTIONING, CITING = 40, 20  # runs that speak of a document and are looked into; those that are shown
 READ, SUGGESTED = 24, 3  # documents that are looked into for questions; questions
 
@@ -75,11 +54,7 @@ class Questions(Service):
         it."""
         return redact_run(run or self.run(run_id), watched=may_need_review(self.store, self.settings, run_id))
 
-    def progress_line(self, run_id: str) -> str:
-        """How far a run is, in numbers alone."""
-        return progress_line(self.run(run_id))
-
-    def record(self, run: Run, event: Event) -> Run:
+    def record(self, run: Run, event: events.Event) -> Run:
         """Append an event to a run. Secrets in it are masked."""
         return record(self.context, run, event)
 
@@ -127,9 +102,9 @@ class Questions(Service):
             seats=role_models(roles),
             about={base.name: base.description for base in scope.bases} if origin.asked.brief is None else {},
             thread="",  # it is no turn of the conversation, though it knows the history
-            branch=Branch(origin.id, first, model),
+            branch=events.Branch(origin.id, first, model),
         )
-        gated = asked.stakes is Stakes.high or self.settings.review_always
+        gated = asked.stakes is events.Stakes.high or self.settings.review_always
         gated = gated or reviews.is_gated(self.store, origin.id)  # a branch must not bypass a review
         asked = replace(asked, may_be_reviewed=gated or any_review(self.store, self.settings))
         run = record(self.context, Run(records.begin(self.store, who, gated=gated), ()), asked)
@@ -150,7 +125,9 @@ class Questions(Service):
                     found.append(run)
         return found
 
-    def give_feedback(self, run: Run, kind: FeedbackKind, claim: int | None = None, words: str = "") -> FeedbackGiven:
+    def give_feedback(
+        self, run: Run, kind: events.FeedbackKind, claim: int | None = None, words: str = ""
+    ) -> events.FeedbackGiven:
         """Record what the person who asked makes of a delivered answer, or of one claim of it."""
         if run.withheld:
             raise UserError(WITHHELD_ANSWER)
@@ -158,7 +135,7 @@ class Questions(Service):
             raise UserError(f"Run {run.id} has no answer yet: there is nothing to say about it.")
         if claim is not None and not 0 <= claim < len(_statements(run)):
             raise UserError(f"The answer of run {run.id} has no statement {claim + 1}.")
-        made = FeedbackGiven(run.id, kind, self.principal.id, claim, hider(self.settings)(words.strip()))
+        made = events.FeedbackGiven(run.id, kind, self.principal.id, claim, hider(self.settings)(words.strip()))
         feedback.give(self.store, made)
         return made
 
@@ -201,26 +178,23 @@ def first_of_step(run: Run, place: int) -> int:
         raise UserError(
             f"Run {run.id} has no record {place} to go on from: choose 1 to {len(run.events) - 1}, as `assay trace` shows them."
         )
-    held = next((at for at, event in enumerate(run.events[:place]) if isinstance(event, AwaitingReview)), None)
+    held = next((at for at, event in enumerate(run.events[:place]) if isinstance(event, events.AwaitingReview)), None)
     first = place if held is None else held
     made = next((event for event in run.events[first:] if not isinstance(event, WITHIN_STEP)), run.events[first])
     same = next((types for types in REPEATED if isinstance(made, types)), ())
-    while (
-        first > 1 and isinstance(run.events[first - 1], (*WITHIN_STEP, *same)) and not _is_choice(run.events[first - 1])
-    ):
+    while first > 1 and isinstance(before := run.events[first - 1], (*WITHIN_STEP, *same)):
+        if isinstance(before, events.Resumed) and before.choice:
+            break  # what a person chose is a step of its own
         first -= 1
     return first
 
 
-def _is_choice(event: Event) -> bool:
-    """Whether a person chose something here. That is a step of its own."""
-    return isinstance(event, Resumed) and bool(event.choice)
-
-
-def copied_events(origin: Run, first: int) -> tuple[Event, ...]:
+def copied_events(origin: Run, first: int) -> tuple[events.Event, ...]:
     """The events after the question that a branch copies. There is never an answer or a review among them."""
     copied = tuple(event for event in origin.events[1:first] if not isinstance(event, NOT_COPIED))
-    assert not any(isinstance(event, Asked | AwaitingReview | Reviewed | Answered) for event in copied)
+    assert not any(
+        isinstance(event, events.Asked | events.AwaitingReview | events.Reviewed | events.Answered) for event in copied
+    )
     return copied
 
 

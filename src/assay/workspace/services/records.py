@@ -29,8 +29,6 @@ from assay.store.access import grants, members
 from assay.store.blobs import copy_blobs, is_bucket, open_blobs, open_uploads
 from assay.store.database import discard_erased, move_state, open_store, plain_errors, state_address
 from assay.store.documents import Entry
-from assay.store.schema import bases, leftovers, runs, threads
-from assay.store.schema import members as people
 from assay.workspace.context import Service
 from assay.workspace.types import ErasureReport
 
@@ -81,25 +79,16 @@ class Records(Service):
     async def erase_person(self, name: str, *, with_documents: bool = False, by: str = "") -> ErasureReport:
         """Erase a person's questions, answers and credentials. Their spending stays, without a name. The name of somebody who
         was removed stands for what they left, unless somebody else has the name now."""
-        store, by, sign = (
-            self.store,
-            by or self.principal.id,
-            erasure_signer(self.context.path, self.settings),
-        )
-        if members.named(store, name) is None:
-            former = members.former_names(store, name)
-            if former:
-                reports = [await self.erase_person(each, with_documents=with_documents, by=by) for each in former]
-                with store.write() as connection:
-                    count = erasure.erase_person(connection, store, name, WITH_PERSON, by, sign)
-                ids = tuple(each for one in reports for each in one.documents)
-                return await self._finish(ids, count + sum(one.records for one in reports))
+        store, by = self.store, by or self.principal.id
+        member = members.named(store, name)
+        if member is None and (former := members.former_names(store, name)):
+            reports = [await self.erase_person(each, with_documents=with_documents, by=by) for each in former]
+            return await self._finish_all(self._erase_records(name, by), reports)
+        owned = [base for base in grants.every_base(store) if base.owner == name]
         with store.read() as connection:
-            owned = [Base(*row) for row in connection.execute(_BASES.where(bases.c.owner == name))]
             sent = set(connection.scalars(select(schema.jobs.c.id).where(schema.jobs.c.who == name)))
-            known = (select(table.c.who).where(table.c.who == name).limit(1) for table in (runs, threads))
-            exists = connection.scalar(select(people.c.name).where(people.c.name == name)) or owned or sent
-            exists = exists or any(connection.scalar(each) for each in known)
+            known = (select(table.c.who).where(table.c.who == name).limit(1) for table in (schema.runs, schema.threads))
+            exists = member or owned or sent or any(connection.scalar(each) for each in known)
         if not exists:
             raise Missing(f"There is nothing here of a person called {name!r}.")
         if owned and not with_documents:
@@ -110,11 +99,18 @@ class Records(Service):
             )
         theirs = self.context.for_principal(Principal(name))
         reports = [await Records(theirs)._erase_base(base, by) for base in owned]
-        with store.write() as connection:
-            count = erasure.erase_person(connection, store, name, WITH_PERSON, by, sign)
+        count = self._erase_records(name, by)
         embedding_cache.forget_owner(self.context.cache, name)
         for job in sent & (await asyncio.to_thread(self.context.uploads.jobs)).keys():
             await asyncio.to_thread(self.context.uploads.delete, job)
+        return await self._finish_all(count, reports)
+
+    def _erase_records(self, name: str, by: str) -> int:
+        with self.store.write() as connection:
+            sign = erasure_signer(self.context.path, self.settings)
+            return erasure.erase_person(connection, self.store, name, WITH_PERSON, by, sign)
+
+    async def _finish_all(self, count: int, reports: Sequence[ErasureReport]) -> ErasureReport:
         ids = tuple(each for one in reports for each in one.documents)
         return await self._finish(ids, count + sum(one.records for one in reports))
 
@@ -175,7 +171,7 @@ class Records(Service):
         for path in (*older, *self._partial_originals()):
             path.unlink(missing_ok=True)
         with store.read() as connection:
-            purged = purged and connection.scalar(select(leftovers.c.document).limit(1)) is None
+            purged = purged and connection.scalar(select(schema.leftovers.c.document).limit(1)) is None
         flushed = all([flush(store.engine), flush(self.context.cache)])  # a list, so that both are flushed
         if flushed and purged:
             erasure.mark_finished(store)
@@ -275,9 +271,6 @@ class Records(Service):
     def _writer_locks(self) -> dict[str, Path]:
         bases = grants.with_distinct_names(grants.every_base(self.store), self.principal.id)
         return {base.name: lease_path(self.context.path, base.id) for base in bases}
-
-
-_BASES = select(bases.c.id, bases.c.name, bases.c.owner, bases.c.description)
 
 
 def flush(engine: Engine) -> bool:

@@ -4,6 +4,7 @@ error as if it did not exist."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from assay.answer import claim_details, compose
@@ -12,7 +13,6 @@ from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import RULES, Asked, AwaitingReview, Decision, Edit, Event, Reviewed
 from assay.core.printable import clean_text
 from assay.core.run import Run
-from assay.core.settings import secret
 from assay.core.types import Answer, Claim, Document, Outcome
 from assay.governance import reviewing
 from assay.governance.reviewing import Reviewer, redact_event
@@ -75,8 +75,6 @@ class Reviews(Service):
     def document(self, document: str) -> Document | None:
         return self.context.document(document)
 
-    # --- the queue --------------------------------------------------------------------------------------------------
-
     def queue(self, *, waiting: bool = True, after: str = "", limit: int = 50) -> tuple[list[ReviewItem], str]:
         """A page of the reviews this person may do, and the cursor of the next page: waiting ones oldest first, or
         decided ones."""
@@ -85,19 +83,15 @@ class Reviews(Service):
             return found, ""
         while True:
             rows, after = reviews.page(self.store, waiting=waiting, after=after, limit=limit)
-            found += [item for row in rows if (item := self._visible_item(row)) is not None]
+            for row in rows:
+                with suppress(Missing):
+                    found.append(self._item(row, self._draft(row)))
             if len(found) >= limit or not after:
                 break
         if len(found) <= limit:
             return found, after
         last = found[limit - 1].review  # only part of the last page of rows was needed
         return found[:limit], f"{last.created if waiting else last.decided}{reviews.PLACE}{last.id}"
-
-    def _visible_item(self, review: Review) -> ReviewItem | None:
-        try:
-            return self._item(review, self._draft(review))
-        except Missing:
-            return None
 
     def _item(self, review: Review, draft: _Draft) -> ReviewItem:
         why = self._why_not(review, draft)
@@ -140,12 +134,11 @@ class Reviews(Service):
             raise reviewing.missing(review.run)  # the person who asked may not see it any more either
         cited = reviewing.cited_documents(run, held.answer)
         mentioned = reviews.mentioned_documents(store, review.run) | cited
-        hidden = reviews.unreadable(store, reviewer.principal.names, mentioned)
+        with store.read() as connection:
+            hidden = reviews.unreadable(connection, reviewer.principal.names, mentioned)
         if cited & hidden:
             raise reviewing.missing(review.run)
         return _Draft(run, held, cited, frozenset(hidden))
-
-    # --- looking ----------------------------------------------------------------------------------------------------
 
     def sheet(self, run: str) -> ReviewSheet:
         """The answer of a run that waits, or the last one that did."""
@@ -186,8 +179,6 @@ class Reviews(Service):
             found += [(sheet, each) for each in sheet.history if (each.seal, each.by) == (review.seal, review.by)]
         return found
 
-    # --- deciding ---------------------------------------------------------------------------------------------------
-
     def decide(self, run: str, decision: Decision, seal: str, note: str = "", edits: Sequence[Edit] = ()) -> Reviewed:
         """Decide on the answer with this seal, if it is the one that waits now. Everything is checked again in the
         transaction that records the decision."""
@@ -223,8 +214,6 @@ class Reviews(Service):
         asker = self.context.for_principal(self.asker(run, self._latest(run).who))
         return resume(asker, asker.run(run))
 
-    # --- settings and notification ------------------------------------------------------------------------------------
-
     def mark_base(self, name: str, *, on: bool) -> None:
         """Decide whether answers that use this base wait for a reviewer. Only its owner may do so."""
         base = self.context.require_owner(self.context.scope().named(name))
@@ -236,14 +225,11 @@ class Reviews(Service):
         settings = self.settings
         if not settings.review_webhook:
             return 0
-        from assay.governance.reviewing import Webhook, build_message
+        from assay.governance.reviewing import build_message, tell_webhook
 
-        hook = Webhook(
-            settings.review_webhook, secret(settings.review_webhook_secret), settings.proxy, settings.ca_bundle
-        )
         waiting = reviews.not_notified(self.store)
         for each in waiting:
-            await hook.tell(build_message(each.run, each.seal, each.created, each.reasons), seconds)
+            await tell_webhook(settings, build_message(each.run, each.seal, each.created, each.reasons), seconds)
             reviews.mark_notified(self.store, each.id)
         return len(waiting)
 

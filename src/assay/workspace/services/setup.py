@@ -31,15 +31,8 @@ from assay.core.settings import (
     write_settings,
 )
 from assay.governance.reviewing import parse_policy, parse_reviewers
+from assay.models import factory
 from assay.models.capability import describe_capability
-from assay.models.factory import (
-    has_model,
-    is_endpoint,
-    llm_for,
-    model_hosts,
-    reached,
-    receives,
-)
 from assay.models.llm import Role
 from assay.store import facts
 from assay.store.runs import records
@@ -159,11 +152,11 @@ class Setup(Service):
         settings = self._with_model(proposed) if proposed else self.settings
         return ModelConnection(
             masked(settings.llm_base_url),
-            settings.llm_model if has_model(settings) else "",
+            settings.llm_model if factory.has_model(settings) else "",
             bool(settings.llm_api_key.get_secret_value()),
             tuple(
-                Recipient(host, tuple(receives(settings, host)), facts.agreed(self.store, host))
-                for host in reached(settings)
+                Recipient(host, tuple(factory.receives(settings, host)), facts.agreed(self.store, host))
+                for host in factory.reached(settings)
             ),
             tuple(name for each in CONNECTION if (name := f"{PREFIX}{each.upper()}") in os.environ),
         )
@@ -171,10 +164,12 @@ class Setup(Service):
     async def test(self, proposed: ProposedModel, agreed: Sequence[str] = ()) -> list[str]:
         """Try an endpoint: what it can do, in words. Only test sentences are sent, and only where that was agreed to."""
         settings = self._with_model(proposed)
-        self._require_agreement(model_hosts(settings), agreed)
+        self._require_agreement(factory.model_hosts(settings), agreed)
         tried = replace(self.context, settings=settings)
         try:
-            can = await Models(tried).capability(llm_for(settings, settings.llm_model), settings.llm_model, anew=True)
+            can = await Models(tried).capability(
+                factory.llm_for(settings, settings.llm_model), settings.llm_model, anew=True
+            )
         except ModelError as error:
             raise ModelError(hider(settings)(str(error))) from None
         return describe_capability(can)
@@ -182,8 +177,8 @@ class Setup(Service):
     def connect(self, proposed: ProposedModel, agreed: Sequence[str] = (), *, by: str = LOCAL.id) -> Settings:
         """Store the connection and the agreement, and return the settings from here on. Each change is recorded."""
         settings = self._with_model(proposed)
-        hosts = reached(settings)
-        self._require_agreement(model_hosts(settings), agreed)
+        hosts = factory.reached(settings)
+        self._require_agreement(factory.model_hosts(settings), agreed)
         changed = {name: getattr(settings, name) for name in (*CONNECTION, *OTHER_MODELS)}
         changed = {name: value for name, value in changed.items() if value != getattr(self.settings, name)}
         if changed:
@@ -266,7 +261,7 @@ def _check_address(address: str) -> None:
         named = "@" in place.netloc
     except ValueError:
         usable = named = False
-    if not usable or not is_endpoint(address) or not address.isprintable() or " " in address:
+    if not usable or not factory.is_endpoint(address) or not address.isprintable() or " " in address:
         raise UserError("The address of an endpoint begins with http:// or https:// and, as a rule, ends with /v1.")
     if named:
         raise UserError("An address carries no name and no password here: give the key in its own field.")

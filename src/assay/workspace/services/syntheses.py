@@ -21,7 +21,7 @@ from assay.workspace.context import Service
 from assay.workspace.forecast import WorkForecast, errors, estimate_work, forecast_lines
 from assay.workspace.services import forecast
 from assay.workspace.services.ask import continue_run, record
-from assay.workspace.services.models import Models, Roles, allowance, prices, role_models
+from assay.workspace.services.models import Models, Roles, prices, role_models
 from assay.workspace.synthesis_forecast import SynthesisForecast
 from assay.workspace.types import Steps, SynthesisRequest
 
@@ -74,9 +74,8 @@ class Syntheses(Service):
         brief = self._brief(documents, request)
         _, writer = await self._connect(request)
         expected, ranges, past = self._forecast(brief, writer)
-        allowed = allowance(self.settings, synthesis=True)
-        reached = forecast.reached_limits(self.context, ranges, allowed, "synthesis")
-        reached = tuple(each for each in reached if each.ceiling.whose != "run")
+        limits = forecast.reached_limits(self.context, ranges, "synthesis")
+        reached = tuple(each for each in limits if each.whose != "run")
         work = WorkForecast(WorkKind.synthesise, brief.pipeline, ranges, reached, errors(past))
         return replace(expected, notes=tuple(forecast_lines(work)))
 
