@@ -12,7 +12,7 @@ checked and found supported.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
@@ -357,17 +357,18 @@ def load(text: str) -> tuple[Run, RunContext]:
     return run, replace(_offline_context(documents), limits=Limits(rounds=ROUNDS[run.asked.mode]))
 
 
-def _title(document: Document) -> str:
-    return identified_title(document.title, document.uri, document.meta)
-
-
 def _offline_context(documents: Mapping[str, Document]) -> RunContext:
     nowhere: Any = NoSearch()  # steps that need a search are not recomputed
+
+    def titled(ids: Iterable[str]) -> dict[str, str]:
+        known = (documents[each] for each in ids if each in documents)
+        return {each.id: identified_title(each.title, each.uri, each.meta) for each in known}
+
     return RunContext(
         tool_context=ToolContext(nowhere, lambda: Scope("nobody", (), frozenset())),
         record=Run.then,
         document=documents.get,
-        titled=lambda ids: {doc: _title(documents[doc]) for doc in ids if doc in documents},
+        titled=titled,
     )
 
 
