@@ -148,18 +148,14 @@ def diagnose(run: Run) -> Diagnostics:
     dropped = tuple(why for _, event in sorted(state.related_blocks(run).items()) for why in event.dropped)
     return Diagnostics(
         types={tie.value: counts[tie] for tie in RelationType},
-        reading=" ".join(part for part in (_reading(run, counts), _on_dropped(len(dropped))) if part),
+        reading=" ".join(filter(None, (state.compared(run), _on_types(run, counts), _on_dropped(len(dropped))))),
         dropped=dropped,
         rerankers=rerankers(run),
     )
 
 
-def _reading(run: Run, counts: Counter[RelationType]) -> str:
-    """What was compared, and what the distribution of types means, for a user who may ask again."""
-    return " ".join(part for part in (state.compared(run), _on_types(run, counts)) if part)
-
-
 def _on_types(run: Run, counts: Counter[RelationType]) -> str:
+    """What the distribution of types means, for a user who may ask again."""
     total = counts.total()
     if state.brief(run).pipeline is Pipeline.summary:
         return "A summary tells contradictions and looks for no other relations; the synthesis pipeline does."

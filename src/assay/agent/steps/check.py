@@ -155,13 +155,13 @@ async def judge_claims(
     sources: Sources,
     documents_of: Callable[[Claim], Iterable[str]],
 ) -> list[Claim]:
-    """Claims beside those of a draft with their verdicts. `documents_of` a claim are those whose text is shown with it."""
+    """Claims beside those of a draft with their verdicts. `documents_of` a claim are those that it was made from."""
     ruled = [context.judge.by_rule(claim, evidence, sources) for claim in claims]
     open_ = [at for at, claim in enumerate(ruled) if context.judge.needs_model(claim)]
     for batch in batches([ruled[at] for at in open_], evidence, judge_window(run)):
         places = open_[batch.start : batch.stop]
         request = JudgeRequest(tuple(ruled[at] for at in places))
-        documents = sorted({doc for claim in request.claims for doc in documents_of(claim)})
+        documents = sorted({doc for at in places for doc in documents_of(claims[at])})
         judgement = await context.judge.by_model(
             request, evidence, sources, context.ask, mark=mark(run), documents=documents
         )
