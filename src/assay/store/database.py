@@ -18,20 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from filelock import FileLock
-from sqlalchemy import (
-    Connection,
-    CursorResult,
-    Engine,
-    Executable,
-    RowMapping,
-    Table,
-    delete,
-    func,
-    insert,
-    inspect,
-    select,
-    update,
-)
+from sqlalchemy import Executable, Table, delete, func, insert, inspect, select, update
+from sqlalchemy.engine import Connection, CursorResult, Engine, RowMapping
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from assay.core.codec import dumps

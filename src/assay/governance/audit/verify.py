@@ -18,15 +18,8 @@ from sqlalchemy import Connection, text
 from assay.core.codec import START
 from assay.core.errors import Missing, StoreError, UserError
 from assay.core.events import WORKSPACE
-from assay.governance.audit.witness import (
-    MARK,
-    WitnessLine,
-    file_size,
-    is_signed_by,
-    is_signed_erasure,
-    read_heads,
-    read_records,
-)
+from assay.governance.audit import witness
+from assay.governance.audit.witness import MARK, WitnessLine
 from assay.store.database import DAMAGED, Store
 from assay.store.runs import seals
 from assay.store.runs.chains import (
@@ -108,14 +101,14 @@ def _verify(
 ) -> Verification:
     begun = time.monotonic()
     # Taken before the records are read, so that records sealed meanwhile do not count as missing.
-    size = file_size(place) if place else 0
+    size = witness.file_size(place) if place else 0
     with store.read() as connection, reading(connection):
         sealed, wrong = _check_heads(connection, place, size, keys)
         upto, signers = (sealed.n, set(keys) or {sealed.key}) if sealed else (0, set[str]())
         workspace = seals.identity(connection)
 
         def signed(n: int, note: Mapping[str, Any]) -> bool:
-            return n <= upto or is_signed_erasure(workspace, note, signers)
+            return n <= upto or witness.is_signed_erasure(workspace, note, signers)
 
         erased, handed = erasures(connection, run, sealed=upto, signed=signed), handovers(connection)
         found: list[RecordFault] = []
@@ -177,7 +170,7 @@ def _lenient_text(connection: Connection) -> Iterator[None]:
 
 def _log_faults(connection: Connection, place: Path | None, size: int) -> Iterator[RecordFault]:
     """The first record that differs from the witness or, after the end of the witness, from its link."""
-    witnessed = read_records(place, size) if place else iter(())
+    witnessed = witness.read_records(place, size) if place else iter(())
     link, before = START, 0
     for row in _stored_records(connection):
         line = next(witnessed, None)
@@ -286,7 +279,7 @@ def _single_run_faults(
 ) -> Iterator[RecordFault]:
     """The same for one run: its chain, and each of its records against the witness."""
     rows, entry = stored_run(connection, run)
-    own = [each for each in read_records(place, size) if each.run == run] if place else []
+    own = [each for each in witness.read_records(place, size) if each.run == run] if place else []
     if not rows and not own and entry is None:
         raise Missing(f"There is no run called {run!r}. `assay runs` lists them.")
     by_place = {row.seq: row for row in rows}
@@ -320,7 +313,7 @@ def _check_heads(
         if own:
             wrong.append("the second place has lost its witness")
         return None, _as_faults(wrong)
-    last = _last_valid_seal(connection, read_heads(place, size), workspace, keys, wrong, "in the second place")
+    last = _last_valid_seal(connection, witness.read_heads(place, size), workspace, keys, wrong, "in the second place")
     return (LastSeal(last.n, last.at, str(place), last.key) if last else None), _as_faults(wrong)
 
 
@@ -343,7 +336,7 @@ def _last_valid_seal(
             wrong.append(f"head {seal.n} {where} is of another workspace")
         elif seal.key not in expected:
             wrong.append(f"head {seal.n} {where} was signed with another key")
-        elif not is_signed_by(seal.key, seal.signature, seal.signed):
+        elif not witness.is_signed_by(seal.key, seal.signature, seal.signed):
             wrong.append(f"head {seal.n} {where} was not signed with its key")
         elif found is None or found[3] != seal.link:
             wrong.append(f"head {seal.n} {where} is of other records than there are")
@@ -422,7 +415,7 @@ def _any_left(connection: Connection, run: str) -> bool:
 def _in_witness(place: Path, size: int, line: WitnessLine, here: StoredRecord) -> tuple[int, int]:
     """How often the witness lists each of the two, from the first difference on."""
     keys = ((line.run, line.mark), (here.run, here.mark))
-    counts = Counter((each.run, each.mark) for each in read_records(place, size) if each.n >= line.n)
+    counts = Counter((each.run, each.mark) for each in witness.read_records(place, size) if each.n >= line.n)
     return counts[keys[0]], counts[keys[1]]
 
 
