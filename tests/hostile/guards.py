@@ -235,8 +235,8 @@ GUARDS = (
     Guard(
         "a passage that reads like an instruction is flagged",
         "answer/weigh.py",
-        'flagged=is_suspicious(f"{hit.passage.context}\\n{hit.passage.text}"),',
-        "flagged=False,",
+        'flagged = is_suspicious(f"{passage.context}\\n{passage.text}")',
+        "flagged = False",
         f"{INJECTION}::test_a_flagged_passage_is_kept_as_evidence_with_its_flag",
     ),
     Guard(
@@ -870,7 +870,7 @@ GUARDS = (
     ),
     Guard(
         "the pass for flow adds no name, number or date",
-        "synthesis/polish.py",
+        "synthesis/narrate.py",
         "if facts.missing_facts(text, known, facts.lowercase_stems(known)):",
         "if not text:",
         f"{SYNTHESIS}/test_narrating.py::test_the_pass_adds_no_name_number_or_date",
