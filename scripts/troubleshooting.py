@@ -63,7 +63,6 @@ SECTIONS = {
     "cli/synthesise": "Synthesising",
     "cli/evaluate": "Evaluating",
     "cli/audit": "Audit, reports and backups",
-    "cli/report": "Audit, reports and backups",
     "cli/review": "Reviewing",
     "cli/serve": "Serving",
 }

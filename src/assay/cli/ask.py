@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli import account, config
+from assay.cli import config
 from assay.cli.acting import open_workspace
 from assay.cli.follow import FormatOption, OutputFormat, Show, end, follow, show_forecast, warn_before_asking
 from assay.cli.options import (
@@ -29,6 +29,7 @@ from assay.cli.options import (
     again,
     with_option_groups,
 )
+from assay.cli.synthesise import account_folder, check_folder, end_synthesis
 from assay.cli.terminal import aside, console, plain, print_json, say_if_any, wait_for, whole
 from assay.core.errors import UserError
 from assay.core.events import Mode, Route, Stakes
@@ -112,14 +113,14 @@ def resume(
     with open_workspace(workspace, **limits.settings("budget_run"), **limits.settings("synthesis")) as opened:
         known = opened.questions.run(run)
         if known.asked.brief is not None:
-            account.check_folder(account.folder_of(known, out), run)
+            check_folder(account_folder(known, out), run)
         if not known.delivered:
             config.settle(opened, model=known.asked.has_model)
         show = Show(format, json, quiet, again(workspace, limits, out), verbose)
         undecided = (known.waiting is not None and not choose) or bool(known.held or known.rejected)
         steps = None if undecided else opened.resume(run, whole(choose), whole(words))
         ended = follow(opened, steps, show, opened.questions.run_for_asker(run, known))
-        raise end(opened, ended, show) if known.asked.brief is None else account.end(opened, ended, show, out)
+        raise end(opened, ended, show) if known.asked.brief is None else end_synthesis(opened, ended, show, out)
 
 
 INDENT = 4

@@ -24,9 +24,8 @@ from assay.evaluate.cases import load_cases, write_cases
 from assay.evaluate.grading import Graded, agreement, result_words, summarise, verdict
 from assay.evaluate.grading import compare as compare_results
 from assay.evaluate.html_report import WORDS, format_estimate, grading_words, render_report, shown_metrics, worst_cases
-from assay.evaluate.kept_evaluations import keep_evaluation
 from assay.evaluate.model_grade import judge_on_demand
-from assay.evaluate.user_cases import evaluate_cases, load_results, trace_lines
+from assay.evaluate.user_cases import evaluate_cases, keep_evaluation, load_results, trace_lines
 from assay.models.factory import has_model
 from assay.workspace.types import AskOptions
 

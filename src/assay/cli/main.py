@@ -28,7 +28,7 @@ COMMANDS = {
     "tag": "sources", "remove": "sources", "erase": "sources", "show": "sources", "search": "ask", "ask": "ask",
     "chat": "chat", "synthesise": "synthesise", "synthesize": "synthesise", "serve": "serve", "worker": "serve",
     "mcp": "serve", "review": "review", "runs": "runs", "feedback": "runs", "trace": "runs", "replay": "runs",
-    "diff": "runs", "resume": "ask", "verify": "audit", "export": "report", "report": "report", "monitor": "report",
+    "diff": "runs", "resume": "ask", "verify": "audit", "export": "audit", "report": "audit", "monitor": "audit",
     "doctor": "doctor", "backup": "workspace", "restore": "workspace", "migrate": "workspace",
 }  # fmt: skip
 HIDDEN = frozenset({"synthesize"})  # American spelling

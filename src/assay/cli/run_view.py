@@ -29,7 +29,6 @@ def view(
     return Group(
         row(run.asked.question, "bold"),
         *_meaning(run),
-        *_route(run),
         *_plan(run, rows + 3),
         *_searches(run, rows),
         *_evidence(run.evidence, titles, pages, rows),
@@ -56,12 +55,9 @@ def part(name: str, rows: Sequence[Text], hidden: int = 0) -> list[Text]:
 
 
 def _meaning(run: Run) -> Iterable[Text]:
-    """The rewritten form of a follow-up, if it differs from the question."""
+    """The rewritten form of a follow-up, if it differs from the question, and the route."""
     if words := understood_turn(run.asked.question, run.rephrased):
         yield row(f"understood as: {words}", "dim")
-
-
-def _route(run: Run) -> Iterable[Text]:
     routed = run.routed
     if routed is not None:
         dates = f" · dated {routed.since or '…'} to {routed.until or '…'}" if routed.since or routed.until else ""

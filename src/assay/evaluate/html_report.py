@@ -38,9 +38,7 @@ SHARES = {  # what is printed for a metric, and what it means
 }
 WORDS = {name: words for name, (words, _) in SHARES.items()} | {"rounds": "search rounds"}
 WORDS |= {name: name for name in COST if name not in WORDS}
-COLOURS = ("a", "b")
 WORST = 10  # cases shown
-LEFT, WIDTH = 180, 400  # of the bars
 
 
 def format_metric(name: str, value: float) -> str:
@@ -106,7 +104,10 @@ def _agreement_words(grader: str, found: Agreement) -> str:
 
 def worst_cases(graded: Sequence[Graded]) -> list[Graded]:
     """Those that were wrong, the farthest from right first."""
-    return sorted((each for each in graded if not each.metrics.get("right", 1.0)), key=_value)[:WORST]
+    wrong = [each for each in graded if not each.metrics.get("right", 1.0)]
+    shared = [each.metrics.get("token_f1", 0.0) + each.metrics.get("points", 0.0) for each in wrong]
+    ranked = sorted(zip(shared, wrong, strict=True), key=lambda pair: (pair[0], pair[1].question))
+    return [each for _, each in ranked[:WORST]]
 
 
 def render_report(
@@ -118,76 +119,32 @@ def render_report(
     found = [summarise(graded) for _, _, graded in sides]
     names = shown_metrics(found)
     compared = compare(sides[0][2], sides[1][2]) if len(sides) == 2 else None
-    differences = compared.differences if compared else {}
+    cost = "tokens" if any(each.get("tokens") and each["tokens"].mean for each in found) else "seconds"
     environment = Environment(
         loader=PackageLoader("assay.evaluate"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.globals |= {
+        each.__name__: each for each in (format_metric, format_estimate, format_difference, meaning)
+    }
     last = sides[-1][2]
     return environment.get_template("report.html").render(
         title=title,
         count=len(last),
-        sides=[
-            {"name": name, "description": description, "colour": colour}
-            for (name, description, _), colour in zip(sides, COLOURS, strict=False)
-        ],
+        sides=sides,
+        found=found,
+        names=names,
+        words=WORDS,
+        shares=SHARES,
+        counts={name: max(each[name].n for each in found if name in each) for name in names},
         verdict=verdict(compared, sides[0][0], sides[1][0]) if compared else result_words(last),
-        bars=[_bar(name, found) for name in names if name in SHARES],
-        rows=[
-            {
-                "name": WORDS[name],
-                "meaning": meaning(name),
-                "count": max(each[name].n for each in found if name in each),
-                "cells": [format_estimate(name, each.get(name)) for each in found],
-                "difference": format_difference(name, differences.get(name)),
-            }
-            for name in names
-        ],
-        differences=bool(compared),
+        differences=compared.differences if compared else None,
         grading=grading_words(sides),
-        **_scatter(sides, found),
+        cost=cost,
+        scattered=compared is not None and all(cost in each and "right" in each for each in found),
         tags=tag_rows(sides),
         worst=worst_cases(last),
         traces=traces or {},
     )
-
-
-def _value(each: Graded) -> tuple[float, str]:
-    return each.metrics.get("token_f1", 0.0) + each.metrics.get("points", 0.0), each.question
-
-
-def _bar(name: str, found: Sequence[dict[str, Estimate]]) -> dict[str, Any]:
-    shown = [(place, each[name]) for place, each in enumerate(found) if name in each]
-    return {
-        "name": WORDS[name],
-        "sides": [
-            {
-                "colour": COLOURS[place],
-                "top": 2 + 11 * place,
-                "width": round(WIDTH * each.mean, 1),
-                "low": round(LEFT + WIDTH * each.low, 1),
-                "high": round(LEFT + WIDTH * each.high, 1),
-                "words": format_metric(name, each.mean),
-            }
-            for place, each in shown
-        ],
-    }
-
-
-def _scatter(sides: Sequence[Side], found: Sequence[dict[str, Estimate]]) -> dict[str, Any]:
-    name = "tokens" if any(each.get("tokens") and each["tokens"].mean for each in found) else "seconds"
-    most = max((each[name].mean for each in found if name in each), default=0.0) or 1.0
-    points = [
-        {
-            "name": side,
-            "colour": COLOURS[place],
-            "x": round(60 + 400 * each[name].mean / most),
-            "y": round(220 - 200 * each["right"].mean),
-            "words": f"{format_metric('right', each['right'].mean)} at {format_metric(name, each[name].mean)}",
-        }
-        for place, ((side, _, _), each) in enumerate(zip(sides, found, strict=True))
-        if name in each and "right" in each
-    ]
-    return {"points": points, "cost_name": WORDS[name]}
 
 
 def tag_rows(sides: Sequence[Side]) -> list[dict[str, Any]]:

@@ -226,12 +226,11 @@ def _texts(cases: Iterable[QaCase]) -> list[SourceFile]:
 
 
 async def _ask(opened: Workspace, question: str) -> Answer:
-    last = None
-    async for run, _ in opened.ask(question, AskOptions(model=False, where=SearchFilters(bases=(BASE,)))):
-        last = run
-    if last is None or last.answer is None:
+    steps = opened.ask(question, AskOptions(model=False, where=SearchFilters(bases=(BASE,))))
+    answer = [run async for run, _ in steps][-1].answer
+    if answer is None:
         raise UserError(f"The question {question!r} was not answered to its end.")
-    return last.answer
+    return answer
 
 
 def figures(graded: Sequence[GradedAnswer]) -> dict[str, Any]:

@@ -174,14 +174,10 @@ def listed_pages(pages: Sequence[int]) -> str:
 
 def hidden_meta(found: Iterable[HiddenText]) -> dict[str, str]:
     """The beginning of the hidden text, for a person who looks at the document: it is neither indexed nor sent to a model."""
-    excerpt: list[str] = []
-    length = 0
+    excerpt = ""
     for each in found:
-        words = " ".join(clean_text(each.text).split())
-        if words:
-            excerpt.append(words)
-            length += len(words) + 1
-        if length > LONGEST_EXCERPT:
+        excerpt = f"{excerpt} {' '.join(clean_text(each.text).split())}".strip()
+        if len(excerpt) >= LONGEST_EXCERPT:
             break
-    joined = " ".join(excerpt)
-    return {HIDDEN: joined[:LONGEST_EXCERPT] + ("…" if len(joined) > LONGEST_EXCERPT else "")} if joined else {}
+    more = "…" if len(excerpt) > LONGEST_EXCERPT else ""
+    return {HIDDEN: excerpt[:LONGEST_EXCERPT] + more} if excerpt else {}

@@ -15,7 +15,7 @@ import io
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -569,3 +569,11 @@ async def synchronise_index(store: Store, index: Index, base: Base) -> None:
     for document, label in late.items():
         await index.relabel(document, label)
     document_access.mark_labels_written(store, late.items())
+
+
+def forget_originals(store: Store, blobs: Blobs, workspace: Path, digests: Iterable[str]) -> None:
+    """Delete the original bytes that no document refers to any more."""
+    for original in sorted(set(digests)):
+        with lock_original(store, workspace, original):  # the same bytes may be added to another base at this moment
+            if not documents.digests_in_use(store, {original}):
+                blobs.delete(original)

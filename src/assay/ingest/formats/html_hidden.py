@@ -35,6 +35,7 @@ _PIXELS = {"em": 16, "rem": 16, "pt": 1.3, "vw": 12, "vh": 8, "ex": 8, "ch": 8, 
 _NOT_TEXT = frozenset({"script", "style", "noscript", "iframe", "object", "embed", "svg", "canvas", "audio", "video"})
 
 Colour = tuple[float, ...]  # red, green and blue, each 0 to 255
+Attributes = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Pruned:
 def hides_text(style: str) -> bool:
     """Whether an element with this inline style is invisible regardless of its context."""
     own = {name: value for name, (value, _) in declarations(style).items()}
-    return bool(_removed(own) or _look(own, {}, "", _Look(), foreign=False).hidden)
+    return bool(_removed(own) or _look(own, {}, _Look(), foreign=False).hidden)
 
 
 def remove_hidden(tree: LexborHTMLParser) -> Pruned:
@@ -95,7 +96,7 @@ def remove_hidden(tree: LexborHTMLParser) -> Pruned:
             hidden.append(HiddenText(text, how))
         return False
 
-    walk(tree.root, enter, lambda _: looks.pop() and None)
+    walk(tree.root, enter, lambda _: looks.pop())
     # Only after the walk, and never a node inside another: a removed node must not be touched again.
     for node in gone:
         node.decompose()
@@ -139,7 +140,7 @@ def _enter(node: LexborNode, around: _Look, styles: Styles, tree: LexborHTMLPars
         around = replace(around, variables=variables)
     if "display" not in own and ("hidden" in attributes or (tag == "dialog" and "open" not in attributes)):
         own["display"] = "none"
-    look = _look(own, attributes, tag, around, styles.foreign)
+    look = _look(own, attributes, around, styles.foreign)
     if _waits_for_scripts(node, tag, tree):
         return None, replace(look, visible=True)
     return _removed(own) or None, look
@@ -152,17 +153,18 @@ def _waits_for_scripts(node: LexborNode, tag: str, tree: LexborHTMLParser) -> bo
     return tag in {"html", "body"}
 
 
+_VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
+
+
 def _filled(value: str, variables: Mapping[str, str]) -> str:
     for _ in range(4):
         if "var(" not in value or len(value) > 2_000:
             break
-        value = re.sub(
-            r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)", lambda match: variables.get(match[1], match[2] or ""), value
-        )
+        value = _VARIABLE.sub(lambda match: variables.get(match[1], match[2] or ""), value)
     return value.strip()
 
 
-def _look(own: dict[str, str], attributes: Mapping[str, str | None], tag: str, around: _Look, foreign: bool) -> _Look:
+def _look(own: dict[str, str], attributes: Attributes, around: _Look, foreign: bool) -> _Look:
     ink, transparent = around.ink, around.transparent
     for name in ("color", "-webkit-text-fill-color"):
         declared = own.get(name) or ((attributes.get("color") or "").lower() if name == "color" else "")
@@ -180,9 +182,7 @@ def _look(own: dict[str, str], attributes: Mapping[str, str | None], tag: str, a
     )  # fmt: skip
 
 
-def _ground(
-    own: dict[str, str], attributes: Mapping[str, str | None], around: Colour | None, foreign: bool
-) -> Colour | None:
+def _ground(own: dict[str, str], attributes: Attributes, around: Colour | None, foreign: bool) -> Colour | None:
     declared = own.get("background-color") or (attributes.get("bgcolor") or "").lower()
     if own.get("background-image", "none") != "none" or "background" in attributes:
         return None
@@ -196,9 +196,7 @@ def _ground(
 
 def _colour(value: str) -> tuple[Colour, float] | None:
     """Red, green and blue, and how opaque they are."""
-    if not value:
-        return None
-    found: Any = color4.parse_color(value)
+    found: Any = color4.parse_color(value) if value else None
     if found is None or isinstance(found, str):
         return None
     try:

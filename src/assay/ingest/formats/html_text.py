@@ -32,7 +32,7 @@ _WIDEST = 24
 _BLANKS = re.compile(r"[ \t\n\r\f]+")
 
 
-def walk(root: LexborNode, enter: Callable[[LexborNode], bool], leave: Callable[[LexborNode], None]) -> None:
+def walk(root: LexborNode, enter: Callable[[LexborNode], bool], leave: Callable[[LexborNode], object]) -> None:
     """Visit a node and all below it, in order; the children of a node only if `enter` returns true for it."""
     node: LexborNode | None = root
     entering = True

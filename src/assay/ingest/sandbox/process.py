@@ -148,22 +148,19 @@ class ParserProcess:
         theirs: socket.socket | None = None
         if FORKS:
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
+        stream = subprocess.DEVNULL if theirs else subprocess.PIPE
+        with theirs or contextlib.nullcontext():
             setting = self._setting | {"control": theirs.fileno() if theirs else None}
             return subprocess.Popen(
                 [sys.executable, "-I", "-B", "-X", "utf8", "-c", BOOT, json.dumps(setting)],
-                stdin=subprocess.DEVNULL if theirs else subprocess.PIPE,
-                stdout=subprocess.DEVNULL if theirs else subprocess.PIPE,
+                stdin=stream,
+                stdout=stream,
                 stderr=subprocess.DEVNULL,
-                close_fds=True,
                 pass_fds=[theirs.fileno()] if theirs else (),
                 start_new_session=True,
                 cwd=Path(sys.executable).anchor,
                 env=_environment(),
             )
-        finally:
-            if theirs is not None:
-                theirs.close()
 
     def _greeting(self) -> dict[str, Any] | None:
         greeting = receive(cast("tuple[BinaryIO, BinaryIO]", self._streams)[0])
